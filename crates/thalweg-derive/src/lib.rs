@@ -1,0 +1,1 @@
+//! #[derive(Topic)] for Thalweg.

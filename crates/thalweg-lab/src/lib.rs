@@ -1,0 +1,1 @@
+//! Experiments on data distribution with honest statistics and a report.

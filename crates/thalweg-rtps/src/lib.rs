@@ -1,0 +1,12 @@
+//! Sans-IO implementation of RTPS 2.5.
+//!
+//! Nothing in this crate opens a socket, reads a clock, draws entropy, logs or starts a thread: bytes and `now` go in,
+//! bytes and deadlines come out. Production and the simulator compose the same [`participant::Participant`].
+#![forbid(unsafe_code)]
+
+pub mod outbox;
+pub mod payload;
+pub mod rng;
+pub mod shared;
+pub mod time;
+pub mod types;

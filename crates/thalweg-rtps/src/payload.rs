@@ -1,0 +1,195 @@
+//! Reference-counted bytes: payloads that history, datagrams and application loans share without a copy.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// An immutable slice of a shared buffer. Cloning and slicing cost one reference count, never a copy.
+#[derive(Clone)]
+pub struct Payload {
+    slab: Arc<Vec<u8>>,
+    start: usize,
+    end: usize,
+}
+
+impl Payload {
+    /// All of `slab`.
+    pub fn new(slab: Arc<Vec<u8>>) -> Payload {
+        let end = slab.len();
+        Payload { slab, start: 0, end }
+    }
+
+    /// The part `range` of `slab`, or `None` when it reaches beyond the end.
+    pub fn part(slab: Arc<Vec<u8>>, range: Range<usize>) -> Option<Payload> {
+        (range.start <= range.end && range.end <= slab.len()).then_some(Payload {
+            slab,
+            start: range.start,
+            end: range.end,
+        })
+    }
+
+    /// The part `range` of this payload.
+    ///
+    /// # Panics
+    /// When `range` reaches beyond the end: callers check lengths while parsing.
+    pub fn slice(&self, range: Range<usize>) -> Payload {
+        assert!(range.start <= range.end && range.end <= self.len(), "slice within the payload");
+        Payload { slab: Arc::clone(&self.slab), start: self.start + range.start, end: self.start + range.end }
+    }
+
+    /// Bytes of the whole buffer that this payload keeps alive.
+    pub fn pinned_bytes(&self) -> usize {
+        self.slab.capacity()
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.slab[self.start..self.end]
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload::new(Arc::new(bytes))
+    }
+}
+
+impl From<&[u8]> for Payload {
+    fn from(bytes: &[u8]) -> Payload {
+        Payload::from(bytes.to_vec())
+    }
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes)", self.len())
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Payload) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Payload {}
+
+/// Buffers handed out and taken back without a call: the pool keeps a reference to each and reuses it once every other
+/// reference is gone. One pool holds buffers of one capacity class.
+#[derive(Debug)]
+pub struct SlabPool {
+    slabs: VecDeque<Arc<Vec<u8>>>,
+    slab_bytes: usize,
+    slabs_max: usize,
+}
+
+/// How many buffers at the front are asked whether they are free again before a new one is made.
+const PROBES_MAX: usize = 4;
+
+impl SlabPool {
+    /// A pool of buffers of `slab_bytes` each that remembers at most `slabs_max` of them.
+    pub fn new(slab_bytes: usize, slabs_max: usize) -> SlabPool {
+        SlabPool { slabs: VecDeque::new(), slab_bytes, slabs_max }
+    }
+
+    /// A buffer that nobody else refers to; its content and length are those of its last use (capacity ≥ `slab_bytes`).
+    ///
+    /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
+    pub fn take(&mut self) -> Arc<Vec<u8>> {
+        for _ in 0..PROBES_MAX.min(self.slabs.len()) {
+            let Some(mut slab) = self.slabs.pop_front() else { break };
+            if Arc::get_mut(&mut slab).is_some() {
+                return slab;
+            }
+            self.slabs.push_back(slab);
+        }
+        Arc::new(Vec::with_capacity(self.slab_bytes))
+    }
+
+    /// Keeps a reference to `slab`, so that it is reused when all its payloads are gone.
+    pub fn remember(&mut self, slab: &Arc<Vec<u8>>) {
+        if self.slabs.len() >= self.slabs_max {
+            self.slabs.pop_front();
+        }
+        self.slabs.push_back(Arc::clone(slab));
+    }
+}
+
+/// Pools by power-of-two size class, 64 B to 64 MiB; larger buffers are allocated and freed each time.
+#[derive(Debug)]
+pub struct PayloadPool {
+    classes: Vec<SlabPool>,
+}
+
+const SMALLEST_CLASS_BITS: u32 = 6;
+const LARGEST_CLASS_BITS: u32 = 26;
+
+impl PayloadPool {
+    /// A pool that remembers at most about `budget_bytes` in each size class.
+    pub fn new(budget_bytes: usize) -> PayloadPool {
+        let class = |bits: u32| SlabPool::new(1 << bits, (budget_bytes >> bits).clamp(2, 1 << 16));
+        PayloadPool { classes: (SMALLEST_CLASS_BITS..=LARGEST_CLASS_BITS).map(class).collect() }
+    }
+
+    /// Lets `fill` write into an empty recycled buffer with room for `bytes_hint` and returns what it wrote.
+    pub fn fill<E>(
+        &mut self,
+        bytes_hint: usize,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Payload, E> {
+        let bits = usize::BITS - bytes_hint.saturating_sub(1).leading_zeros();
+        let class = bits.saturating_sub(SMALLEST_CLASS_BITS) as usize;
+        let Some(pool) = self.classes.get_mut(class) else {
+            let mut bytes = Vec::with_capacity(bytes_hint);
+            fill(&mut bytes)?;
+            return Ok(Payload::from(bytes));
+        };
+        let mut slab = pool.take();
+        let bytes = Arc::get_mut(&mut slab).expect("a pooled buffer has no other owner");
+        bytes.clear();
+        let filled = fill(bytes);
+        pool.remember(&slab);
+        filled.map(|()| Payload::new(slab))
+    }
+
+    /// A recycled copy of `bytes`.
+    pub fn copy(&mut self, bytes: &[u8]) -> Payload {
+        let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+            buffer.extend_from_slice(bytes);
+            Ok(())
+        };
+        match self.fill(bytes.len(), fill) {
+            Ok(payload) => payload,
+            Err(never) => match never {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_reused_only_when_all_its_payloads_are_gone() {
+        let mut pool = PayloadPool::new(1 << 20);
+        let first = pool.copy(b"first");
+        let address = first.as_ptr();
+        let second = pool.copy(b"second");
+        assert_ne!(second.as_ptr(), address);
+        drop(first);
+        let third = pool.copy(b"third");
+        assert_eq!(third.as_ptr(), address);
+        assert_eq!(&*second, b"second");
+        assert_eq!(&*third, b"third");
+    }
+
+    #[test]
+    fn slices_share_the_buffer() {
+        let payload = Payload::from(&b"abcdef"[..]);
+        assert_eq!(&*payload.slice(2..4), b"cd");
+        assert_eq!(&*payload.slice(2..4).slice(1..2), b"d");
+    }
+}

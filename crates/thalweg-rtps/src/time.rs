@@ -1,0 +1,139 @@
+//! Monotonic protocol time and the wire's timestamps.
+
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// The duration that DDS calls infinite.
+pub const INFINITE: Duration = Duration::MAX;
+
+/// A point in monotonic protocol time: nanoseconds since an arbitrary zero chosen by whoever drives the participant.
+///
+/// Never compared with wall-clock time: boards boot in 1970 and clocks step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The earliest instant.
+    pub const ZERO: Instant = Instant(0);
+    /// An instant that never comes.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after zero.
+    pub const fn from_nanos(nanos: u64) -> Instant {
+        Instant(nanos)
+    }
+
+    /// Nanoseconds since zero.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time passed since `earlier`; zero when `earlier` is later than `self`.
+    pub fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    /// Saturates at [`Instant::NEVER`], so that an infinite duration leads there.
+    fn add(self, duration: Duration) -> Instant {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_add(nanos))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    /// Saturates at [`Instant::ZERO`].
+    fn sub(self, duration: Duration) -> Instant {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_sub(nanos))
+    }
+}
+
+/// Wall-clock time of a sample as it travels: seconds since 1970 and a binary fraction (`Time_t`, RTPS 2.5 §9.3.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Seconds since 1970-01-01 UTC.
+    pub seconds: u32,
+    /// Fraction of a second in units of 2⁻³² s.
+    pub fraction: u32,
+}
+
+impl Timestamp {
+    /// The value that means "no time" on the wire.
+    pub const INVALID: Timestamp = Timestamp { seconds: u32::MAX, fraction: u32::MAX };
+
+    /// Converts the time since 1970; rounds to the nearest fraction.
+    pub fn from_unix(since_epoch: Duration) -> Timestamp {
+        let (seconds, fraction) = to_fraction(since_epoch);
+        Timestamp { seconds, fraction }
+    }
+
+    /// Time since 1970, to the nearest nanosecond.
+    pub fn to_unix(self) -> Duration {
+        from_fraction(self.seconds, self.fraction)
+    }
+}
+
+/// Splits a duration into seconds and units of 2⁻³² s, rounded to nearest, as `Duration_t` carries it.
+///
+/// [`INFINITE`] and anything beyond the wire's range becomes `0x7fffffff, 0xffffffff` (RTPS 2.5 §9.3.2.3).
+pub fn duration_to_wire(duration: Duration) -> (i32, u32) {
+    if duration == INFINITE || duration.as_secs() >= i32::MAX as u64 {
+        return (i32::MAX, u32::MAX);
+    }
+    let (seconds, fraction) = to_fraction(duration);
+    (seconds as i32, fraction)
+}
+
+/// Reverses [`duration_to_wire`]; negative durations read as zero.
+pub fn duration_from_wire(seconds: i32, fraction: u32) -> Duration {
+    match seconds {
+        i32::MAX => INFINITE,
+        s if s < 0 => Duration::ZERO,
+        s => from_fraction(s as u32, fraction),
+    }
+}
+
+fn to_fraction(duration: Duration) -> (u32, u32) {
+    let fraction = ((u64::from(duration.subsec_nanos()) << 32) + 500_000_000) / 1_000_000_000;
+    // 999_999_999.9 ns would round up to a whole second; staying just below keeps the seconds right.
+    (duration.as_secs() as u32, fraction.min(u64::from(u32::MAX)) as u32)
+}
+
+fn from_fraction(seconds: u32, fraction: u32) -> Duration {
+    let nanos = (u64::from(fraction) * 1_000_000_000 + (1 << 31)) >> 32;
+    Duration::from_secs(u64::from(seconds)) + Duration::from_nanos(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_durations_survive_a_round_trip_to_the_nanosecond() {
+        for nanos in [0, 1, 999_999_999, 100_000_000, 250_000_000, 1_500_000_001] {
+            let duration = Duration::from_nanos(nanos);
+            let (seconds, fraction) = duration_to_wire(duration);
+            assert_eq!(duration_from_wire(seconds, fraction), duration, "{nanos} ns");
+        }
+        assert_eq!(duration_to_wire(Duration::from_millis(250)), (0, 1 << 30));
+        assert_eq!(duration_to_wire(INFINITE), (i32::MAX, u32::MAX));
+        assert_eq!(duration_from_wire(i32::MAX, u32::MAX), INFINITE);
+    }
+
+    #[test]
+    fn infinite_durations_lead_to_never() {
+        assert_eq!(Instant::from_nanos(5) + INFINITE, Instant::NEVER);
+    }
+}

@@ -1,0 +1,1 @@
+//! Deterministic simulation of Thalweg participants on a virtual network.

@@ -1,0 +1,1 @@
+//! UDP transport of Thalweg: vectored I/O, interfaces, clock, entropy.

@@ -1,0 +1,1 @@
+//! Data-distribution middleware on the OMG wire: the DDS API.

@@ -1,0 +1,235 @@
+"""A DDS program on Eclipse Cyclone DDS that the peer tests start beside Thalweg.
+
+`peer.py pub` writes samples, `peer.py sub` takes them; each prints one JSON object a line:
+
+    {"event": "matched", "count": 1}              a publication or subscription matched or went away
+    {"event": "incompatible", "policy": 11}       the other side's QoS does not fit; the number is DDS's policy id
+    {"event": "written", "sequence": 3}           pub: a sample left
+    {"event": "sample", "data": {...}, "state": "ALIVE", "writer": ...}
+    {"event": "invalid", "key": {...}, "state": "NOT_ALIVE_DISPOSED"}
+    {"event": "done"}
+
+Example: peer.py sub --topic Square --type shape --count 10 --timeout 20
+"""
+
+import argparse
+import json
+import sys
+import threading
+import time
+import zlib
+from dataclasses import dataclass
+
+from cyclonedds.core import InstanceState, Listener, Policy, Qos
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl import annotations as annotate
+from cyclonedds.idl import types
+from cyclonedds.pub import DataWriter, Publisher
+from cyclonedds.sub import DataReader, Subscriber
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+
+@dataclass
+@annotate.appendable
+class ShapeType(IdlStruct, typename="ShapeType"):
+    """The keyed type of the shapes demonstration."""
+
+    color: types.bounded_str[128]
+    annotate.key("color")
+    x: types.int32
+    y: types.int32
+    shapesize: types.int32
+
+
+@dataclass
+@annotate.final
+class Blob(IdlStruct, typename="Blob"):
+    """Numbered bytes without a key."""
+
+    seq: types.uint32
+    data: types.sequence[types.uint8]
+
+
+STATES = {
+    InstanceState.Alive: "ALIVE",
+    InstanceState.NotAliveDisposed: "NOT_ALIVE_DISPOSED",
+    InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS",
+}
+TYPES = {"shape": ShapeType, "blob": Blob}
+PRINTING = threading.Lock()
+
+
+def say(event, **fields):
+    """Prints one JSON line at once: the test reads it through a pipe."""
+    with PRINTING:
+        print(json.dumps({"event": event, **fields}), flush=True)
+
+
+class Reports(Listener):
+    """Prints what the middleware reports and counts who is matched."""
+
+    def __init__(self):
+        super().__init__()
+        self.current = 0
+
+    def matched(self, status):
+        self.current = status.current_count
+        say("matched", count=status.current_count)
+
+    def on_publication_matched(self, writer, status):
+        self.matched(status)
+
+    def on_subscription_matched(self, reader, status):
+        self.matched(status)
+
+    def on_offered_incompatible_qos(self, writer, status):
+        say("incompatible", side="offered", policy=status.last_policy_id)
+
+    def on_requested_incompatible_qos(self, reader, status):
+        say("incompatible", side="requested", policy=status.last_policy_id)
+
+
+def endpoint_qos(options):
+    policies = [
+        Policy.Reliability.BestEffort if options.best_effort else Policy.Reliability.Reliable(duration(seconds=10)),
+        Policy.Durability.TransientLocal if options.transient_local else Policy.Durability.Volatile,
+        Policy.History.KeepLast(options.depth) if options.depth else Policy.History.KeepAll,
+        Policy.DataRepresentation(
+            use_cdrv0_representation=1 in options.xcdr, use_xcdrv2_representation=2 in options.xcdr
+        ),
+    ]
+    if options.command == "pub":
+        policies.append(Policy.WriterDataLifecycle(autodispose=False))
+    if options.transient_local:
+        # What Cyclone replays is bounded by DURABILITY_SERVICE, one sample by default, not by HISTORY.
+        history = Policy.History.KeepLast(options.depth) if options.depth else Policy.History.KeepAll
+        policies.append(Policy.DurabilityService(0, history, -1, -1, -1))
+    return Qos(*policies)
+
+
+def sample(options, index):
+    """The index-th sample: colours go round, bytes are a pattern that starts at the sequence number."""
+    if options.type == "shape":
+        color = options.color[index % len(options.color)]
+        return ShapeType(color=color, x=index, y=2 * index, shapesize=options.size)
+    return Blob(seq=index, data=bytes((index + i) & 0xFF for i in range(256)) * (options.size // 256 + 1))
+
+
+def as_json(data):
+    if isinstance(data, ShapeType):
+        return {"color": data.color, "x": data.x, "y": data.y, "shapesize": data.shapesize}
+    if isinstance(data, Blob):
+        octets = bytes(data.data)
+        return {"seq": data.seq, "length": len(octets), "crc32": zlib.crc32(octets)}
+    return {"color": getattr(data, "color", None)}
+
+
+def publish(options, participant, topic, reports):
+    container = Publisher(participant, qos=partition_qos(options))
+    writer = DataWriter(container, topic, qos=endpoint_qos(options), listener=reports)
+    if not wait_until(lambda: reports.current >= options.wait_matched, options.timeout):
+        say("done", reason="nobody matched")
+        return 2
+    for index in range(options.count):
+        value = sample(options, index)
+        if options.type == "blob":
+            value.data = value.data[: options.size]
+        writer.write(value)
+        say("written", sequence=index)
+        if options.rate:
+            time.sleep(1.0 / options.rate)
+    for index in range(len(options.color) if options.type == "shape" else 0):
+        if options.dispose:
+            writer.dispose(sample(options, index))
+            say("disposed", color=options.color[index])
+        if options.unregister:
+            writer.unregister_instance(sample(options, index))
+            say("unregistered", color=options.color[index])
+    if not options.best_effort:
+        acknowledged = writer.wait_for_acks(duration(seconds=options.timeout))
+        say("acknowledged", all=bool(acknowledged))
+    wait_until(lambda: False, options.linger)
+    say("done")
+    return 0
+
+
+def subscribe(options, participant, topic, reports):
+    container = Subscriber(participant, qos=partition_qos(options))
+    reader = DataReader(container, topic, qos=endpoint_qos(options), listener=reports)
+    say("ready")
+    taken, end = 0, time.monotonic() + options.timeout
+    while time.monotonic() < end and taken < options.count:
+        for item in reader.take(N=100):
+            info = item.sample_info
+            state = STATES.get(info.instance_state, str(info.instance_state))
+            if info.valid_data:
+                say("sample", data=as_json(item), state=state)
+            else:
+                say("invalid", key=as_json(item.key_sample), state=state)
+            taken += 1
+        time.sleep(0.005)
+    wait_until(lambda: False, options.linger)
+    say("done", taken=taken)
+    return 0 if taken >= options.count else 2
+
+
+def partition_qos(options):
+    return Qos(Policy.Partition(options.partition)) if options.partition else Qos()
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["pub", "sub"])
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--type", choices=sorted(TYPES), default="shape")
+    parser.add_argument("--domain", type=int, default=0)
+    parser.add_argument("--config", help="Cyclone's XML configuration; default: loopback only, no multicast")
+    parser.add_argument("--best-effort", action="store_true")
+    parser.add_argument("--transient-local", action="store_true")
+    parser.add_argument("--depth", type=int, default=0, help="KEEP_LAST depth; 0 keeps all (default)")
+    parser.add_argument("--xcdr", type=int, choices=[1, 2], action="append", help="default: both on sub, 1 on pub")
+    parser.add_argument("--partition", action="append")
+    parser.add_argument("--color", action="append", help="shape: instances to write (default BLUE)")
+    parser.add_argument("--size", type=int, default=64, help="blob: bytes a sample; shape: the shapesize")
+    parser.add_argument("--count", type=int, default=10, help="samples to write, or to take before it ends")
+    parser.add_argument("--rate", type=float, default=0.0, help="samples a second; 0 as fast as it goes")
+    parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
+    parser.add_argument("--dispose", action="store_true")
+    parser.add_argument("--unregister", action="store_true")
+    parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last sample")
+    parser.add_argument("--timeout", type=float, default=20.0, help="seconds until it gives up")
+    options = parser.parse_args()
+    options.color = options.color or ["BLUE"]
+    options.xcdr = options.xcdr or ([1] if options.command == "pub" else [1, 2])
+    return options
+
+
+LOOPBACK = """<CycloneDDS><Domain><General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces>
+<AllowMulticast>spdp</AllowMulticast></General></Domain></CycloneDDS>"""
+
+
+def main():
+    options = arguments()
+    domain = Domain(options.domain, options.config or LOOPBACK)
+    participant = DomainParticipant(options.domain)
+    topic = Topic(participant, options.topic, TYPES[options.type])
+    reports = Reports()
+    run = publish if options.command == "pub" else subscribe
+    code = run(options, participant, topic, reports)
+    del topic, participant, domain
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,3 +10,4 @@ pub mod rng;
 pub mod shared;
 pub mod time;
 pub mod types;
+pub mod wire;

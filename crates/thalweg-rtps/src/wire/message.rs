@@ -1,0 +1,328 @@
+//! Parsing of a message into its submessages.
+
+use std::ops::Range;
+
+use super::cursor::Cursor;
+use super::parameters::ParameterList;
+use super::write::HEADER_LEN;
+use super::{
+    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList, MAGIC,
+    NackFrag, SequenceSet, Submessage, WireError, flag, id,
+};
+use crate::time::Timestamp;
+use crate::types::{Locator, ProtocolVersion, VendorId};
+
+/// A datagram whose header was understood.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Who sent it.
+    pub header: Header,
+    bytes: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Parses the header; the submessages are parsed while they are iterated over.
+    ///
+    /// # Errors
+    /// When the datagram is no RTPS message or of another major version than 2.
+    pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, WireError> {
+        let mut cursor = Cursor::new(bytes, 0, Endianness::Big);
+        if cursor.array("header")? != MAGIC {
+            return Err(WireError { offset: 0, expected: "header that starts with \"RTPS\"" });
+        }
+        let [major, minor] = cursor.array("protocol version")?;
+        if major != ProtocolVersion::V2_5.major {
+            return Err(WireError { offset: MAGIC.len(), expected: "protocol version 2.x" });
+        }
+        let version = ProtocolVersion { major, minor };
+        let vendor = VendorId(cursor.array("vendor id")?);
+        let prefix = cursor.guid_prefix()?;
+        Ok(Message { header: Header { version, vendor, prefix }, bytes })
+    }
+
+    /// The submessages in order. After an error the iteration ends: the rest of the message is not to be trusted
+    /// (RTPS 2.5 §8.3.4.1).
+    pub fn submessages(&self) -> Submessages<'a> {
+        Submessages { bytes: self.bytes, position: HEADER_LEN }
+    }
+}
+
+/// Iterator over the submessages of a [`Message`].
+#[derive(Clone, Debug)]
+pub struct Submessages<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Iterator for Submessages<'a> {
+    type Item = Result<Submessage<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.position >= self.bytes.len() {
+            return None;
+        }
+        let parsed = self.frame().and_then(|frame| {
+            self.position = frame.end;
+            frame.parse()
+        });
+        if parsed.is_err() {
+            self.position = self.bytes.len();
+        }
+        Some(parsed)
+    }
+}
+
+impl<'a> Submessages<'a> {
+    /// Delimits the submessage at the current position.
+    fn frame(&self) -> Result<Frame<'a>, WireError> {
+        let rest = self.bytes.get(self.position..).unwrap_or_default();
+        let [id, flags, length @ ..] = *rest
+            .first_chunk::<SUBMESSAGE_HEADER_LEN>()
+            .ok_or(WireError { offset: self.position, expected: "submessage header" })?;
+        let (endianness, length) = if flags & flag::LITTLE_ENDIAN != 0 {
+            (Endianness::Little, u16::from_le_bytes(length))
+        } else {
+            (Endianness::Big, u16::from_be_bytes(length))
+        };
+        let start = self.position + SUBMESSAGE_HEADER_LEN;
+        // A length of 0 means "to the end of the message", which OpenDDS uses for its last submessage; PAD and INFO_TS can
+        // really be empty (RTPS 2.5 §9.4.5.1.3).
+        let end = match length {
+            0 if !matches!(id, id::PAD | id::INFO_TS) => self.bytes.len(),
+            _ => start + usize::from(length),
+        };
+        let expected = "octetsToNextHeader within the message";
+        let body = self.bytes.get(start..end).ok_or(WireError { offset: self.position + 2, expected })?;
+        Ok(Frame { id, flags, cursor: Cursor::new(body, start, endianness), start, end })
+    }
+}
+
+/// One submessage, not yet looked into.
+struct Frame<'a> {
+    id: u8,
+    flags: u8,
+    cursor: Cursor<'a>,
+    /// Where the body starts in the datagram.
+    start: usize,
+    /// Where the next submessage starts in the datagram.
+    end: usize,
+}
+
+impl<'a> Frame<'a> {
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn parse(mut self) -> Result<Submessage<'a>, WireError> {
+        Ok(match self.id {
+            id::PAD => Submessage::Pad,
+            id::DATA => Submessage::Data(self.data()?),
+            id::DATA_FRAG => Submessage::DataFrag(self.data_frag()?),
+            id::HEARTBEAT => Submessage::Heartbeat(self.heartbeat()?),
+            id::HEARTBEAT_FRAG => Submessage::HeartbeatFrag(self.heartbeat_frag()?),
+            id::ACKNACK => Submessage::AckNack(self.acknack()?),
+            id::NACK_FRAG => Submessage::NackFrag(self.nack_frag()?),
+            id::GAP => Submessage::Gap(self.gap()?),
+            id::INFO_TS => Submessage::InfoTimestamp(self.info_timestamp()?),
+            id::INFO_DST => Submessage::InfoDestination(self.cursor.guid_prefix()?),
+            id::INFO_SRC => self.info_source()?,
+            id::INFO_REPLY => self.info_reply()?,
+            id::INFO_REPLY_IP4 => self.info_reply_ip4()?,
+            id => Submessage::Unknown { id },
+        })
+    }
+
+    fn data(mut self) -> Result<Data<'a>, WireError> {
+        let inline_qos_at = self.inline_qos_position(DATA_TO_INLINE_QOS)?;
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let sequence = self.cursor.positive_sequence_number()?;
+        let (inline_qos, payload) = self.inline_qos_and_payload(inline_qos_at)?;
+        let content = match (self.has(flag::DATA), self.has(flag::DATA_KEY)) {
+            (false, false) => Content::None,
+            (true, false) => Content::Data(payload),
+            (false, true) => Content::Key(payload),
+            (true, true) => {
+                return Err(WireError { offset: self.start - 3, expected: "flag D or K of DATA, not both" });
+            }
+        };
+        Ok(Data { reader, writer, sequence, inline_qos, content })
+    }
+
+    fn data_frag(mut self) -> Result<DataFrag<'a>, WireError> {
+        let inline_qos_at = self.inline_qos_position(DATA_FRAG_TO_INLINE_QOS)?;
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let sequence = self.cursor.positive_sequence_number()?;
+        let numbers_error = self.cursor.error("fragments of at least 1 byte within the sample");
+        let first_fragment = self.cursor.u32("first fragment number")?;
+        let fragments = self.cursor.u16("number of fragments")?;
+        let fragment_size = self.cursor.u16("fragment size")?;
+        let sample_size = self.cursor.u32("sample size")?;
+        let length = fragments_length(first_fragment, fragments, fragment_size, sample_size).ok_or(numbers_error)?;
+        let (inline_qos, payload) = self.inline_qos_and_payload(inline_qos_at)?;
+        if payload.len() < length {
+            return Err(WireError { offset: payload.start, expected: "as many bytes as the fragments have" });
+        }
+        let key = self.has(flag::FRAG_KEY);
+        let bytes = payload.start..payload.start + length;
+        Ok(DataFrag {
+            reader,
+            writer,
+            sequence,
+            first_fragment,
+            fragments,
+            fragment_size,
+            sample_size,
+            inline_qos,
+            key,
+            bytes,
+        })
+    }
+
+    /// Reads extraFlags and octetsToInlineQos and returns where, within the body, the inline QoS or else the payload starts:
+    /// later versions may put more fields in front of it.
+    fn inline_qos_position(&mut self, least: usize) -> Result<usize, WireError> {
+        self.cursor.u16("extra flags")?;
+        let error = self.cursor.error("octetsToInlineQos behind the known fields and within the submessage");
+        let octets = usize::from(self.cursor.u16("octetsToInlineQos")?);
+        if octets < least || octets > self.cursor.remaining() {
+            return Err(error);
+        }
+        Ok(self.cursor.position() + octets)
+    }
+
+    fn inline_qos_and_payload(
+        &mut self,
+        position: usize,
+    ) -> Result<(Option<ParameterList<'a>>, Range<usize>), WireError> {
+        let skipped = position.saturating_sub(self.cursor.position());
+        self.cursor.bytes(skipped, "inline QoS")?;
+        let inline_qos = match self.has(flag::INLINE_QOS) {
+            true => Some(ParameterList::split(&mut self.cursor)?),
+            false => None,
+        };
+        Ok((inline_qos, self.cursor.offset()..self.end))
+    }
+
+    fn heartbeat(mut self) -> Result<Heartbeat, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let first = self.cursor.positive_sequence_number()?;
+        let last_error = self.cursor.error("last sequence number of at least the first minus 1");
+        let last = self.cursor.sequence_number()?;
+        if last < first.previous() {
+            return Err(last_error);
+        }
+        let count = self.cursor.u32("heartbeat count")?;
+        let (is_final, liveliness) = (self.has(flag::FINAL), self.has(flag::LIVELINESS));
+        Ok(Heartbeat { reader, writer, first, last, count, is_final, liveliness })
+    }
+
+    fn heartbeat_frag(mut self) -> Result<HeartbeatFrag, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let sequence = self.cursor.positive_sequence_number()?;
+        let fragment_error = self.cursor.error("last fragment number of at least 1");
+        let last_fragment = self.cursor.u32("last fragment number")?;
+        if last_fragment == 0 {
+            return Err(fragment_error);
+        }
+        let count = self.cursor.u32("heartbeat count")?;
+        Ok(HeartbeatFrag { reader, writer, sequence, last_fragment, count })
+    }
+
+    fn acknack(mut self) -> Result<AckNack, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let state = SequenceSet::parse(&mut self.cursor)?;
+        let count = self.cursor.u32("acknack count")?;
+        Ok(AckNack { reader, writer, state, count, is_final: self.has(flag::FINAL) })
+    }
+
+    fn nack_frag(mut self) -> Result<NackFrag, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let sequence = self.cursor.positive_sequence_number()?;
+        let state = FragmentSet::parse(&mut self.cursor)?;
+        let count = self.cursor.u32("nack count")?;
+        Ok(NackFrag { reader, writer, sequence, state, count })
+    }
+
+    fn gap(mut self) -> Result<Gap, WireError> {
+        let reader = self.cursor.entity_id("reader id")?;
+        let writer = self.cursor.entity_id("writer id")?;
+        let start = self.cursor.positive_sequence_number()?;
+        let list = SequenceSet::parse(&mut self.cursor)?;
+        Ok(Gap { reader, writer, start, list })
+    }
+
+    fn info_timestamp(mut self) -> Result<Option<Timestamp>, WireError> {
+        if self.has(flag::INVALIDATE) {
+            return Ok(None);
+        }
+        let seconds = self.cursor.u32("seconds")?;
+        let fraction = self.cursor.u32("fraction of a second")?;
+        let timestamp = Timestamp { seconds, fraction };
+        Ok((timestamp != Timestamp::INVALID).then_some(timestamp))
+    }
+
+    fn info_source(mut self) -> Result<Submessage<'a>, WireError> {
+        self.cursor.u32("unused word")?;
+        let [major, minor] = self.cursor.array("protocol version")?;
+        let vendor = VendorId(self.cursor.array("vendor id")?);
+        let prefix = self.cursor.guid_prefix()?;
+        Ok(Submessage::InfoSource { version: ProtocolVersion { major, minor }, vendor, prefix })
+    }
+
+    fn info_reply(mut self) -> Result<Submessage<'a>, WireError> {
+        let unicast = LocatorList::parse(&mut self.cursor)?;
+        let multicast = match self.has(flag::MULTICAST) {
+            true => Some(LocatorList::parse(&mut self.cursor)?),
+            false => None,
+        };
+        Ok(Submessage::InfoReply { unicast, multicast })
+    }
+
+    fn info_reply_ip4(mut self) -> Result<Submessage<'a>, WireError> {
+        let unicast = ip4_locator(&mut self.cursor)?;
+        let multicast = match self.has(flag::MULTICAST) {
+            true => Some(ip4_locator(&mut self.cursor)?),
+            false => None,
+        };
+        Ok(Submessage::InfoReplyIp4 { unicast, multicast })
+    }
+}
+
+/// `LocatorUDPv4_t`: the address is a number in the submessage's byte order, unlike in a `Locator_t`.
+fn ip4_locator(cursor: &mut Cursor<'_>) -> Result<Locator, WireError> {
+    let ip = cursor.u32("IPv4 address")?.to_be_bytes();
+    let port = cursor.u32("UDP port")?;
+    let mut address = [0; 16];
+    address[12..].copy_from_slice(&ip);
+    Ok(Locator { kind: Locator::UDP_V4, port, address })
+}
+
+/// Bytes that the fragments `first..first + count` have together, or `None` when they are not within the sample.
+///
+/// A fragment size above the sample size is let pass: the one fragment is then the sample.
+fn fragments_length(first: u32, count: u16, fragment_size: u16, sample_size: u32) -> Option<usize> {
+    if count == 0 || fragment_size == 0 {
+        return None;
+    }
+    let start = u64::from(first.checked_sub(1)?) * u64::from(fragment_size);
+    let end = start + u64::from(count) * u64::from(fragment_size);
+    let sample_size = u64::from(sample_size);
+    let last_start = end - u64::from(fragment_size);
+    if last_start >= sample_size {
+        return None;
+    }
+    usize::try_from(end.min(sample_size) - start).ok()
+}
+
+/// Bytes of id, flags and octetsToNextHeader.
+pub(super) const SUBMESSAGE_HEADER_LEN: usize = 4;
+/// octetsToInlineQos of a DATA of RTPS 2.5.
+pub(super) const DATA_TO_INLINE_QOS: usize = 16;
+/// octetsToInlineQos of a DATA_FRAG of RTPS 2.5.
+pub(super) const DATA_FRAG_TO_INLINE_QOS: usize = 28;

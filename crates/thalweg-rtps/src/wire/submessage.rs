@@ -1,0 +1,258 @@
+//! What the submessages carry (RTPS 2.5 §8.3.8).
+
+use std::ops::Range;
+
+use super::cursor::Cursor;
+use super::parameters::ParameterList;
+use super::{FragmentSet, SequenceSet, WireError};
+use crate::time::Timestamp;
+use crate::types::{EntityId, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+
+/// Who sent a message (RTPS 2.5 §9.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version that the sender speaks; the major number is always 2 after parsing.
+    pub version: ProtocolVersion,
+    /// Vendor of the sender: decides what vendor-specific ids mean.
+    pub vendor: VendorId,
+    /// Participant that all submessages come from until an INFO_SRC says otherwise.
+    pub prefix: GuidPrefix,
+}
+
+/// One element of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Submessage<'a> {
+    /// A sample, or the end of an instance.
+    Data(Data<'a>),
+    /// Parts of a large sample.
+    DataFrag(DataFrag<'a>),
+    /// What a writer holds.
+    Heartbeat(Heartbeat),
+    /// How many fragments of a sample a writer can send so far.
+    HeartbeatFrag(HeartbeatFrag),
+    /// What a reader has and misses.
+    AckNack(AckNack),
+    /// Which fragments of a sample a reader misses.
+    NackFrag(NackFrag),
+    /// Numbers that will never come.
+    Gap(Gap),
+    /// Source time of the following samples; `None` takes it back.
+    InfoTimestamp(Option<Timestamp>),
+    /// The one participant that the following submessages are for; [`GuidPrefix::UNKNOWN`] means every one again.
+    InfoDestination(GuidPrefix),
+    /// The following submessages come from somebody else.
+    InfoSource {
+        /// Version that the origin speaks.
+        version: ProtocolVersion,
+        /// Vendor of the origin.
+        vendor: VendorId,
+        /// Participant of the origin.
+        prefix: GuidPrefix,
+    },
+    /// Where answers to the following submessages go.
+    InfoReply {
+        /// Unicast addresses.
+        unicast: LocatorList<'a>,
+        /// Multicast addresses, when the sender named any.
+        multicast: Option<LocatorList<'a>>,
+    },
+    /// Where answers go, in the short form for IPv4.
+    InfoReplyIp4 {
+        /// Unicast address.
+        unicast: Locator,
+        /// Multicast address, when the sender named one.
+        multicast: Option<Locator>,
+    },
+    /// Nothing.
+    Pad,
+    /// A submessage of a vendor, of security or of a later version: skipped.
+    Unknown {
+        /// Its submessage id.
+        id: u8,
+    },
+}
+
+/// A sample, or the end of an instance (RTPS 2.5 §9.4.5.4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data<'a> {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// Number of the sample, at least 1.
+    pub sequence: SequenceNumber,
+    /// Key hash, status info and the like, if sent along.
+    pub inline_qos: Option<ParameterList<'a>>,
+    /// The serialized payload.
+    pub content: Content,
+}
+
+/// Where the serialized payload of a DATA lies: byte ranges of the whole datagram, so that the receiver can slice its
+/// buffer. They include the encapsulation header (4 bytes) and up to 3 bytes of padding at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A whole sample.
+    Data(Range<usize>),
+    /// Only the key of an instance.
+    Key(Range<usize>),
+    /// No payload; the inline QoS tells what happened. Without inline QoS the number carries no news at all.
+    None,
+}
+
+/// Neighbouring fragments of one large sample (RTPS 2.5 §9.4.5.5).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataFrag<'a> {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// Number of the sample, at least 1.
+    pub sequence: SequenceNumber,
+    /// Number of the first fragment in here; fragments count from 1.
+    pub first_fragment: u32,
+    /// How many fragments follow, at least 1, all of them within the sample.
+    pub fragments: u16,
+    /// Bytes of every fragment but the sample's last, at least 1.
+    pub fragment_size: u16,
+    /// Bytes of the whole serialized payload with its encapsulation header, at least 1.
+    pub sample_size: u32,
+    /// Key hash, status info and the like, if sent along.
+    pub inline_qos: Option<ParameterList<'a>>,
+    /// True when the sample is only the key of an instance.
+    pub key: bool,
+    /// The fragments' bytes in the whole datagram: exactly what the numbers above promise, padding cut off.
+    pub bytes: Range<usize>,
+}
+
+impl DataFrag<'_> {
+    /// Number of fragments that the whole sample has.
+    pub fn fragments_total(&self) -> u32 {
+        self.sample_size.div_ceil(u32::from(self.fragment_size))
+    }
+
+    /// Where [`DataFrag::bytes`] belong within the sample.
+    pub fn sample_offset(&self) -> usize {
+        (self.first_fragment as usize - 1) * usize::from(self.fragment_size)
+    }
+}
+
+/// What a writer holds (RTPS 2.5 §9.4.5.7). `first == last + 1` says: nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// Lowest number that the writer still holds, at least 1.
+    pub first: SequenceNumber,
+    /// Highest number that the writer ever used, at least `first - 1`.
+    pub last: SequenceNumber,
+    /// Grows with each new heartbeat of this writer; a repeated count is a repeated datagram.
+    pub count: u32,
+    /// True when the reader need not answer.
+    pub is_final: bool,
+    /// True when the application asserted the writer's liveliness.
+    pub liveliness: bool,
+}
+
+/// How many fragments of a sample a writer can send so far (RTPS 2.5 §9.4.5.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatFrag {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// Number of the sample, at least 1.
+    pub sequence: SequenceNumber,
+    /// Every fragment up to this one, at least 1, is available.
+    pub last_fragment: u32,
+    /// Grows with each new one of this writer.
+    pub count: u32,
+}
+
+/// What a reader has and misses (RTPS 2.5 §9.4.5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckNack {
+    /// The reader it comes from.
+    pub reader: EntityId,
+    /// The writer it is for.
+    pub writer: EntityId,
+    /// Everything below the base has arrived; the members are missing.
+    pub state: SequenceSet,
+    /// Grows with each new one of this reader.
+    pub count: u32,
+    /// True when the writer need not answer with a heartbeat.
+    pub is_final: bool,
+}
+
+/// Which fragments of a sample a reader misses (RTPS 2.5 §9.4.5.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NackFrag {
+    /// The reader it comes from.
+    pub reader: EntityId,
+    /// The writer it is for.
+    pub writer: EntityId,
+    /// Number of the sample, at least 1.
+    pub sequence: SequenceNumber,
+    /// The members are missing; the base acknowledges nothing.
+    pub state: FragmentSet,
+    /// Grows with each new one of this reader.
+    pub count: u32,
+}
+
+/// Numbers that will never come (RTPS 2.5 §9.4.5.6): all from `start` to below the base of `list`, and `list`'s members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// First irrelevant number, at least 1. The range may span 2⁶³ numbers: never walk it.
+    pub start: SequenceNumber,
+    /// Its base ends the range; its members are irrelevant as well.
+    pub list: SequenceSet,
+}
+
+/// Locators of an INFO_REPLY, read one by one from the datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct LocatorList<'a> {
+    cursor: Cursor<'a>,
+    count: usize,
+}
+
+impl<'a> LocatorList<'a> {
+    /// Reads the count and checks that the message is long enough for it.
+    pub(super) fn parse(cursor: &mut Cursor<'a>) -> Result<LocatorList<'a>, WireError> {
+        let error = cursor.error("locator count within the submessage");
+        let count = cursor.u32("locator count")? as usize;
+        let offset = cursor.offset();
+        let length = count.checked_mul(LOCATOR_LEN).ok_or(error)?;
+        let bytes = cursor.bytes(length, error.expected).map_err(|_| error)?;
+        Ok(LocatorList { cursor: Cursor::new(bytes, offset, cursor.endianness()), count })
+    }
+
+    /// Number of locators.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True when there is no locator.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The locators, in the sender's order.
+    pub fn iter(&self) -> impl Iterator<Item = Locator> + use<'a> {
+        let mut cursor = self.cursor;
+        std::iter::from_fn(move || cursor.locator().ok())
+    }
+}
+
+impl PartialEq for LocatorList<'_> {
+    fn eq(&self, other: &LocatorList<'_>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+/// Bytes of a locator on the wire.
+const LOCATOR_LEN: usize = 24;

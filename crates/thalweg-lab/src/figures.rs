@@ -1,0 +1,116 @@
+//! Numbers as people read them: three significant digits, thousands apart, sizes in binary units.
+
+use std::time::Duration;
+
+/// Three significant digits, thousands separated by commas: `0.0123`, `4.57`, `104`, `168,000`.
+pub fn rounded(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = |value: f64| value.abs().log10().floor() as i32;
+    let unit = 10_f64.powi(magnitude(value) - 2);
+    let rounded = (value / unit).round() * unit;
+    // Rounding may have added a digit; the allowance covers that powers of ten below one are not exact.
+    let magnitude = magnitude(rounded * (1.0 + 1e-12));
+    if magnitude >= 2 {
+        let sign = if rounded < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", grouped(rounded.abs().round() as u64));
+    }
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0).min(9);
+    format!("{rounded:.decimals$}")
+}
+
+/// A count with its thousands separated by commas.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size in the largest binary unit that divides it: `256 B`, `1 KiB`, `5 MiB`; sizes that none divides stay in bytes.
+pub fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", grouped(bytes / unit)),
+        None => format!("{} B", grouped(bytes)),
+    }
+}
+
+/// A rate in the unit that keeps it short: `740 kbit/s`, `338 Mbit/s`, `8.71 Gbit/s`.
+pub fn bit_rate(bits_per_second: f64) -> String {
+    let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
+    match units.into_iter().find(|(unit, _)| bits_per_second >= *unit) {
+        Some((unit, name)) => format!("{} {name}", rounded(bits_per_second / unit)),
+        None => format!("{} bit/s", rounded(bits_per_second)),
+    }
+}
+
+/// A duration in the unit that keeps it short: `61.2 µs`, `4.57 ms`, `52.0 s`.
+pub fn duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos() as f64;
+    match nanos {
+        n if n < 1e3 => format!("{} ns", rounded(n)),
+        n if n < 1e6 => format!("{} µs", rounded(n / 1e3)),
+        n if n < 1e9 => format!("{} ms", rounded(n / 1e6)),
+        n => format!("{} s", rounded(n / 1e9)),
+    }
+}
+
+/// A share as a percentage: `0.04 %`, `12.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", rounded(share * 100.0))
+}
+
+/// Microseconds as a fraction, for axes and JSON.
+pub fn micros(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e3
+}
+
+/// Milliseconds as a fraction, for axes and JSON.
+pub fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_significant_digits() {
+        for (value, expect) in [
+            (0.0, "0"),
+            (0.012_34, "0.0123"),
+            (4.567, "4.57"),
+            (61.24, "61.2"),
+            (103.6, "104"),
+            (168_432.0, "168,000"),
+            (999.9, "1,000"),
+            (9.999, "10.0"),
+            (-2.5, "-2.50"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(rounded(value), expect, "{value}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_durations_choose_their_unit() {
+        assert_eq!(
+            (size(256), size(1024), size(5 << 20), size(1500)),
+            ("256 B".into(), "1 KiB".into(), "5 MiB".into(), "1,500 B".into())
+        );
+        assert_eq!(duration(Duration::from_nanos(61_240)), "61.2 µs");
+        assert_eq!(duration(Duration::from_millis(52_000)), "52.0 s");
+        assert_eq!(bit_rate(8.71e9), "8.71 Gbit/s");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

@@ -1,0 +1,57 @@
+//! CPU time of this process, a clock that all processes of this host share, and where a process may run.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// CPU time this process has used so far, all threads, user and kernel, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
+pub fn cpu_time() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
+}
+
+/// Nanoseconds of the host's monotonic clock: comparable between processes of one host and never stepped, so that one-way latencies
+/// need no clock synchronisation here.
+pub fn monotonic_nanos() -> u64 {
+    nanos(clock_gettime(ClockId::Monotonic))
+}
+
+/// Restricts this thread, and every thread it starts from now on, to one logical CPU.
+///
+/// # Errors
+/// The CPU does not exist or is not allowed to this process.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("CPU numbers end at {}", CpuSet::MAX_CPU - 1)));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+fn nanos(time: Timespec) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_grows_with_work_and_not_with_sleep() {
+        let before = cpu_time();
+        let started = monotonic_nanos();
+        let mut sum = 0_u64;
+        while monotonic_nanos() - started < 20_000_000 {
+            sum = sum.wrapping_add(std::hint::black_box(sum));
+        }
+        let worked = cpu_time() - before;
+        assert!(worked > Duration::from_millis(1), "{worked:?}");
+    }
+
+    #[test]
+    fn an_impossible_cpu_is_an_error() {
+        assert!(pin_to_cpu(100_000).is_err());
+    }
+}

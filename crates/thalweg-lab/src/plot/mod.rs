@@ -1,0 +1,29 @@
+//! Figures as inline SVG: deterministic bytes, no script, colours from the page's style sheet so that they follow light and dark.
+
+mod ecdf;
+mod scale;
+mod strips;
+mod svg;
+mod timeline;
+
+pub use ecdf::ecdf;
+pub use strips::strips;
+pub use svg::escape;
+pub use timeline::{Band, Trace, timeline};
+
+/// A named set of values that shares one colour (`index` of the palette, 0 to 3) in every figure of a section.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Name in legends and row labels.
+    pub name: String,
+    /// Position in the palette.
+    pub colour: usize,
+    /// Values in the unit of the axis, in the order they were measured.
+    pub values: Vec<f64>,
+}
+
+/// Width of every figure in its own units; the page scales it to the column.
+const WIDTH: f64 = 760.0;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Every run as a dot, one row for each cell, with mean and deviation.
+
+use crate::statistics::Summary;
+
+use super::scale::Scale;
+use super::svg::{Anchor, Svg};
+use super::{Series, WIDTH};
+
+/// Draws one row of dots for each series on a common axis titled `title`, starting at zero; a bar marks mean ± standard deviation.
+///
+/// Dots that would overlap are stacked, so that the shape of the distribution shows as it does in the paper's plots of twenty runs.
+pub fn strips(title: &str, rows: &[Series]) -> String {
+    let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let (left, right, top) = (24.0 + 7.0 * longest as f64, WIDTH - 24.0, 12.0);
+    let bottom = top + ROW_HEIGHT * rows.len() as f64;
+    let mut svg = Svg::new(WIDTH, bottom + 48.0, &format!("Each run: {title}"));
+    let x = Scale::linear_from_zero(rows.iter().flat_map(|row| row.values.iter().copied()), left, right);
+    x.draw_below(&mut svg, top, bottom, title);
+    for (index, row) in rows.iter().enumerate() {
+        let middle = top + ROW_HEIGHT * (index as f64 + 0.5);
+        svg.text("row", (left - 12.0, middle + 4.0), Anchor::End, &row.name);
+        draw_row(&mut svg, row, &x, middle);
+    }
+    svg.finish()
+}
+
+fn draw_row(svg: &mut Svg, row: &Series, x: &Scale, middle: f64) {
+    for (position, level) in stacked(row.values.iter().map(|value| x.position(*value))) {
+        svg.dot(&format!("dot c{}", row.colour), (position, middle + level), DOT_RADIUS);
+    }
+    let Some(summary) = Summary::of(&row.values) else { return };
+    let low = x.position(summary.mean - summary.standard_deviation);
+    let high = x.position(summary.mean + summary.standard_deviation);
+    let y = middle + ROW_HEIGHT * 0.36;
+    svg.line("spread", (low, y), (high, y));
+    let mean = x.position(summary.mean);
+    svg.line("mean", (mean, y - 5.0), (mean, y + 5.0));
+}
+
+/// Gives each dot a height so that it touches no earlier one where that is possible, alternating above and below the row.
+fn stacked(positions: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
+    let mut sorted: Vec<f64> = positions.collect();
+    sorted.sort_by(f64::total_cmp);
+    let mut placed: Vec<(f64, f64)> = Vec::with_capacity(sorted.len());
+    for position in sorted {
+        let near: Vec<f64> =
+            placed.iter().rev().take_while(|(x, _)| position - x < 2.0 * DOT_RADIUS).map(|(_, y)| *y).collect();
+        let level = LEVELS.into_iter().find(|level| near.iter().all(|y| (y - level).abs() > 1.0)).unwrap_or(0.0);
+        placed.push((position, level));
+    }
+    placed
+}
+
+const ROW_HEIGHT: f64 = 60.0;
+const DOT_RADIUS: f64 = 3.0;
+/// Heights a dot may take; beyond seven the row is dense enough to read as a block.
+const LEVELS: [f64; 7] = [0.0, -5.5, 5.5, -11.0, 11.0, -16.5, -22.0];

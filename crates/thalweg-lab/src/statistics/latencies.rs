@@ -1,0 +1,74 @@
+//! Latencies of any number of samples in fixed memory.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::is_supported;
+
+/// A distribution of latencies: constant memory and time for each sample, three significant digits, extremes and mean exact.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    min: u64,
+    max: u64,
+    sum: u128,
+}
+
+impl Latencies {
+    /// An empty distribution, all its memory (some 200 kB) allocated.
+    pub fn new() -> Latencies {
+        let histogram =
+            Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the bounds are constants that the crate accepts");
+        Latencies { histogram, min: u64::MAX, max: 0, sum: 0 }
+    }
+
+    /// Adds one latency; those beyond ten minutes count as ten minutes in the percentiles.
+    pub fn record(&mut self, latency: Duration) {
+        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        self.histogram.saturating_record(nanos.clamp(1, LONGEST_NANOS));
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+        self.sum += u128::from(nanos);
+    }
+
+    /// Number of latencies recorded.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Shortest latency; zero when there is none.
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(if self.count() == 0 { 0 } else { self.min })
+    }
+
+    /// Longest latency; zero when there is none.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// Arithmetic mean; zero when there is no latency.
+    pub fn mean(&self) -> Duration {
+        let mean = self.sum / u128::from(self.count().max(1));
+        Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// The latency that the share `q` of all does not exceed (0.5 = median); `None` when too few were recorded to tell
+    /// (see [`is_supported`]).
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        is_supported(q, self.count()).then(|| {
+            let nanos = self.histogram.value_at_quantile(q);
+            // A bucket's upper edge may lie beyond the longest latency that was seen.
+            Duration::from_nanos(nanos.clamp(self.min, self.max))
+        })
+    }
+}
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies::new()
+    }
+}
+
+/// Ten minutes: a latency beyond it is a stall that no percentile describes.
+const LONGEST_NANOS: u64 = 600_000_000_000;

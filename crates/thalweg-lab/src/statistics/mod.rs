@@ -1,0 +1,24 @@
+//! Figures computed from measurements: mean and deviation of a few runs, percentiles of many samples, shares of a whole.
+
+mod latencies;
+mod summary;
+
+pub use latencies::Latencies;
+pub use summary::Summary;
+
+/// How many values must lie beyond a quantile before it is shown: with fewer, the figure describes single accidents.
+pub const TAIL_MIN: f64 = 10.0;
+
+/// Whether `count` values carry the quantile `q`: at least [`TAIL_MIN`] of them lie beyond it, or it is the median of at least three.
+///
+/// So p90 needs 100 values, p99 1,000 and p99.9 10,000.
+pub fn is_supported(q: f64, count: u64) -> bool {
+    if q <= 0.5 {
+        return count >= 3;
+    }
+    // The small allowance absorbs that 1 − 0.99 is not exactly 0.01 in binary.
+    count as f64 * (1.0 - q) >= TAIL_MIN - 1e-6
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Why an experiment has no result.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why an experiment ended without a result; the text says what failed, where and what to do.
+#[derive(Debug)]
+pub enum LabError {
+    /// The user asked to stop.
+    Interrupted,
+    /// A process of the experiment could not be started.
+    NotStarted {
+        /// Which process.
+        process: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A process of the experiment ended before it delivered its result.
+    Died {
+        /// Which process.
+        process: String,
+        /// How it ended: exit code or signal.
+        status: String,
+        /// What it wrote on stderr last; may be empty.
+        last_words: String,
+    },
+    /// A process of the experiment lives and says nothing.
+    Silent {
+        /// Which process.
+        process: String,
+        /// How long nothing was heard.
+        patience: Duration,
+        /// What it wrote on stderr last; may be empty.
+        last_words: String,
+    },
+    /// A process of the experiment reported that it cannot go on.
+    Failed {
+        /// Which process.
+        process: String,
+        /// Its reason.
+        reason: String,
+    },
+    /// This process itself cannot go on.
+    Here(String),
+}
+
+impl LabError {
+    /// An error of this process, in the words of its cause.
+    pub fn here(cause: impl fmt::Display) -> LabError {
+        LabError::Here(cause.to_string())
+    }
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabError::Interrupted => write!(f, "interrupted; there is no result"),
+            LabError::NotStarted { process, source } => write!(f, "the {process} could not be started: {source}"),
+            LabError::Died { process, status, last_words } => {
+                write!(f, "the {process} ended ({status}) before it delivered its result; there is no report")?;
+                write_last_words(f, last_words)
+            }
+            LabError::Silent { process, patience, last_words } => {
+                write!(
+                    f,
+                    "nothing was heard of the {process} for {} s; it was stopped and there is no report",
+                    patience.as_secs()
+                )?;
+                write_last_words(f, last_words)
+            }
+            LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Here(reason) => f.write_str(reason),
+        }
+    }
+}
+
+fn write_last_words(f: &mut fmt::Formatter<'_>, words: &str) -> fmt::Result {
+    if words.is_empty() { Ok(()) } else { write!(f, "; its last words: {words}") }
+}
+
+impl std::error::Error for LabError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LabError::NotStarted { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The parent's side: start, hear, and in every case end a worker.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Message, Stop};
+use crate::error::LabError;
+
+/// How to start a worker.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Launcher {
+    /// Starts `program` with `arguments`.
+    pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
+        Launcher { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+    }
+
+    /// Starts the running executable again with one argument, the sub-command that calls [`super::serve`].
+    ///
+    /// # Errors
+    /// The system does not tell where the executable lies.
+    pub fn this_program(sub_command: &str) -> Result<Launcher, LabError> {
+        match std::env::current_exe() {
+            Ok(program) => Ok(Launcher::new(program, [sub_command])),
+            Err(source) => Err(LabError::NotStarted { process: "second process".to_owned(), source }),
+        }
+    }
+}
+
+/// A worker under supervision; dropping it ends the process and waits until it is gone.
+#[derive(Debug)]
+pub struct Supervised {
+    name: String,
+    child: Child,
+    orders: Option<ChildStdin>,
+    messages: Receiver<Result<Message, String>>,
+    last_words: LastWords,
+}
+
+impl Supervised {
+    /// Starts a worker, called `name` in messages to the user, and hands it `order`.
+    ///
+    /// # Errors
+    /// The process cannot be started or does not accept its order.
+    pub fn start(launcher: &Launcher, name: &str, order: &impl Serialize) -> Result<Supervised, LabError> {
+        let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
+        let mut command = Command::new(&launcher.program);
+        command.args(&launcher.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(not_started)?;
+        let last_words = LastWords::default();
+        let (heard, messages) = sync_channel(MESSAGES_MAX);
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || forward_messages(stdout, &heard));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            let words = last_words.clone();
+            std::thread::spawn(move || words.keep(stderr));
+        }
+        let orders = child.stdin.take();
+        let mut supervised = Supervised { name: name.to_owned(), child, orders, messages, last_words };
+        supervised.send(order)?;
+        Ok(supervised)
+    }
+
+    /// Hands the worker one more line of JSON.
+    ///
+    /// # Errors
+    /// The worker is gone.
+    pub fn send(&mut self, order: &impl Serialize) -> Result<(), LabError> {
+        let mut line = serde_json::to_vec(order).map_err(LabError::here)?;
+        line.push(b'\n');
+        match self.orders.as_mut().map(|orders| orders.write_all(&line)) {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.death()),
+        }
+    }
+
+    /// Waits for the next [`Message::Progress`] or [`Message::Done`], at most `patience`.
+    ///
+    /// # Errors
+    /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
+    pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<Message, LabError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if stop.is_requested() {
+                return Err(LabError::Interrupted);
+            }
+            match self.messages.recv_timeout(LOOK_PERIOD) {
+                Ok(Ok(Message::Failed(reason))) => return Err(LabError::Failed { process: self.name.clone(), reason }),
+                Ok(Ok(message)) => return Ok(message),
+                Ok(Err(nonsense)) => {
+                    let reason = format!("it answered {nonsense:?}, which is no message of this version");
+                    return Err(LabError::Failed { process: self.name.clone(), reason });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+                    let last_words = self.last_words.text();
+                    return Err(LabError::Silent { process: self.name.clone(), patience, last_words });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Whether the worker still runs and has not failed; to be asked of those that say nothing for long.
+    ///
+    /// # Errors
+    /// How it ended, or the reason it gave.
+    pub fn check(&mut self) -> Result<(), LabError> {
+        match self.messages.try_recv() {
+            Ok(Ok(Message::Failed(reason))) => Err(LabError::Failed { process: self.name.clone(), reason }),
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => Err(self.death()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the worker wrote on its standard error, its latest lines.
+    pub fn remarks(&self) -> Vec<String> {
+        self.last_words.lock().iter().cloned().collect()
+    }
+
+    /// Ends the worker in peace: closes its input and waits until it exits.
+    ///
+    /// # Errors
+    /// It exits with an error, or has to be killed because it does not exit.
+    pub fn finish(mut self) -> Result<(), LabError> {
+        drop(self.orders.take());
+        match self.wait(EXIT_PATIENCE) {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => Err(self.death()),
+            None => {
+                let last_words = self.last_words.text();
+                Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
+            }
+        }
+    }
+
+    /// The error for a worker that is gone or about to be.
+    fn death(&mut self) -> LabError {
+        let status =
+            self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        // A reason may still be queued behind a broken pipe.
+        while let Ok(message) = self.messages.try_recv() {
+            if let Ok(Message::Failed(reason)) = message {
+                return LabError::Failed { process: self.name.clone(), reason };
+            }
+        }
+        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
+    }
+
+    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+            return;
+        }
+        // Neither call can fail for a child that was not waited for; if one does there is nothing left to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The latest lines of a worker's standard error.
+#[derive(Clone, Debug, Default)]
+struct LastWords(Arc<Mutex<VecDeque<String>>>);
+
+impl LastWords {
+    fn keep(&self, stderr: impl Read) {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let mut lines = self.lock();
+            if lines.len() == WORDS_MAX {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        }
+    }
+
+    fn text(&self) -> String {
+        self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<Message, String>>) {
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        let message = serde_json::from_str(&line).map_err(|_| line.chars().take(200).collect());
+        if heard.send(message).is_err() {
+            return;
+        }
+    }
+}
+
+/// A worker that says more than this before anybody listens waits; experiments send some hundred messages.
+const MESSAGES_MAX: usize = 1024;
+/// Lines of standard error kept of each worker: a panic message and its surroundings.
+const WORDS_MAX: usize = 12;
+/// How often a wait looks at the request to stop.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+/// How long a worker may take to exit after its input ended.
+const EXIT_PATIENCE: Duration = Duration::from_secs(5);

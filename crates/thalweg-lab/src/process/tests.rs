@@ -1,0 +1,75 @@
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::*;
+use crate::error::LabError;
+
+/// A worker played by the shell.
+fn worker(script: &str) -> Supervised {
+    let launcher = Launcher::new("/bin/sh", ["-c", script]);
+    Supervised::start(&launcher, "sending process", &json!({"order": 1})).expect("the shell starts")
+}
+
+fn hear(worker: &mut Supervised) -> Result<Message, LabError> {
+    worker.hear(Duration::from_secs(5), &Stop::default())
+}
+
+#[test]
+fn progress_and_result_arrive_in_order() {
+    let mut worker = worker(r#"read order; echo '{"progress":{"run":1}}'; echo "{\"done\":$order}""#);
+    assert_eq!(hear(&mut worker).expect("progress"), Message::Progress(json!({"run": 1})));
+    assert_eq!(hear(&mut worker).expect("result"), Message::Done(json!({"order": 1})));
+    worker.finish().expect("a peaceful end");
+}
+
+#[test]
+fn a_worker_that_dies_is_named_with_its_last_words() {
+    let error = hear(&mut worker("read order; echo out of memory >&2; kill -9 $$")).expect_err("dead");
+    let text = error.to_string();
+    assert!(text.contains("sending process") && text.contains("signal: 9") && text.contains("out of memory"), "{text}");
+}
+
+#[test]
+fn a_worker_that_fails_gives_its_reason() {
+    let error = hear(&mut worker(r#"read order; echo '{"failed":"no reader matched"}'; exit 1"#)).expect_err("failed");
+    assert_eq!(error.to_string(), "the sending process gave up: no reader matched");
+}
+
+#[test]
+fn a_worker_that_hangs_is_given_up_after_the_patience() {
+    let mut worker = worker("read order; exec sleep 60");
+    let started = Instant::now();
+    let error = worker.hear(Duration::from_millis(200), &Stop::default()).expect_err("silence");
+    assert!(matches!(error, LabError::Silent { .. }), "{error}");
+    drop(worker);
+    assert!(started.elapsed() < Duration::from_secs(10), "dropping a hanging worker kills it");
+}
+
+#[test]
+fn a_request_to_stop_ends_the_wait() {
+    let stop = Stop::default();
+    stop.request();
+    let error = worker("read order; exec sleep 60").hear(Duration::from_secs(60), &stop).expect_err("stopped");
+    assert!(matches!(error, LabError::Interrupted));
+}
+
+#[test]
+fn nonsense_is_no_result() {
+    let error = hear(&mut worker("read order; echo hello")).expect_err("nonsense");
+    assert!(error.to_string().contains("hello"), "{error}");
+}
+
+#[test]
+fn an_exit_code_after_the_result_is_an_error() {
+    let mut worker = worker(r#"read order; echo '{"done":null}'; exit 4"#);
+    hear(&mut worker).expect("result");
+    assert!(matches!(worker.finish(), Err(LabError::Died { .. })));
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_named() {
+    let error =
+        Supervised::start(&Launcher::new("/nonexistent", [""; 0]), "receiver", &json!(null)).expect_err("missing");
+    assert!(error.to_string().starts_with("the receiver could not be started"), "{error}");
+}

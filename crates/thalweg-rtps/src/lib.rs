@@ -6,6 +6,7 @@
 
 pub mod outbox;
 pub mod payload;
+pub mod qos;
 pub mod rng;
 pub mod shared;
 pub mod time;

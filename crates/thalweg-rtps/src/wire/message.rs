@@ -6,8 +6,8 @@ use super::cursor::Cursor;
 use super::parameters::ParameterList;
 use super::write::HEADER_LEN;
 use super::{
-    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList, MAGIC,
-    NackFrag, SequenceSet, Submessage, WireError, flag, id,
+    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList,
+    MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
 };
 use crate::time::Timestamp;
 use crate::types::{Locator, ProtocolVersion, VendorId};

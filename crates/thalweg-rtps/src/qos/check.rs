@@ -1,0 +1,247 @@
+//! Which QoS Thalweg's own endpoints may have: consistent, and effective. A policy that would be announced and then ignored is
+//! refused.
+
+use std::fmt;
+
+use super::policy::{Period, listed};
+use super::{
+    AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId, Presentation,
+    ReaderQos, Representation, ResourceLimits, WriterQos,
+};
+use crate::time::INFINITE;
+
+/// Most partitions of an endpoint, ours or a peer's. Chosen by Thalweg; RTI's default is 64 as well.
+pub const PARTITIONS_MAX: usize = 64;
+/// Longest partition name, ours or a peer's, in bytes: keeps the work of matching patterns small. Chosen by Thalweg.
+pub const PARTITION_NAME_MAX_BYTES: usize = 256;
+/// Most bytes of USER_DATA, TOPIC_DATA and GROUP_DATA each: what a parameter of discovery data can carry.
+pub const OCTETS_MAX: usize = 65_000;
+/// Highest depth or limit that discovery data can carry.
+pub const RESOURCE_LIMIT_MAX: u32 = i32::MAX as u32;
+
+/// Why an endpoint cannot be created with a QoS; displays as a sentence with the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QosError {
+    /// Whether the value could never hold or is only not effective here.
+    pub kind: QosErrorKind,
+    /// The policy.
+    pub policy: PolicyId,
+    /// Its value.
+    pub value: String,
+    /// Why it is refused, and what is possible instead.
+    pub reason: &'static str,
+}
+
+/// Which of DDS's return codes a [`QosError`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QosErrorKind {
+    /// INCONSISTENT_POLICY: contradicts itself or another policy.
+    Inconsistent,
+    /// UNSUPPORTED: legal, but not effective here.
+    Unsupported,
+}
+
+impl fmt::Display for QosError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            QosErrorKind::Inconsistent => "inconsistent",
+            QosErrorKind::Unsupported => "not effective yet",
+        };
+        write!(f, "{} {} is {kind}: {}", self.policy, self.value, self.reason)
+    }
+}
+
+impl std::error::Error for QosError {}
+
+impl WriterQos {
+    /// Tells whether a writer may be created with this.
+    ///
+    /// # Errors
+    /// The first policy that is inconsistent or not effective.
+    pub fn check(&self) -> Result<(), QosError> {
+        check_history(self.history, &self.resource_limits)?;
+        check_durability(self.durability)?;
+        check_deadline(self.timing.deadline)?;
+        if self.timing.lifespan != INFINITE {
+            let reason = "samples never expire; leave it infinite";
+            return Err(unsupported(PolicyId::LIFESPAN, Period(self.timing.lifespan), reason));
+        }
+        check_liveliness(self.liveliness)?;
+        check_ownership(self.ownership.kind())?;
+        check_destination_order(self.destination_order)?;
+        if self.transport_priority != 0 {
+            let reason = "datagrams are not ranked; leave it 0";
+            return Err(unsupported(PolicyId::TRANSPORT_PRIORITY, self.transport_priority, reason));
+        }
+        if self.data_representation.len() > 1 {
+            let reason = "a writer uses one representation; name only that one";
+            return Err(inconsistent(PolicyId::DATA_REPRESENTATION, listed(&self.data_representation), reason));
+        }
+        check_representations(&self.data_representation)?;
+        check_presentation(self.presentation)?;
+        check_partition(&self.partition)?;
+        check_attached(&self.attached)
+    }
+}
+
+impl ReaderQos {
+    /// Tells whether a reader may be created with this.
+    ///
+    /// # Errors
+    /// The first policy that is inconsistent or not effective.
+    pub fn check(&self) -> Result<(), QosError> {
+        check_history(self.history, &self.resource_limits)?;
+        check_durability(self.durability)?;
+        check_deadline(self.timing.deadline)?;
+        if !self.timing.minimum_separation.is_zero() {
+            let reason = "samples are not thinned out; leave it 0";
+            return Err(unsupported(PolicyId::TIME_BASED_FILTER, Period(self.timing.minimum_separation), reason));
+        }
+        check_liveliness(self.liveliness)?;
+        check_ownership(self.ownership)?;
+        check_destination_order(self.destination_order)?;
+        check_representations(&self.data_representation)?;
+        check_presentation(self.presentation)?;
+        check_partition(&self.partition)?;
+        check_attached(&self.attached)
+    }
+}
+
+/// Tells whether a participant may be created with this USER_DATA.
+///
+/// # Errors
+/// When it is longer than [`OCTETS_MAX`].
+pub fn check_participant_data(user_data: &[u8]) -> Result<(), QosError> {
+    check_octets(PolicyId::USER_DATA, user_data)
+}
+
+fn check_history(history: History, limits: &ResourceLimits) -> Result<(), QosError> {
+    let bounds = [
+        ("max_samples", limits.max_samples),
+        ("max_instances", limits.max_instances),
+        ("max_samples_per_instance", limits.max_samples_per_instance),
+    ];
+    for (name, bound) in bounds {
+        let Some(bound) = bound else { continue };
+        if bound == 0 || bound > RESOURCE_LIMIT_MAX {
+            let reason = "a limit is between 1 and 2147483647, or left out";
+            return Err(inconsistent(PolicyId::RESOURCE_LIMITS, format_args!("{name} {bound}"), reason));
+        }
+    }
+    if let (Some(samples), Some(per_instance)) = (limits.max_samples, limits.max_samples_per_instance)
+        && samples < per_instance
+    {
+        let value = format_args!("max_samples {samples}, max_samples_per_instance {per_instance}");
+        let reason = "one instance cannot have more samples than all together; raise max_samples";
+        return Err(inconsistent(PolicyId::RESOURCE_LIMITS, value, reason));
+    }
+    let History::KeepLast(depth) = history else { return Ok(()) };
+    if depth == 0 || depth > RESOURCE_LIMIT_MAX {
+        let reason = "the depth is between 1 and 2147483647; use KEEP_ALL for no bound";
+        return Err(inconsistent(PolicyId::HISTORY, history, reason));
+    }
+    let per_instance = limits.max_samples_per_instance.or(limits.max_samples);
+    if per_instance.is_some_and(|bound| depth > bound) {
+        let reason = "the depth is above max_samples_per_instance or max_samples; lower it or raise the limit";
+        return Err(inconsistent(PolicyId::HISTORY, history, reason));
+    }
+    Ok(())
+}
+
+fn check_durability(durability: Durability) -> Result<(), QosError> {
+    if durability > Durability::TransientLocal {
+        let reason = "there is no durability service; use TRANSIENT_LOCAL";
+        return Err(unsupported(PolicyId::DURABILITY, durability, reason));
+    }
+    Ok(())
+}
+
+fn check_deadline(deadline: std::time::Duration) -> Result<(), QosError> {
+    if deadline != INFINITE {
+        let reason = "missed deadlines are not reported; leave it infinite";
+        return Err(unsupported(PolicyId::DEADLINE, Period(deadline), reason));
+    }
+    Ok(())
+}
+
+fn check_liveliness(liveliness: Liveliness) -> Result<(), QosError> {
+    if liveliness.kind != LivelinessKind::Automatic {
+        let reason = "the application cannot assert liveliness; use AUTOMATIC";
+        return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
+    }
+    if liveliness.lease.is_zero() {
+        let reason = "nobody can assert liveliness that often; give a lease above 0";
+        return Err(inconsistent(PolicyId::LIVELINESS, liveliness, reason));
+    }
+    Ok(())
+}
+
+fn check_ownership(ownership: Ownership) -> Result<(), QosError> {
+    if ownership == Ownership::Exclusive {
+        let reason = "readers do not choose among writers; use SHARED";
+        return Err(unsupported(PolicyId::OWNERSHIP, ownership, reason));
+    }
+    Ok(())
+}
+
+fn check_destination_order(order: DestinationOrder) -> Result<(), QosError> {
+    if order == DestinationOrder::BySource {
+        let reason = "samples are kept as they come; use BY_RECEPTION_TIMESTAMP";
+        return Err(unsupported(PolicyId::DESTINATION_ORDER, order, reason));
+    }
+    Ok(())
+}
+
+fn check_representations(list: &[Representation]) -> Result<(), QosError> {
+    match list.iter().find(|one| !matches!(one, Representation::Xcdr1 | Representation::Xcdr2)) {
+        Some(other) => {
+            let reason = "samples are encoded as XCDR1 or XCDR2";
+            Err(unsupported(PolicyId::DATA_REPRESENTATION, other, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_presentation(presentation: Presentation) -> Result<(), QosError> {
+    if presentation != Presentation::default() {
+        let reason = "changes are presented one by one; use INSTANCE without coherent and ordered";
+        return Err(unsupported(PolicyId::PRESENTATION, presentation, reason));
+    }
+    Ok(())
+}
+
+fn check_partition(names: &[String]) -> Result<(), QosError> {
+    if names.len() > PARTITIONS_MAX {
+        let value = format_args!("with {} names", names.len());
+        return Err(inconsistent(PolicyId::PARTITION, value, "at most 64 names can be announced"));
+    }
+    match names.iter().find(|name| name.len() > PARTITION_NAME_MAX_BYTES || name.contains('\0')) {
+        Some(name) => {
+            let value = format_args!("{:?}", name.chars().take(40).collect::<String>());
+            Err(inconsistent(PolicyId::PARTITION, value, "a name has at most 256 bytes and no NUL"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_attached(attached: &AttachedData) -> Result<(), QosError> {
+    check_octets(PolicyId::USER_DATA, &attached.user)?;
+    check_octets(PolicyId::TOPIC_DATA, &attached.topic)?;
+    check_octets(PolicyId::GROUP_DATA, &attached.group)
+}
+
+fn check_octets(policy: PolicyId, octets: &[u8]) -> Result<(), QosError> {
+    if octets.len() > OCTETS_MAX {
+        let value = format_args!("of {} bytes", octets.len());
+        return Err(inconsistent(policy, value, "discovery data carry at most 65000 bytes"));
+    }
+    Ok(())
+}
+
+fn inconsistent(policy: PolicyId, value: impl fmt::Display, reason: &'static str) -> QosError {
+    QosError { kind: QosErrorKind::Inconsistent, policy, value: value.to_string(), reason }
+}
+
+fn unsupported(policy: PolicyId, value: impl fmt::Display, reason: &'static str) -> QosError {
+    QosError { kind: QosErrorKind::Unsupported, policy, value: value.to_string(), reason }
+}

@@ -1,0 +1,182 @@
+//! Quality of service: what writers offer, what readers request, which of it is effective, and why two do or do not match
+//! (DDS 1.4 §2.2.3).
+
+mod check;
+mod matching;
+mod partition;
+mod policy;
+
+use std::time::Duration;
+
+pub use check::{
+    OCTETS_MAX, PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, QosError, QosErrorKind, RESOURCE_LIMIT_MAX,
+    check_participant_data,
+};
+pub use matching::{MatchResult, Mismatch, Offer, Request, match_endpoints};
+pub use partition::{name_matches, partitions_match};
+pub use policy::{
+    AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
+    Presentation, Reliability, Representation, ResourceLimits, WriterOwnership,
+};
+
+use crate::time::INFINITE;
+
+/// What a writer offers. The default is DDS's: RELIABLE, KEEP_LAST 1, VOLATILE, XCDR1, everything else off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriterQos {
+    /// Whether lost samples are sent again, and how long a write may wait for room.
+    pub reliability: Reliability,
+    /// Whether late readers get samples written before they came.
+    pub durability: Durability,
+    /// How many samples of an instance are kept for repairs and late readers.
+    pub history: History,
+    /// Upper bounds on what is kept.
+    pub resource_limits: ResourceLimits,
+    /// The periods that the writer promises.
+    pub timing: WriterTiming,
+    /// How readers learn that the writer is gone.
+    pub liveliness: Liveliness,
+    /// Whether readers take an instance from several writers or from the strongest only.
+    pub ownership: WriterOwnership,
+    /// Which clock orders samples of several writers.
+    pub destination_order: DestinationOrder,
+    /// Rank of the writer's datagrams in the network; only the default 0 is effective.
+    pub transport_priority: i32,
+    /// How samples are encoded: the first entry counts; empty means XCDR1.
+    pub data_representation: Vec<Representation>,
+    /// Whether unregistering an instance also disposes it. Default true.
+    pub autodispose: bool,
+    /// How changes of several instances belong together.
+    pub presentation: Presentation,
+    /// Names, with wildcards, of which one must fit one of the reader's; empty means the one name "".
+    pub partition: Vec<String>,
+    /// Bytes that the application announces to its peers.
+    pub attached: AttachedData,
+}
+
+/// The periods that a writer promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterTiming {
+    /// Every instance is written at least once in this period. Default infinite; nothing else is effective.
+    pub deadline: Duration,
+    /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
+    pub latency_budget: Duration,
+    /// How long a sample is worth delivering. Default infinite; nothing else is effective.
+    pub lifespan: Duration,
+}
+
+/// What a reader requests. The default is DDS's (BEST_EFFORT, KEEP_LAST 1, VOLATILE), except that both XCDR1 and XCDR2 are
+/// taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReaderQos {
+    /// Whether lost samples are asked for again.
+    pub reliability: Reliability,
+    /// Whether samples written before the reader came are wanted.
+    pub durability: Durability,
+    /// How many samples of an instance wait for the application.
+    pub history: History,
+    /// Upper bounds on what is kept.
+    pub resource_limits: ResourceLimits,
+    /// The periods that the reader asks for.
+    pub timing: ReaderTiming,
+    /// How soon the reader wants to know that a writer is gone.
+    pub liveliness: Liveliness,
+    /// Whether an instance comes from several writers or from the strongest only.
+    pub ownership: Ownership,
+    /// Which clock orders samples of several writers.
+    pub destination_order: DestinationOrder,
+    /// The encodings that the reader decodes; empty means XCDR1. Default XCDR1 and XCDR2.
+    pub data_representation: Vec<Representation>,
+    /// How changes of several instances belong together.
+    pub presentation: Presentation,
+    /// Names, with wildcards, of which one must fit one of the writer's; empty means the one name "".
+    pub partition: Vec<String>,
+    /// Bytes that the application announces to its peers.
+    pub attached: AttachedData,
+}
+
+/// The periods that a reader asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderTiming {
+    /// A sample of every instance is wanted at least once in this period. Default infinite; nothing else is effective.
+    pub deadline: Duration,
+    /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
+    pub latency_budget: Duration,
+    /// TIME_BASED_FILTER: at most one sample of an instance is wanted in this period. Default 0; nothing else is effective.
+    pub minimum_separation: Duration,
+}
+
+impl Default for WriterTiming {
+    fn default() -> WriterTiming {
+        WriterTiming { deadline: INFINITE, latency_budget: Duration::ZERO, lifespan: INFINITE }
+    }
+}
+
+impl Default for ReaderTiming {
+    fn default() -> ReaderTiming {
+        ReaderTiming { deadline: INFINITE, latency_budget: Duration::ZERO, minimum_separation: Duration::ZERO }
+    }
+}
+
+impl Default for WriterQos {
+    fn default() -> WriterQos {
+        WriterQos {
+            reliability: Reliability::Reliable { max_blocking_time: MAX_BLOCKING_TIME },
+            durability: Durability::Volatile,
+            history: History::KeepLast(1),
+            resource_limits: ResourceLimits::default(),
+            timing: WriterTiming::default(),
+            liveliness: Liveliness::default(),
+            ownership: WriterOwnership::Shared,
+            destination_order: DestinationOrder::ByReception,
+            transport_priority: 0,
+            data_representation: Vec::new(),
+            autodispose: true,
+            presentation: Presentation::default(),
+            partition: Vec::new(),
+            attached: AttachedData::default(),
+        }
+    }
+}
+
+impl Default for ReaderQos {
+    fn default() -> ReaderQos {
+        ReaderQos {
+            reliability: Reliability::BestEffort,
+            durability: Durability::Volatile,
+            history: History::KeepLast(1),
+            resource_limits: ResourceLimits::default(),
+            timing: ReaderTiming::default(),
+            liveliness: Liveliness::default(),
+            ownership: Ownership::Shared,
+            destination_order: DestinationOrder::ByReception,
+            data_representation: vec![Representation::Xcdr1, Representation::Xcdr2],
+            presentation: Presentation::default(),
+            partition: Vec::new(),
+            attached: AttachedData::default(),
+        }
+    }
+}
+
+impl WriterQos {
+    /// The encoding that the writer uses: the first one of its list.
+    pub fn representation(&self) -> Representation {
+        self.data_representation.first().copied().unwrap_or(Representation::Xcdr1)
+    }
+}
+
+impl ReaderQos {
+    /// True when the reader decodes this encoding.
+    pub fn accepts(&self, representation: Representation) -> bool {
+        match self.data_representation.as_slice() {
+            [] => representation == Representation::Xcdr1,
+            list => list.contains(&representation),
+        }
+    }
+}
+
+/// How long a write waits for room unless the application says otherwise (DDS 1.4 §2.2.3).
+pub const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! The policies' values and names.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::MAX_BLOCKING_TIME;
+use crate::time::INFINITE;
+
+/// Number of a policy, as the statuses of DDS report it (DDS 1.4 §2.3.3, DDS-XTypes 1.3 §7.6.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyId(pub u32);
+
+macro_rules! policies {
+    ($($name:ident = $id:literal, $summary:literal;)*) => {
+        impl PolicyId {
+            $(#[doc = $summary] pub const $name: PolicyId = PolicyId($id);)*
+
+            /// The name that the specification gives the policy; "policy" for one that Thalweg does not know.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(PolicyId::$name => stringify!($name),)*
+                    _ => "policy",
+                }
+            }
+        }
+    };
+}
+
+// One line makes a constant and its name: `pub const DURABILITY: PolicyId = PolicyId(2)` and `DURABILITY => "DURABILITY"`.
+policies! {
+    USER_DATA = 1, "Bytes that the application attaches to a participant or endpoint.";
+    DURABILITY = 2, "Whether late readers get earlier samples.";
+    PRESENTATION = 3, "How changes of several instances belong together.";
+    DEADLINE = 4, "Longest period between samples of an instance.";
+    LATENCY_BUDGET = 5, "Delay that a sample may have.";
+    OWNERSHIP = 6, "Whether several writers may update an instance.";
+    OWNERSHIP_STRENGTH = 7, "Rank of a writer under exclusive ownership.";
+    LIVELINESS = 8, "How readers learn that a writer is gone.";
+    TIME_BASED_FILTER = 9, "Shortest period between samples that a reader wants.";
+    PARTITION = 10, "Names that divide a domain.";
+    RELIABILITY = 11, "Whether lost samples are sent again.";
+    DESTINATION_ORDER = 12, "Which clock orders samples of several writers.";
+    HISTORY = 13, "How many samples of an instance are kept.";
+    RESOURCE_LIMITS = 14, "Upper bounds on what is kept.";
+    TOPIC_DATA = 18, "Bytes that the application attaches to a topic.";
+    GROUP_DATA = 19, "Bytes that the application attaches to a publisher or subscriber.";
+    TRANSPORT_PRIORITY = 20, "Rank of datagrams in the network.";
+    LIFESPAN = 21, "How long a sample is worth delivering.";
+    DATA_REPRESENTATION = 23, "How samples are encoded.";
+    TYPE_CONSISTENCY = 24, "How far the types of writer and reader may differ.";
+}
+
+impl fmt::Display for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            "policy" => write!(f, "policy {}", self.0),
+            name => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Debug for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// RELIABILITY: whether lost samples are sent again (DDS 1.4 §2.2.3.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reliability {
+    /// A lost sample stays lost.
+    BestEffort,
+    /// Lost samples are repaired as long as the history holds them.
+    Reliable {
+        /// How long a write may wait for room. Default 100 ms; readers announce but do not use it.
+        max_blocking_time: Duration,
+    },
+}
+
+impl Reliability {
+    /// RELIABLE with the default blocking time of 100 ms.
+    pub const RELIABLE: Reliability = Reliability::Reliable { max_blocking_time: MAX_BLOCKING_TIME };
+
+    /// True for RELIABLE.
+    pub fn is_reliable(self) -> bool {
+        matches!(self, Reliability::Reliable { .. })
+    }
+}
+
+/// DURABILITY: whether late readers get samples written before they came (DDS 1.4 §2.2.3.4). A greater one offers more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// They do not.
+    #[default]
+    Volatile,
+    /// They do while the writer lives.
+    TransientLocal,
+    /// They do while a service in memory lives; not effective here.
+    Transient,
+    /// They do after everything restarted; not effective here.
+    Persistent,
+}
+
+/// HISTORY: how many samples of an instance are kept (DDS 1.4 §2.2.3.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// The newest ones of each instance; the depth is at least 1.
+    KeepLast(u32),
+    /// All until delivered; a write waits for room.
+    KeepAll,
+}
+
+/// RESOURCE_LIMITS: upper bounds on what is kept (DDS 1.4 §2.2.3.19); `None` means no limit, and is the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceLimits {
+    /// Samples of all instances together.
+    pub max_samples: Option<u32>,
+    /// Instances.
+    pub max_instances: Option<u32>,
+    /// Samples of any one instance.
+    pub max_samples_per_instance: Option<u32>,
+}
+
+/// LIVELINESS: how readers learn that a writer is gone (DDS 1.4 §2.2.3.11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liveliness {
+    /// Who asserts it.
+    pub kind: LivelinessKind,
+    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts.
+    pub lease: Duration,
+}
+
+impl Default for Liveliness {
+    fn default() -> Liveliness {
+        Liveliness { kind: LivelinessKind::Automatic, lease: INFINITE }
+    }
+}
+
+/// Who asserts a writer's liveliness. A greater kind offers more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LivelinessKind {
+    /// The middleware, as long as the process runs.
+    Automatic,
+    /// The application, once for all writers of a participant; not effective here.
+    ManualByParticipant,
+    /// The application, for each writer; not effective here.
+    ManualByTopic,
+}
+
+/// OWNERSHIP as a reader requests it (DDS 1.4 §2.2.3.9). Both sides must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// Every writer may update every instance.
+    Shared,
+    /// Only the strongest writer of an instance is heard; not effective here.
+    Exclusive,
+}
+
+/// OWNERSHIP as a writer offers it, with its OWNERSHIP_STRENGTH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriterOwnership {
+    /// Every writer may update every instance.
+    Shared,
+    /// Only the strongest writer of an instance is heard; not effective here.
+    Exclusive {
+        /// Rank among writers, highest wins. It plays no part in matching.
+        strength: i32,
+    },
+}
+
+impl WriterOwnership {
+    /// The part that is matched.
+    pub fn kind(self) -> Ownership {
+        match self {
+            WriterOwnership::Shared => Ownership::Shared,
+            WriterOwnership::Exclusive { .. } => Ownership::Exclusive,
+        }
+    }
+}
+
+/// DESTINATION_ORDER: which clock orders samples of several writers (DDS 1.4 §2.2.3.17). A greater one offers more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DestinationOrder {
+    /// The reader's.
+    ByReception,
+    /// The writers'; not effective here.
+    BySource,
+}
+
+/// PRESENTATION: how changes of several instances belong together (DDS 1.4 §2.2.3.6). The default asks for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// The widest range that order and coherence span.
+    pub access_scope: AccessScope,
+    /// Changes between `begin` and `end` become visible together; not effective here.
+    pub coherent: bool,
+    /// Changes keep their order within the scope; not effective here.
+    pub ordered: bool,
+}
+
+/// Range of a [`Presentation`]. A greater one offers more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccessScope {
+    /// Each instance by itself.
+    #[default]
+    Instance,
+    /// All instances of an endpoint; not effective here.
+    Topic,
+    /// All endpoints of a publisher or subscriber; not effective here.
+    Group,
+}
+
+/// DATA_REPRESENTATION: how samples are encoded (DDS-XTypes 1.3 §7.6.3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Representation {
+    /// Extended CDR version 1.
+    Xcdr1,
+    /// Text; not effective here.
+    Xml,
+    /// Extended CDR version 2.
+    Xcdr2,
+    /// An id that Thalweg does not know; only in what peers announce.
+    Other(i16),
+}
+
+impl Representation {
+    /// The number on the wire.
+    pub fn id(self) -> i16 {
+        match self {
+            Representation::Xcdr1 => 0,
+            Representation::Xml => 1,
+            Representation::Xcdr2 => 2,
+            Representation::Other(id) => id,
+        }
+    }
+
+    /// Reverses [`Representation::id`].
+    pub fn from_id(id: i16) -> Representation {
+        match id {
+            0 => Representation::Xcdr1,
+            1 => Representation::Xml,
+            2 => Representation::Xcdr2,
+            id => Representation::Other(id),
+        }
+    }
+}
+
+/// USER_DATA, TOPIC_DATA and GROUP_DATA: bytes that the application announces to its peers; empty by default, at most
+/// [`OCTETS_MAX`](super::OCTETS_MAX) each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachedData {
+    /// About the endpoint.
+    pub user: Vec<u8>,
+    /// About its topic.
+    pub topic: Vec<u8>,
+    /// About its publisher or subscriber.
+    pub group: Vec<u8>,
+}
+
+impl fmt::Display for Reliability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_reliable() { "RELIABLE" } else { "BEST_EFFORT" })
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Durability::Volatile => "VOLATILE",
+            Durability::TransientLocal => "TRANSIENT_LOCAL",
+            Durability::Transient => "TRANSIENT",
+            Durability::Persistent => "PERSISTENT",
+        })
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            History::KeepLast(depth) => write!(f, "KEEP_LAST {depth}"),
+            History::KeepAll => f.write_str("KEEP_ALL"),
+        }
+    }
+}
+
+impl fmt::Display for Liveliness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            LivelinessKind::Automatic => "AUTOMATIC",
+            LivelinessKind::ManualByParticipant => "MANUAL_BY_PARTICIPANT",
+            LivelinessKind::ManualByTopic => "MANUAL_BY_TOPIC",
+        };
+        write!(f, "{kind} with lease {}", Period(self.lease))
+    }
+}
+
+impl fmt::Display for Ownership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ownership::Shared => "SHARED",
+            Ownership::Exclusive => "EXCLUSIVE",
+        })
+    }
+}
+
+impl fmt::Display for DestinationOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DestinationOrder::ByReception => "BY_RECEPTION_TIMESTAMP",
+            DestinationOrder::BySource => "BY_SOURCE_TIMESTAMP",
+        })
+    }
+}
+
+impl fmt::Display for Presentation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.access_scope {
+            AccessScope::Instance => "INSTANCE",
+            AccessScope::Topic => "TOPIC",
+            AccessScope::Group => "GROUP",
+        })?;
+        f.write_str(if self.coherent { " coherent" } else { "" })?;
+        f.write_str(if self.ordered { " ordered" } else { "" })
+    }
+}
+
+impl fmt::Display for Representation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Representation::Xcdr1 => f.write_str("XCDR1"),
+            Representation::Xml => f.write_str("XML"),
+            Representation::Xcdr2 => f.write_str("XCDR2"),
+            Representation::Other(id) => write!(f, "representation {id}"),
+        }
+    }
+}
+
+/// A duration in words for users.
+pub(super) struct Period(pub(super) Duration);
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == INFINITE { f.write_str("infinite") } else { write!(f, "{:?}", self.0) }
+    }
+}
+
+/// Values one after the other, with commas.
+pub(super) fn listed<T: fmt::Display>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,9 +1,10 @@
 //! Experiments on data distribution: separate processes move real data, honest statistics describe it, a report shows it.
 //!
+//! * [`quick`] is the scenario of the first minute;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
 //! * [`process`] starts, hears and ends the processes of an experiment;
-//! * [`plot`] draws figures as SVG.
+//! * [`plot`], [`table`] and [`report`] show results.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -11,6 +12,9 @@ pub mod figures;
 pub mod host;
 pub mod plot;
 pub mod process;
+pub mod quick;
+pub mod report;
 pub mod statistics;
+pub mod table;
 
 pub use error::LabError;

@@ -1,0 +1,282 @@
+//! The result as tables, as text for the terminal and as a page.
+
+use crate::figures::{bit_rate, duration, grouped, rounded, size};
+use crate::plot::{self, Band, Series, Trace};
+use crate::report::{Page, Section, Tile};
+use crate::statistics::Summary;
+use crate::table::Table;
+
+use super::observations;
+use super::result::{Background, BurstCell, QuickResult};
+
+/// Tables and sentences for the terminal.
+pub fn to_text(result: &QuickResult) -> String {
+    let mut out = String::new();
+    for section in sections(result) {
+        out.push_str(&format!("\n{}\n\n", section.title));
+        for table in &section.tables {
+            out.push_str(&table.to_text());
+            out.push('\n');
+        }
+        for sentence in &section.seen {
+            out.push_str(&format!("  • {sentence}\n"));
+        }
+    }
+    out.push('\n');
+    for sentence in warnings(result).into_iter().chain(result.conditions.sentences()) {
+        out.push_str(&format!("  {sentence}\n"));
+    }
+    out
+}
+
+/// The report, complete in one file.
+pub fn to_html(result: &QuickResult) -> String {
+    let page = Page {
+        title: "Thalweg lab: quick".to_owned(),
+        subtitle: format!(
+            "{} · {} · three kinds of data between separate processes on this host, over UDP",
+            utc(result.started_unix_s),
+            duration(std::time::Duration::from_secs_f64(result.seconds))
+        ),
+        tiles: tiles(result),
+        warnings: warnings(result),
+        sections: sections(result),
+        facts: result.environment.facts(),
+        conditions: result.conditions.sentences(),
+        method: method(result),
+    };
+    page.to_html()
+}
+
+fn tiles(result: &QuickResult) -> Vec<Tile> {
+    let mut out = Vec::new();
+    let fastest = result.high_frequency.iter().max_by(|a, b| a.samples_per_second().total_cmp(&b.samples_per_second()));
+    if let Some(cell) = fastest {
+        let figure = format!("{} /s", rounded(cell.samples_per_second()));
+        out.push(Tile {
+            figure,
+            meaning: format!("samples of {} in a burst of {}", size(cell.sample_bytes), grouped(cell.samples)),
+        });
+    }
+    if let Some(cell) = result.large.iter().find(|cell| cell.samples == 1) {
+        let figure = format!("{} ms", rounded(cell.summary.mean));
+        out.push(Tile {
+            figure,
+            meaning: format!(
+                "for one {} sample and its echo, {}",
+                size(cell.sample_bytes),
+                bit_rate(cell.bits_per_second())
+            ),
+        });
+    }
+    let (quiet, loaded) = (&result.background.quiet.latency, &result.background.loaded.latency);
+    if let (Some(from), Some(to)) = (quiet.p50, loaded.p50) {
+        let figure = format!("{} → {} µs", rounded(from), rounded(to));
+        out.push(Tile {
+            figure,
+            meaning: "median latency of a 100 Hz topic, without → with a bulk transfer".to_owned(),
+        });
+    }
+    let lost = result.background.quiet.lost + result.background.loaded.lost;
+    out.push(Tile {
+        figure: format!("{} lost", grouped(lost)),
+        meaning: format!(
+            "of {} samples, {:.1} GB in all",
+            grouped(result.samples_moved()),
+            result.bytes_moved() as f64 / 1e9
+        ),
+    });
+    out
+}
+
+fn warnings(result: &QuickResult) -> Vec<String> {
+    let mut out = Vec::new();
+    if result.environment.build == "debug" {
+        out.push(
+            "This is a debug build, several times slower than a release build; run with `cargo run --release`."
+                .to_owned(),
+        );
+    }
+    if result.conditions.is_disturbed() {
+        out.push(
+            "The machine was not quiet: other work took CPU time from this experiment. Repeat it on an idle machine."
+                .to_owned(),
+        );
+    }
+    out.extend(result.remarks.iter().cloned());
+    out
+}
+
+fn sections(result: &QuickResult) -> Vec<Section> {
+    vec![high_frequency(&result.high_frequency), large(&result.large), background(&result.background)]
+}
+
+fn high_frequency(cells: &[BurstCell]) -> Section {
+    let series = series(cells);
+    Section {
+        title: "High-frequency data".to_owned(),
+        lead: "One process writes n small samples as fast as the reader acknowledges them; after the n-th the other process writes one \
+               echo sample. The time of a run goes from the first write to the echo (T2 − T1)."
+            .to_owned(),
+        seen: observations::high_frequency(cells),
+        figures: vec![
+            (
+                "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).".to_owned(),
+                plot::strips("milliseconds a run", &series),
+            ),
+            (
+                "Share of the runs that took at most so long: further left is faster, steeper is steadier.".to_owned(),
+                plot::ecdf("milliseconds a run (logarithmic)", &series),
+            ),
+        ],
+        tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
+    }
+}
+
+fn large(cells: &[BurstCell]) -> Section {
+    Section {
+        title: "Large data".to_owned(),
+        lead: "The same measurement with a few large samples. Thalweg splits each into fragments and joins them again; the rows below \
+               the first let the application split the same bytes into several samples."
+            .to_owned(),
+        seen: observations::large(cells),
+        figures: vec![(
+            "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).".to_owned(),
+            plot::strips("milliseconds a run", &series(cells)),
+        )],
+        tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
+    }
+}
+
+fn background(result: &Background) -> Section {
+    let of = |loaded: bool| result.points.iter().filter(move |point| point.loaded == loaded);
+    let name = |loaded: bool| if loaded { "with transfer" } else { "without" }.to_owned();
+    let traces = [false, true].map(|loaded| Trace {
+        name: name(loaded),
+        colour: usize::from(loaded),
+        points: of(loaded).map(|point| (point.at_s, point.latency_us)).collect(),
+    });
+    let distributions = [false, true].map(|loaded| Series {
+        name: name(loaded),
+        colour: usize::from(loaded),
+        values: of(loaded).map(|point| point.latency_us).collect(),
+    });
+    let band = |(from_s, to_s): &(f64, f64)| Band { from_s: *from_s, to_s: *to_s, name: "transfer".to_owned() };
+    let mut latency =
+        Table::new("Latency of the periodic topic in microseconds, from the moment a sample was due", &QUANTILE_HEADER);
+    latency.rows.push(row("without transfer", &result.quiet.latency));
+    latency.rows.push(row("with transfer", &result.loaded.latency));
+    let mut transfers = Table::new("Milliseconds a transfer", &QUANTILE_HEADER);
+    transfers
+        .rows
+        .push(row(&format!("{} in {}", size(result.transfer_bytes()), size(result.sample_bytes)), &result.transfers));
+    Section {
+        title: "Background data".to_owned(),
+        lead: format!(
+            "One process sends a small sample {} times a second to another; in some phases the same two processes also move {} in \
+             samples of {}, again and again, as fast as they can. What does that do to the small topic?",
+            rounded(result.rate_hz).trim_end_matches(".0"),
+            size(result.transfer_bytes()),
+            size(result.sample_bytes)
+        ),
+        seen: observations::background(result),
+        figures: vec![
+            (
+                "Every sample of the small topic; shaded while transfers ran.".to_owned(),
+                plot::timeline("latency, µs", &traces, &result.loads.iter().map(band).collect::<Vec<_>>()),
+            ),
+            (
+                "Share of the small topic's samples that arrived within so long.".to_owned(),
+                plot::ecdf("microseconds from due to received (logarithmic)", &distributions),
+            ),
+        ],
+        tables: vec![latency, transfers],
+    }
+}
+
+fn series(cells: &[BurstCell]) -> Vec<Series> {
+    let one = |(index, cell): (usize, &BurstCell)| Series {
+        name: cell.name(),
+        colour: index % 4,
+        values: cell.runs_ms.clone(),
+    };
+    cells.iter().enumerate().map(one).collect()
+}
+
+fn burst_table(caption: &str, cells: &[BurstCell]) -> Table {
+    let mut table = Table::new(caption, &QUANTILE_HEADER);
+    table.header.push("rate".to_owned());
+    for cell in cells {
+        let mut row = row(&cell.name(), &cell.summary);
+        row.push(bit_rate(cell.bits_per_second()));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn row(name: &str, summary: &Summary) -> Vec<String> {
+    let quantile = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
+    vec![
+        name.to_owned(),
+        grouped(summary.count),
+        rounded(summary.mean),
+        rounded(summary.min),
+        rounded(summary.max),
+        rounded(summary.standard_deviation),
+        quantile(summary.p50),
+        quantile(summary.p90),
+        quantile(summary.p99),
+    ]
+}
+
+const QUANTILE_HEADER: [&str; 9] = ["", "n", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
+
+fn method(result: &QuickResult) -> Vec<String> {
+    vec![
+        "Sender and receiver are separate processes that meet through discovery and talk RTPS over UDP on this host; no shared memory. \
+         Reliable, keep-all, volatile."
+            .to_owned(),
+        "Before each cell both sides wait until they are matched; warm-up runs are made and not counted.".to_owned(),
+        "The receiver checks the sequence number and length of every sample, and whole contents in the warm-up; a gap, a duplicate or a \
+         step back ends the experiment without a result."
+            .to_owned(),
+        "Standard deviation is that of a sample (division by n − 1), as in the paper this follows. A quantile is shown when at least ten \
+         values lie beyond it: p90 from 100 values, p99 from 1,000."
+            .to_owned(),
+        format!(
+            "The periodic topic follows an absolute schedule of {} Hz; its latency starts when a sample was due, so that a delayed write \
+             counts as latency. Both processes read the host's monotonic clock. Phases without and with transfer alternate, so that a \
+             slow drift of the machine touches both.",
+            rounded(result.background.rate_hz).trim_end_matches(".0")
+        ),
+        "KiB and MiB are powers of two; rates count payload only.".to_owned(),
+    ]
+}
+
+/// Date and time of the civil calendar, `2026-11-21 20:47 UTC`.
+fn utc(unix_seconds: u64) -> String {
+    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Eras of 400 years that start on the first of March: leap days fall to the end of a year.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3_600, seconds / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn dates_follow_the_civil_calendar() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(951_782_399), "2000-02-28 23:59 UTC");
+        assert_eq!(utc(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(utc(1_795_294_025), "2026-11-21 20:47 UTC");
+    }
+}

@@ -1,0 +1,91 @@
+//! A table that reads the same in a terminal and in the report.
+
+use crate::plot::escape;
+
+/// Rows of text under a header; the first column names the row, the others hold figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the table shows, with the unit of its figures.
+    pub caption: String,
+    /// Column titles.
+    pub header: Vec<String>,
+    /// As many cells a row as there are titles.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(caption: impl Into<String>, header: &[&str]) -> Table {
+        Table {
+            caption: caption.into(),
+            header: header.iter().map(|title| (*title).to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Columns aligned with spaces, the caption above, two spaces of indentation.
+    pub fn to_text(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().chain([&self.header]).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let mut out = format!("{}\n", self.caption);
+        for row in [&self.header].into_iter().chain(&self.rows) {
+            let mut line = String::from(" ");
+            for (column, cell) in row.iter().enumerate() {
+                let fill = " ".repeat(widths.get(column).map_or(0, |width| width.saturating_sub(cell.chars().count())));
+                let (before, after) = if column == 0 { ("", fill.as_str()) } else { (fill.as_str(), "") };
+                line.push_str(&format!(" {before}{cell}{after} "));
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
+    /// The table as HTML.
+    pub fn to_html(&self) -> String {
+        let cells = |tag: &str, row: &[String]| -> String {
+            row.iter()
+                .enumerate()
+                .map(|(column, cell)| match column {
+                    0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+                    _ => format!("<{tag}>{}</{tag}>", escape(cell)),
+                })
+                .collect()
+        };
+        let rows: String = self.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
+        let header: String =
+            self.header.iter().map(|title| format!("<th scope=\"col\">{}</th>", escape(title))).collect();
+        format!(
+            "<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n",
+            escape(&self.caption)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new("Speed, km/h", &["river", "mean", "max"]);
+        table.rows =
+            vec![vec!["Rhein".into(), "7.2".into(), "10".into()], vec!["Aare & Reuß".into(), "12".into(), "9".into()]];
+        table
+    }
+
+    #[test]
+    fn text_columns_are_aligned() {
+        let expect = "Speed, km/h\n  river        mean  max\n  Rhein         7.2   10\n  Aare & Reuß    12    9\n";
+        assert_eq!(table().to_text(), expect);
+    }
+
+    #[test]
+    fn html_escapes_its_cells() {
+        let html = table().to_html();
+        assert!(html.contains("<th scope=\"row\">Aare &amp; Reuß</th><td>12</td>"), "{html}");
+        assert_eq!(html.matches("<tr>").count(), html.matches("</tr>").count());
+    }
+}

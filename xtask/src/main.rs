@@ -1,3 +1,53 @@
-//! Entry point.
+//! `cargo xtask`: what a contributor and the continuous integration run.
 
-fn main() {}
+mod compare;
+mod fuzz;
+mod netns;
+mod peers;
+mod report;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+/// What a step failed with, in words for the person who started it.
+pub type Outcome<T = ()> = Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [suite…]       set up what the tests need and run them all; with names, only those suites
+  tidy                check dependency directions, unsafe code, file lengths, texts and links
+  fuzz [seconds]      run each fuzz target for so many seconds (default 15)
+  licences            check licences, sources and duplicates of the dependencies with cargo-deny
+  compare [--quick]   measure Thalweg and Cyclone DDS alternately and print the ratios
+  peers               set up the other vendors' programs and say where they are
+
+Each set-up step is skipped when it was done before; all of it lives below target/.
+Where CI=true, a test that cannot run for want of a program or a privilege is a failure.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rest = arguments.get(1..).unwrap_or_default();
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("test") => test::run(rest),
+        Some("tidy") => tidy::run(),
+        Some("fuzz") => fuzz::run(rest),
+        Some("licences") => fuzz::licences(),
+        Some("compare") => compare::run(rest),
+        Some("peers") => peers::show(),
+        Some("help" | "--help" | "-h") => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

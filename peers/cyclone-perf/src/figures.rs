@@ -37,7 +37,6 @@ impl Latency {
 }
 
 /// What the reading process saw.
-#[derive(Serialize, Deserialize)]
 pub struct Received {
     pub sent: u64,
     pub received: u64,
@@ -62,7 +61,8 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    pub fn new(size: usize, received: &Received, writer_cpu_seconds: Option<f64>) -> Throughput {
+    /// The reader's side; the writer's CPU time is for the caller to add.
+    pub fn new(size: usize, received: &Received) -> Throughput {
         let millions = received.received.max(1) as f64 / 1e6;
         let per_second = received.received as f64 / received.seconds.max(1e-9);
         Throughput {
@@ -72,7 +72,7 @@ impl Throughput {
             lost: received.lost,
             received_per_s: per_second,
             mbit_per_s: per_second * size as f64 * 8.0 / 1e6,
-            cpu_s_per_million_writer: writer_cpu_seconds.map(|seconds| seconds / millions),
+            cpu_s_per_million_writer: None,
             cpu_s_per_million_reader: received.cpu_seconds / millions,
             syscalls_per_sample_writer: None,
             syscalls_per_sample_reader: None,

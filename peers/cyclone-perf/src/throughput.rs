@@ -13,22 +13,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(options: &Options) -> Result<(), String> {
     match options.role {
-        Role::Sub => {
-            let received = receive(options)?;
-            if options.json {
-                println!("{}", serde_json::to_string(&received).map_err(|error| error.to_string())?);
-                Ok(())
-            } else {
-                print(options, &Throughput::new(options.size, &received, None))
-            }
-        }
+        Role::Sub => print(options, &Throughput::new(options.size, &receive(options)?)),
         Role::Pub => send(options).map(drop),
         Role::Both => {
             let subscriber = process::start_subscriber("throughput", options)?;
             let writer_cpu_seconds = send(options)?;
             let output = subscriber.output()?;
-            let received: Received = serde_json::from_str(&output).map_err(|error| format!("{error}: {output}"))?;
-            print(options, &Throughput::new(options.size, &received, Some(writer_cpu_seconds)))
+            let mut figures: Throughput =
+                serde_json::from_str(&output).map_err(|error| format!("{error}: {output}"))?;
+            figures.cpu_s_per_million_writer = Some(writer_cpu_seconds * 1e6 / figures.received.max(1) as f64);
+            print(options, &figures)
         }
     }
 }

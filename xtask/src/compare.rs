@@ -1,0 +1,220 @@
+//! `cargo xtask compare`: Thalweg and Cyclone DDS measured alternately on one machine, so that what disturbs one run
+//! disturbs its neighbour of the other vendor as well.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::netns::Host;
+use crate::workspace::{cargo, output, run as run_command, target};
+use crate::{Outcome, netns, peers};
+
+/// One line of the table.
+struct Row {
+    measurement: &'static str,
+    size: usize,
+    wait: &'static str,
+    /// The cores of the publisher and of the subscriber.
+    cores: [&'static str; 2],
+    /// What the ratio Thalweg ÷ Cyclone has to reach.
+    aim: Aim,
+}
+
+#[derive(Clone, Copy)]
+enum Aim {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+const ONE_CORE: [&str; 2] = ["0", "0"];
+const TWO_CORES: [&str; 2] = ["0", "1"];
+
+/// The figures that a release has to reach.
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for size in [64, 1024] {
+        for wait in ["listener", "block"] {
+            for cores in [ONE_CORE, TWO_CORES] {
+                rows.push(Row { measurement: "latency", size, wait, cores, aim: Aim::AtMost(1.0) });
+            }
+        }
+    }
+    for size in [65536, 1_048_576] {
+        for cores in [ONE_CORE, TWO_CORES] {
+            rows.push(Row { measurement: "latency", size, wait: "listener", cores, aim: Aim::AtMost(0.7) });
+        }
+    }
+    for size in [256, 1024] {
+        let aim = Aim::AtLeast(1.0);
+        rows.push(Row { measurement: "throughput", size, wait: "listener", cores: TWO_CORES, aim });
+    }
+    rows
+}
+
+impl Row {
+    /// The figure that is compared, by the name both programs print it under.
+    fn figure(&self) -> (&'static str, &'static str) {
+        if self.measurement == "latency" { ("p50_us", "µs") } else { ("received_per_s", "/s") }
+    }
+}
+
+/// A program that measures its own middleware.
+struct Contestant {
+    name: &'static str,
+    program: PathBuf,
+    /// What stands before the options that both understand.
+    command: &'static [&'static str],
+}
+
+impl Contestant {
+    fn thalweg(program: PathBuf) -> Contestant {
+        Contestant { name: "Thalweg", program, command: &["perf"] }
+    }
+
+    fn cyclone(program: PathBuf) -> Contestant {
+        Contestant { name: "Cyclone", program, command: &[] }
+    }
+
+    fn start(&self, row: &Row, role: &str, core: &str, seconds: &str, host: Option<&Host>) -> Outcome<Process> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", core]).arg(&self.program).args(self.command).args([row.measurement, "--role", role]);
+        command.args(["--size", &row.size.to_string(), "--wait", row.wait, "--seconds", seconds, "--json"]);
+        let mut command = match host {
+            Some(host) => host.command(&command),
+            None => command,
+        };
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        Ok(Process(Some(child.map_err(|error| format!("{}: {error}", self.program.display()))?)))
+    }
+
+    /// One run of both ends; returns the figure of the row.
+    fn measure(&self, row: &Row, seconds: &str, host: Option<&Host>) -> Outcome<f64> {
+        let subscriber = self.start(row, "sub", row.cores[1], seconds, host)?;
+        let publisher = self.start(row, "pub", row.cores[0], seconds, host)?;
+        let from_publisher = publisher.output()?;
+        let from_subscriber = subscriber.output()?;
+        let text = if row.measurement == "latency" { from_publisher } else { from_subscriber };
+        let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
+        let figures: Value =
+            serde_json::from_str(line).map_err(|error| format!("{} printed {text:?}: {error}", self.name))?;
+        if let Some(lost) = figures["lost"].as_u64().filter(|lost| *lost > 0) {
+            println!("*** {} lost {lost} samples of {} B ***", self.name, row.size);
+        }
+        let name = row.figure().0;
+        figures[name].as_f64().filter(|value| *value > 0.0).ok_or_else(|| format!("{}: no {name} in {line}", self.name))
+    }
+}
+
+/// A started end; ended if the other one fails.
+struct Process(Option<Child>);
+
+impl Process {
+    fn output(mut self) -> Outcome<String> {
+        let child = self.0.take().ok_or("the process was waited for before")?;
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(format!("a measuring process failed: {}", output.status));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself; then there is nothing to do.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Measures every row and prints the table. `--quick` takes a minute less and is less certain.
+pub fn run(arguments: &[String]) -> Outcome {
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    if let Some(unknown) = arguments.iter().find(|argument| *argument != "--quick") {
+        return Err(format!("compare does not know {unknown}"));
+    }
+    let cyclone = Contestant::cyclone(peers::cyclone_perf()?);
+    run_command(&mut cargo(&["build", "--release", "--package", "thalweg-cli"]))?;
+    let thalweg = Contestant::thalweg(target().join("release/thalweg"));
+    let host = lonely_host();
+    let (rounds, seconds) = if quick { (1, "1") } else { (3, "2") };
+    println!("{}", machine());
+    println!("{:<34} {:>12} {:>12} {:>7}  aim", "medians, both ends pinned", "Thalweg", "Cyclone", "ratio");
+    let mut missed = 0;
+    for row in rows() {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            ours.push(thalweg.measure(&row, seconds, host.as_ref())?);
+            theirs.push(cyclone.measure(&row, seconds, host.as_ref())?);
+            theirs.push(cyclone.measure(&row, seconds, host.as_ref())?);
+            ours.push(thalweg.measure(&row, seconds, host.as_ref())?);
+        }
+        missed += usize::from(!print(&row, median(&mut ours), median(&mut theirs)));
+    }
+    println!("{missed} of {} aims missed", rows().len());
+    Ok(())
+}
+
+/// One short run of each program and measurement: shows that they work, not how fast.
+pub fn smoke(cyclone: &Path) -> Outcome {
+    let host = lonely_host();
+    for contestant in [Contestant::cyclone(cyclone.to_path_buf()), Contestant::thalweg(target().join("debug/thalweg"))]
+    {
+        for measurement in ["latency", "throughput"] {
+            let row = Row { measurement, size: 256, wait: "block", cores: TWO_CORES, aim: Aim::AtMost(1.0) };
+            let value = contestant.measure(&row, "0.5", host.as_ref())?;
+            println!("{} {measurement}: {value:.1} {}", contestant.name, row.figure().1);
+        }
+    }
+    Ok(())
+}
+
+/// A host with a loopback interface only, or none where we may not make one.
+fn lonely_host() -> Option<Host> {
+    netns::available().and_then(|()| Host::new("compare")).map_err(|reason| println!("*** {reason} ***")).ok()
+}
+
+fn print(row: &Row, ours: f64, theirs: f64) -> bool {
+    let (_, unit) = row.figure();
+    let cores = if row.cores == ONE_CORE { "1 core" } else { "2 cores" };
+    let ratio = ours / theirs;
+    let (met, aim) = match row.aim {
+        Aim::AtMost(limit) => (ratio <= limit, format!("≤ {limit}")),
+        Aim::AtLeast(limit) => (ratio >= limit, format!("≥ {limit}")),
+    };
+    let label = format!("{} {} B, {}, {cores}", row.measurement, row.size, row.wait);
+    let verdict = if met { "" } else { "  MISSED" };
+    println!("{label:<34} {ours:>9.1} {unit:<2} {theirs:>9.1} {unit:<2} {ratio:>7.2}  {aim}{verdict}");
+    met
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[odd / 2],
+        even => f64::midpoint(values[even / 2 - 1], values[even / 2]),
+    }
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("?");
+    let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
+    format!("{cores} cores, {}, load before the run {load}", kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(median(&mut [4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(&mut [9.0, 1.0, 3.0]), 3.0);
+    }
+}

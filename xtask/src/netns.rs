@@ -1,0 +1,83 @@
+//! Network namespaces: hosts of our own, in which tests send what they like and reach nobody else.
+
+use std::process::Command;
+
+use crate::Outcome;
+use crate::workspace::{has, is_root, output};
+
+/// What the names of all our namespaces begin with; the process that made one follows.
+pub const PREFIX: &str = "thalweg-";
+
+/// Whether this process can make network namespaces, and if not, why.
+pub fn available() -> Outcome {
+    if !is_root() {
+        return Err("network namespaces need root".to_owned());
+    }
+    for program in ["ip", "unshare"] {
+        if !has(program) {
+            return Err(format!("{program} is not installed (Debian: iproute2, util-linux)"));
+        }
+    }
+    output(Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"])).map(drop)
+}
+
+/// The same command on a host of its own that has nothing but a loopback interface.
+pub fn isolated(command: &Command) -> Command {
+    let mut inside = Command::new("unshare");
+    inside.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
+    inside.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        inside.current_dir(folder);
+    }
+    inside
+}
+
+/// Removes the namespaces whose makers are gone: a test that was killed cannot do it itself.
+pub fn remove_abandoned() {
+    let Ok(list) = output(Command::new("ip").args(["netns", "list"])) else { return };
+    for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
+        let Some(maker) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()) else { continue };
+        if std::path::Path::new("/proc").join(maker).exists() {
+            continue;
+        }
+        if let Err(reason) = output(Command::new("ip").args(["netns", "delete", name])) {
+            eprintln!("{reason}");
+        }
+    }
+}
+
+/// A network namespace with nothing but a loopback interface; removed when dropped.
+pub struct Host {
+    name: String,
+}
+
+impl Host {
+    /// Makes the namespace; `role` ends its name.
+    pub fn new(role: &str) -> Outcome<Host> {
+        let host = Host { name: format!("{PREFIX}{}-{role}", std::process::id()) };
+        output(Command::new("ip").args(["netns", "add", &host.name]))?;
+        output(Command::new("ip").args(["-n", &host.name, "link", "set", "lo", "up"]))?;
+        Ok(host)
+    }
+
+    /// The same command on this host.
+    pub fn command(&self, command: &Command) -> Command {
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
+        inside
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Err(reason) = output(Command::new("ip").args(["netns", "delete", &self.name])) {
+            eprintln!("{reason}");
+        }
+    }
+}

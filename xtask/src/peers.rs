@@ -1,0 +1,99 @@
+//! Programs with other vendors' DDS, and the tools that look at our packets.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+use crate::workspace::{has, is_root, output, root, run, target};
+
+/// Eclipse Cyclone DDS for Python: the peer of the interoperability tests.
+const CYCLONE_PYTHON: &str = "cyclonedds==11.0.1";
+
+/// The C parser that builds the bindings of the Cyclone performance program, without a system package.
+const LIBCLANG: &str = "libclang==18.1.1";
+
+/// Sets up everything and prints where it is.
+pub fn show() -> Outcome {
+    println!("Python with Cyclone DDS: {}", cyclone_python()?.display());
+    println!("tshark: {}", tshark()?.display());
+    println!("Cyclone performance program: {}", cyclone_perf()?.display());
+    Ok(())
+}
+
+/// A Python interpreter that has Cyclone DDS.
+pub fn cyclone_python() -> Outcome<PathBuf> {
+    let python = environment()?;
+    if output(Command::new(&python).args(["-c", "import cyclonedds.core"])).is_err() {
+        install(&python, CYCLONE_PYTHON)?;
+        output(Command::new(&python).args(["-c", "import cyclonedds.core"]))?;
+    }
+    Ok(python)
+}
+
+/// The packet dissector; installed from Debian's packages when it is missing and we are root.
+pub fn tshark() -> Outcome<PathBuf> {
+    if !has("tshark") {
+        debian_package("tshark")?;
+    }
+    Ok(PathBuf::from("tshark"))
+}
+
+/// The program that measures Cyclone DDS; built from source once.
+pub fn cyclone_perf() -> Outcome<PathBuf> {
+    let python = environment()?;
+    let libclang = ["-c", "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))"];
+    if output(Command::new(&python).args(libclang)).is_err() {
+        install(&python, LIBCLANG)?;
+    }
+    let libclang = output(Command::new(&python).args(libclang))?;
+    // The wheel brings the parser without its headers; those of the C compiler serve as well.
+    let headers = output(Command::new("cc").arg("-print-file-name=include"))?;
+    let built = target().join("peers/cyclone-perf");
+    let mut command = Command::new("cargo");
+    command.args(["build", "--release", "--locked", "--quiet"]).current_dir(root().join("peers/cyclone-perf"));
+    command.env("CARGO_TARGET_DIR", &built).env("LIBCLANG_PATH", libclang.trim());
+    command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-isystem {}", headers.trim()));
+    run(&mut command)?;
+    Ok(built.join("release/cyclone-perf"))
+}
+
+/// The virtual environment below `target/peers`, made on first use; returns its interpreter.
+fn environment() -> Outcome<PathBuf> {
+    let folder = target().join("peers/venv");
+    let python = folder.join("bin/python");
+    if output(Command::new(&python).args(["-m", "pip", "--version"])).is_ok() {
+        return Ok(python);
+    }
+    println!("setting up {}", folder.display());
+    if create(&folder).is_err() {
+        debian_package("python3-venv")?;
+        create(&folder)?;
+    }
+    Ok(python)
+}
+
+fn create(folder: &Path) -> Outcome<String> {
+    output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))
+}
+
+fn install(python: &Path, package: &str) -> Outcome {
+    println!("installing {package} from PyPI");
+    output(Command::new(python).args(["-m", "pip", "install", "--quiet", package])).map(drop)
+}
+
+fn debian_package(name: &str) -> Outcome {
+    if !is_root() || !has("apt-get") {
+        return Err(format!("{name} is missing and only root can install it: apt-get install {name}"));
+    }
+    println!("installing {name} from Debian's packages");
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command.args(["install", "--yes", "--quiet", "--no-install-recommends", name]);
+        output(command.env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    if install().is_err() {
+        output(Command::new("apt-get").args(["update", "--quiet"]))?;
+        install()?;
+    }
+    Ok(())
+}

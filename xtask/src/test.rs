@@ -1,0 +1,155 @@
+//! `cargo xtask test`: sets up what the tests need and runs every suite.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::report::{self, Row};
+use crate::workspace::{cargo, run as run_command};
+use crate::{Outcome, compare, netns, peers};
+
+/// How many simulated worlds a test run sees; a long run takes 20,000.
+const SEEDS: &str = "200";
+
+/// The suites in the order they run: what is quick and most telling first.
+const SUITES: [Suite; 7] = [
+    ("workspace", workspace),
+    ("doc", documentation),
+    ("simulation", simulation),
+    ("cyclone", || peer_tests("cyclone::", true)),
+    ("namespaces", || peer_tests("namespaces::", true)),
+    ("capture", || peer_tests("capture::", false)),
+    ("compare", comparison),
+];
+
+/// A name and what runs under it.
+type Suite = (&'static str, fn() -> Outcome<Tally>);
+
+/// What a suite that could run has to tell.
+struct Tally {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    reason: String,
+}
+
+/// Runs the named suites, or all; an error if one failed, and in CI also if one could not run.
+pub fn run(names: &[String]) -> Outcome {
+    if let Some(unknown) = names.iter().find(|name| !SUITES.iter().any(|(suite, _)| suite == name)) {
+        let known: Vec<&str> = SUITES.iter().map(|(suite, _)| *suite).collect();
+        return Err(format!("no suite is called {unknown}; there are {}", known.join(", ")));
+    }
+    netns::remove_abandoned();
+    let wanted = |suite: &str| names.is_empty() || names.iter().any(|name| name == suite);
+    let mut rows = Vec::new();
+    for (suite, start) in SUITES.into_iter().filter(|(suite, _)| wanted(suite)) {
+        println!("\n=== {suite} ===");
+        let begun = Instant::now();
+        let mut row = match start() {
+            Ok(tally) => Row {
+                suite,
+                passed: tally.passed,
+                failed: tally.failed,
+                ignored: tally.ignored,
+                reason: tally.reason,
+                seconds: 0.0,
+            },
+            Err(reason) => Row::skipped(suite, reason),
+        };
+        row.seconds = begun.elapsed().as_secs_f64();
+        rows.push(row);
+    }
+    netns::remove_abandoned();
+    if report::print(&rows) { Ok(()) } else { Err("tests failed".to_owned()) }
+}
+
+fn workspace() -> Outcome<Tally> {
+    cargo_test(&["--workspace", "--lib", "--bins", "--tests", "--examples"], &[], |_| ())
+}
+
+fn documentation() -> Outcome<Tally> {
+    let mut command = cargo(&["test", "--workspace", "--doc"]);
+    tally(&mut command)
+}
+
+fn simulation() -> Outcome<Tally> {
+    build(&["build", "--package", "thalweg-cli"])?;
+    let mut command = cargo(&["run", "--quiet", "--package", "thalweg-cli", "--", "sim", "--seeds", SEEDS]);
+    let (succeeded, _) = stream(&mut command)?;
+    let reason = if succeeded { String::new() } else { "a seed failed; it is named above".to_owned() };
+    Ok(Tally { passed: usize::from(succeeded), failed: usize::from(!succeeded), ignored: 0, reason })
+}
+
+/// Tests of the built program against other vendors' programs, in hosts of their own, before a packet dissector.
+fn peer_tests(filter: &str, with_python: bool) -> Outcome<Tally> {
+    netns::available()?;
+    let tshark = peers::tshark()?;
+    let python = if with_python { Some(peers::cyclone_python()?) } else { None };
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &[filter, "--test-threads=4"], |command| {
+        command.env("THALWEG_TSHARK", &tshark);
+        if let Some(python) = &python {
+            command.env("THALWEG_PEER_PYTHON", python);
+        }
+    })
+}
+
+/// That both programs can be measured; the figures of a loaded machine prove nothing.
+fn comparison() -> Outcome<Tally> {
+    let cyclone = peers::cyclone_perf()?;
+    build(&["build", "--package", "thalweg-cli"])?;
+    match compare::smoke(&cyclone) {
+        Ok(()) => Ok(Tally { passed: 1, failed: 0, ignored: 0, reason: String::new() }),
+        Err(reason) => Ok(Tally { passed: 0, failed: 1, ignored: 0, reason }),
+    }
+}
+
+/// Builds with the registries in reach, then runs the tests where they reach nobody.
+fn cargo_test(selection: &[&str], arguments: &[&str], prepare: impl Fn(&mut Command)) -> Outcome<Tally> {
+    let mut command = cargo(&["test", "--no-run"]);
+    command.args(selection);
+    if run_command(&mut command).is_err() {
+        return Ok(Tally { passed: 0, failed: 1, ignored: 0, reason: "does not build".to_owned() });
+    }
+    let mut command = cargo(&["test", "--offline", "--no-fail-fast"]);
+    command.args(selection).arg("--").args(arguments);
+    prepare(&mut command);
+    match netns::available() {
+        Ok(()) => tally(&mut netns::isolated(&command)),
+        Err(reason) => {
+            println!("*** {reason}: these tests share this machine's interfaces ***");
+            tally(&mut command)
+        }
+    }
+}
+
+fn build(arguments: &[&str]) -> Outcome {
+    run_command(&mut cargo(arguments))
+}
+
+fn tally(command: &mut Command) -> Outcome<Tally> {
+    let (succeeded, text) = stream(command)?;
+    let (passed, mut failed, ignored) = report::closing_lines(&text);
+    if !succeeded && failed == 0 {
+        failed = 1;
+    }
+    let names: Vec<&str> = text.lines().filter(|line| line.ends_with(" ... FAILED")).collect();
+    let names: Vec<&str> = names.iter().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    Ok(Tally { passed, failed, ignored, reason: names.join(" ") })
+}
+
+/// Runs the command, shows its output as it comes, and returns it with whether the command succeeded.
+fn stream(command: &mut Command) -> Outcome<(bool, String)> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| format!("{program}: {error}"))?;
+    let mut text = String::new();
+    if let Some(pipe) = child.stdout.take() {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            println!("{line}");
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    Ok((status.success(), text))
+}

@@ -4,11 +4,15 @@
 //! bytes and deadlines come out. Production and the simulator compose the same [`participant::Participant`].
 #![forbid(unsafe_code)]
 
+pub mod history;
 pub mod outbox;
 pub mod payload;
 pub mod qos;
+pub mod reader;
 pub mod rng;
+pub mod round_trip;
 pub mod shared;
 pub mod time;
 pub mod types;
 pub mod wire;
+pub mod writer;

@@ -1,0 +1,83 @@
+//! HISTORY and RESOURCE_LIMITS as numbers, and the one rule by which KEEP_LAST overwrites.
+
+use crate::qos::{History, ResourceLimits};
+
+/// How much one cache may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// KEEP_LAST depth; `None` is KEEP_ALL.
+    pub(super) depth: Option<usize>,
+    pub(super) samples_max: usize,
+    pub(super) samples_per_instance_max: usize,
+    pub(super) instances_max: usize,
+    pub(super) bytes_max: usize,
+}
+
+/// What is held, by a cache or for one instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Load {
+    /// All changes, dispose and unregister notices included.
+    pub(super) changes: usize,
+    /// Changes that carry a value.
+    pub(super) values: usize,
+    /// Charged bytes.
+    pub(super) bytes: usize,
+}
+
+impl Load {
+    pub(super) fn add(&mut self, is_value: bool, bytes: usize) {
+        self.changes += 1;
+        self.values += usize::from(is_value);
+        self.bytes += bytes;
+    }
+
+    pub(super) fn remove(&mut self, is_value: bool, bytes: usize) {
+        self.changes -= 1;
+        self.values -= usize::from(is_value);
+        self.bytes -= bytes;
+    }
+}
+
+impl Bounds {
+    pub(super) fn new(history: History, limits: ResourceLimits, bytes_max: usize, instances_default: usize) -> Bounds {
+        let limit = |value: Option<u32>| value.map_or(usize::MAX, |limit| limit.max(1) as usize);
+        Bounds {
+            depth: match history {
+                History::KeepLast(depth) => Some(depth.max(1) as usize),
+                History::KeepAll => None,
+            },
+            samples_max: limit(limits.max_samples),
+            samples_per_instance_max: limit(limits.max_samples_per_instance),
+            instances_max: limits.max_instances.map_or(instances_default, |limit| limit.max(1) as usize),
+            bytes_max,
+        }
+    }
+
+    /// Whether one more change of `bytes` fits, where KEEP_LAST may overwrite everything of its `own` instance.
+    ///
+    /// A change larger than the whole budget fits into an otherwise empty cache: refusing it for ever helps nobody.
+    pub(super) fn admit(&self, all: Load, own: Load, bytes: usize) -> bool {
+        if self.depth.is_none() {
+            return own.changes < self.samples_per_instance_max && self.has_space(all, bytes);
+        }
+        let others = Load { changes: all.changes - own.changes, values: 0, bytes: all.bytes - own.bytes };
+        self.has_space(others, bytes)
+    }
+
+    /// Whether the oldest change of `own` must go before one more of `bytes` enters. False for KEEP_ALL.
+    ///
+    /// `depth` counts values: a dispose or unregister notice never pushes out the value that it follows, but notices
+    /// alone cannot grow without end either.
+    pub(super) fn must_overwrite(&self, all: Load, own: Load, is_value: bool, bytes: usize) -> bool {
+        let Some(depth) = self.depth else { return false };
+        let changes_max = depth.saturating_mul(2).saturating_add(1).min(self.samples_per_instance_max);
+        own.changes > 0
+            && (own.values + usize::from(is_value) > depth
+                || own.changes + 1 > changes_max
+                || !self.has_space(all, bytes))
+    }
+
+    fn has_space(&self, held: Load, bytes: usize) -> bool {
+        held.changes < self.samples_max && (held.changes == 0 || held.bytes.saturating_add(bytes) <= self.bytes_max)
+    }
+}

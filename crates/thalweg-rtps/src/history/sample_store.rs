@@ -1,0 +1,155 @@
+//! The reader's samples in one table, chained by reception, by instance, and those not read yet.
+
+use std::ops::{Index, IndexMut};
+
+use super::chain::{Ends, Link, Links, NOWHERE};
+use super::{CachedSample, ChangeKind};
+use crate::payload::Payload;
+use crate::time::{Instant, Timestamp};
+use crate::types::{Guid, SequenceNumber};
+
+/// One stored sample or notice.
+#[derive(Debug)]
+pub(super) struct Stored {
+    /// `None` for notices: their payload is what the instance remembers.
+    pub(super) payload: Option<Payload>,
+    pub(super) bytes: usize,
+    pub(super) valid: bool,
+    pub(super) is_value: bool,
+    pub(super) read: bool,
+    pub(super) writer: Guid,
+    pub(super) sequence: SequenceNumber,
+    pub(super) source_timestamp: Option<Timestamp>,
+    pub(super) received: Instant,
+    pub(super) instance: usize,
+    pub(super) disposed_generations: u32,
+    pub(super) no_writers_generations: u32,
+    links: [Link; 3],
+}
+
+impl Stored {
+    pub(super) fn new(sample: CachedSample, instance: usize, bytes: usize) -> Stored {
+        let is_value = sample.change == ChangeKind::Write;
+        Stored {
+            payload: is_value.then_some(sample.payload),
+            bytes,
+            valid: sample.valid,
+            is_value,
+            read: false,
+            writer: sample.writer,
+            sequence: sample.sequence,
+            source_timestamp: sample.source_timestamp,
+            received: sample.received,
+            instance,
+            disposed_generations: 0,
+            no_writers_generations: 0,
+            links: [Link::default(); 3],
+        }
+    }
+
+    pub(super) fn next(&self, order: Order) -> usize {
+        self.links[order as usize].next
+    }
+
+    /// Rebirths of the instance before this sample.
+    pub(super) fn generation(&self) -> u32 {
+        self.disposed_generations.saturating_add(self.no_writers_generations)
+    }
+}
+
+/// The chains a sample is in. All are in order of reception.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// All samples.
+    Reception,
+    /// Samples that no `read` has returned.
+    Unread,
+    /// Samples of one instance.
+    Instance,
+}
+
+/// A table of samples; freed places are reused.
+#[derive(Debug, Default)]
+pub(super) struct SampleStore {
+    places: Vec<Stored>,
+    /// Freed places, chained by their reception link.
+    free: Ends,
+    pub(super) reception: Ends,
+    pub(super) unread: Ends,
+    len: usize,
+}
+
+/// Size of one sample's place; charged to the byte budget.
+pub(super) const PLACE_BYTES: usize = size_of::<Stored>();
+/// Places that an empty table keeps for the next burst (about 10 MB).
+const PLACES_KEPT: usize = 1 << 16;
+
+struct Chained<'a>(&'a mut [Stored], Order);
+
+impl Links for Chained<'_> {
+    fn link(&mut self, index: usize) -> &mut Link {
+        &mut self.0[index].links[self.1 as usize]
+    }
+}
+
+impl SampleStore {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Stores `sample` behind all others; `instance` are the ends of its instance's chain.
+    pub(super) fn append(&mut self, sample: Stored, instance: &mut Ends) {
+        let index = match self.free.last {
+            NOWHERE => {
+                self.places.push(sample);
+                self.places.len() - 1
+            }
+            index => {
+                self.free.remove(&mut Chained(&mut self.places, Order::Reception), index);
+                self.places[index] = sample;
+                index
+            }
+        };
+        self.reception.append(&mut Chained(&mut self.places, Order::Reception), index);
+        self.unread.append(&mut Chained(&mut self.places, Order::Unread), index);
+        instance.append(&mut Chained(&mut self.places, Order::Instance), index);
+        self.len += 1;
+    }
+
+    /// Marks a sample as returned by `read`.
+    pub(super) fn mark_read(&mut self, index: usize) {
+        if !self.places[index].read {
+            self.places[index].read = true;
+            self.unread.remove(&mut Chained(&mut self.places, Order::Unread), index);
+        }
+    }
+
+    /// Frees a sample's place.
+    pub(super) fn remove(&mut self, index: usize, instance: &mut Ends) {
+        self.mark_read(index);
+        self.places[index].payload = None;
+        instance.remove(&mut Chained(&mut self.places, Order::Instance), index);
+        let mut by_reception = Chained(&mut self.places, Order::Reception);
+        self.reception.remove(&mut by_reception, index);
+        self.free.append(&mut by_reception, index);
+        self.len -= 1;
+        if self.len == 0 && self.places.len() > PLACES_KEPT {
+            self.places = Vec::with_capacity(PLACES_KEPT);
+            self.free = Ends::default();
+        }
+    }
+}
+
+impl Index<usize> for SampleStore {
+    type Output = Stored;
+
+    fn index(&self, index: usize) -> &Stored {
+        &self.places[index]
+    }
+}
+
+impl IndexMut<usize> for SampleStore {
+    fn index_mut(&mut self, index: usize) -> &mut Stored {
+        &mut self.places[index]
+    }
+}

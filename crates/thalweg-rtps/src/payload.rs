@@ -140,9 +140,7 @@ impl PayloadPool {
         bytes_hint: usize,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Payload, E> {
-        let bits = usize::BITS - bytes_hint.saturating_sub(1).leading_zeros();
-        let class = bits.saturating_sub(SMALLEST_CLASS_BITS) as usize;
-        let Some(pool) = self.classes.get_mut(class) else {
+        let Some(pool) = self.class_of(bytes_hint) else {
             let mut bytes = Vec::with_capacity(bytes_hint);
             fill(&mut bytes)?;
             return Ok(Payload::from(bytes));
@@ -153,6 +151,35 @@ impl PayloadPool {
         let filled = fill(bytes);
         pool.remember(&slab);
         filled.map(|()| Payload::new(slab))
+    }
+
+    /// A recycled buffer of exactly `bytes` bytes of unspecified content that nobody else refers to. Hand it to
+    /// [`PayloadPool::remember`] when it is complete, so that it can be reused.
+    pub fn take_sized(&mut self, bytes: usize) -> Arc<Vec<u8>> {
+        let mut slab = match self.class_of(bytes) {
+            Some(pool) => pool.take(),
+            None => Arc::new(Vec::new()),
+        };
+        let buffer = Arc::get_mut(&mut slab).expect("a pooled buffer has no other owner");
+        if buffer.capacity() == 0 {
+            // Zeroed pages come from the operating system untouched: an announced size costs memory only once it is filled.
+            *buffer = vec![0; bytes];
+        } else {
+            buffer.resize(bytes, 0);
+        }
+        slab
+    }
+
+    /// Keeps a reference to a buffer of [`PayloadPool::take_sized`], so that it is reused when its payloads are gone.
+    pub fn remember(&mut self, slab: &Arc<Vec<u8>>) {
+        if let Some(pool) = self.class_of(slab.capacity()) {
+            pool.remember(slab);
+        }
+    }
+
+    fn class_of(&mut self, bytes: usize) -> Option<&mut SlabPool> {
+        let bits = usize::BITS - bytes.saturating_sub(1).leading_zeros();
+        self.classes.get_mut(bits.saturating_sub(SMALLEST_CLASS_BITS) as usize)
     }
 
     /// A recycled copy of `bytes`.

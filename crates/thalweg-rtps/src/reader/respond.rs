@@ -1,0 +1,160 @@
+//! HEARTBEATs in, ACKNACKs and NACK_FRAGs out (RTPS 2.5 §8.4.12.2, §8.4.14.2).
+
+use super::writer_proxy::WriterProxy;
+use super::{Reader, ReaderOutcome};
+use crate::outbox::Outbox;
+use crate::time::Instant;
+use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::wire::write;
+use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag};
+use crate::writer::accept_count;
+
+/// NACK_FRAG submessages in one answer: as many as fit one Ethernet frame beside the ACKNACK.
+const NACK_FRAGS_MAX: usize = 16;
+
+impl Reader {
+    /// Takes a HEARTBEAT into account; duplicates and unknown writers change nothing.
+    pub fn handle_heartbeat(&mut self, now: Instant, writer: Guid, heartbeat: &Heartbeat) -> ReaderOutcome {
+        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let proxy = &mut self.writers[index];
+        if !proxy.matched.reliable || !accept_count(&mut proxy.last_heartbeat_count, heartbeat.count) {
+            return ReaderOutcome::default();
+        }
+        if proxy.skip_history {
+            proxy.skip_history = false;
+            if !proxy.contacted {
+                proxy.window.mark_irrelevant(SequenceNumber::FIRST, heartbeat.last.next());
+            }
+        }
+        proxy.heard(heartbeat.last);
+        proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(heartbeat.last);
+        self.counters.lost += proxy.window.lose_below(heartbeat.first);
+        let delivered = self.drain(index);
+        let proxy = &mut self.writers[index];
+        if !heartbeat.is_final || proxy.misses_any() {
+            proxy.answer_at(now);
+            self.note_due(now);
+        }
+        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+    }
+
+    /// Takes a HEARTBEAT_FRAG into account: fragments up to the named one were sent.
+    pub fn handle_heartbeat_frag(&mut self, now: Instant, writer: Guid, heartbeat: &HeartbeatFrag) -> ReaderOutcome {
+        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let proxy = &mut self.writers[index];
+        let duplicate = !accept_count(&mut proxy.last_heartbeat_frag_count, heartbeat.count);
+        if duplicate || !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
+            return ReaderOutcome::default();
+        }
+        proxy.heard(heartbeat.sequence);
+        proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
+        proxy.answer_at(now);
+        self.note_due(now);
+        ReaderOutcome { data_available: false, answer_due: self.is_due(now) }
+    }
+
+    /// Appends the answers that are due at `now`, one datagram for each writer.
+    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) {
+        if !self.is_due(now) {
+            return;
+        }
+        self.next_due = None;
+        let guid = self.guid;
+        for index in 0..self.writers.len() {
+            let proxy = &mut self.writers[index];
+            if proxy.requests.due.is_some_and(|due| due <= now) {
+                self.counters.acknacks += 1;
+                proxy.answer(now, guid, outbox);
+            }
+            if let Some(due) = proxy.requests.due {
+                self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+            }
+        }
+        outbox.finish();
+    }
+}
+
+impl WriterProxy {
+    fn answer(&mut self, now: Instant, reader: Guid, outbox: &mut Outbox) {
+        let Some(destination) = self.matched.unicast.first() else {
+            self.requests.due = None;
+            return;
+        };
+        let missing = self.window.missing(self.announced, |sequence| self.reassembly.contains(sequence));
+        let still_missing = self.misses_any();
+        self.requests.count = self.requests.count.wrapping_add(1);
+        let acknack = AckNack {
+            reader: reader.entity,
+            writer: self.matched.guid.entity,
+            state: missing,
+            count: self.requests.count,
+            // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
+            is_final: self.contacted && missing.is_empty(),
+        };
+        outbox.begin(std::slice::from_ref(destination));
+        write::header(outbox.buffer(), reader.prefix);
+        write::info_destination(outbox.buffer(), self.matched.guid.prefix);
+        write::acknack(outbox.buffer(), &acknack);
+        self.ask_for_fragments(reader, outbox);
+        self.asked(now, still_missing);
+    }
+
+    fn ask_for_fragments(&mut self, reader: Guid, outbox: &mut Outbox) {
+        let mut asked = 0;
+        let announced = self.announced_fragments.take();
+        let mut reported = false;
+        let sequences: Vec<SequenceNumber> = self.reassembly.sequences().collect();
+        for sequence in sequences {
+            // A HEARTBEAT that names a sample says that all of it was sent.
+            let known = match announced {
+                _ if self.announced_whole(sequence) => Some(u32::MAX),
+                Some((named, last)) if named == sequence => Some(last),
+                _ => None,
+            };
+            let mut from = 1;
+            while asked < NACK_FRAGS_MAX
+                && let Some(set) = self.reassembly.missing(sequence, from, known)
+            {
+                from = set.base().saturating_add(256);
+                self.push_nack_frag(reader, sequence, set, outbox);
+                reported |= announced.is_some_and(|(named, _)| named == sequence);
+                asked += 1;
+            }
+        }
+        // Thalweg's writers wait for progress within a sample: tell it even when nothing is missing.
+        if let Some((sequence, last)) = announced
+            && !reported
+            && asked < NACK_FRAGS_MAX
+        {
+            match self.reassembly.first_missing(sequence) {
+                Some(first) if self.matched.vendor == VendorId::THALWEG => {
+                    self.push_nack_frag(reader, sequence, FragmentSet::new(first), outbox);
+                }
+                Some(_) => {}
+                None => {
+                    let mut set = FragmentSet::new(1);
+                    (1..=last.min(256)).for_each(|number| {
+                        set.insert(number);
+                    });
+                    self.push_nack_frag(reader, sequence, set, outbox);
+                }
+            }
+        }
+    }
+
+    fn announced_whole(&self, sequence: SequenceNumber) -> bool {
+        sequence <= self.announced_by_heartbeat
+    }
+
+    fn push_nack_frag(&mut self, reader: Guid, sequence: SequenceNumber, state: FragmentSet, outbox: &mut Outbox) {
+        self.requests.fragment_count = self.requests.fragment_count.wrapping_add(1);
+        let nack = NackFrag {
+            reader: reader.entity,
+            writer: self.matched.guid.entity,
+            sequence,
+            state,
+            count: self.requests.fragment_count,
+        };
+        write::nack_frag(outbox.buffer(), &nack);
+    }
+}

@@ -1,0 +1,322 @@
+//! Samples that arrived ahead of a missing one: a ring that starts at the number expected next.
+
+use std::collections::VecDeque;
+
+use crate::history::CachedSample;
+use crate::types::SequenceNumber;
+use crate::wire::SequenceSet;
+
+/// Numbers a reliable reader keeps track of beyond the first missing one. A writer that jumps further is asked to repeat
+/// what lies behind; bounds what a lying peer can make us hold.
+const NUMBERS_MAX: i64 = 16_384;
+
+/// Payload bytes held ahead of a missing sample, for each remote writer.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug)]
+enum Slot {
+    Missing,
+    Irrelevant,
+    Held(CachedSample),
+}
+
+/// What became of a sample.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// Received or declared irrelevant before.
+    Duplicate,
+    /// Beyond what is kept; it will be asked for again.
+    TooFar,
+    /// Kept.
+    Stored,
+}
+
+#[derive(Debug)]
+pub(super) struct Window {
+    next: SequenceNumber,
+    slots: VecDeque<Slot>,
+    held_bytes: usize,
+}
+
+impl Window {
+    pub(super) fn new(next: SequenceNumber) -> Window {
+        Window { next, slots: VecDeque::new(), held_bytes: 0 }
+    }
+
+    /// The first number that is neither delivered nor irrelevant.
+    pub(super) fn next(&self) -> SequenceNumber {
+        self.next
+    }
+
+    /// Highest number that is kept, or the one before `next`.
+    pub(super) fn highest(&self) -> SequenceNumber {
+        self.next + (self.slots.len() as i64 - 1)
+    }
+
+    /// True when nothing waits for a missing sample.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// `next` was delivered without detour; only for an empty window.
+    pub(super) fn advance(&mut self) {
+        debug_assert!(self.slots.is_empty());
+        self.next = self.next.next();
+    }
+
+    pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
+        sequence >= self.next && !matches!(self.slot(sequence), Some(Slot::Held(_) | Slot::Irrelevant))
+    }
+
+    fn slot(&self, sequence: SequenceNumber) -> Option<&Slot> {
+        usize::try_from(sequence - self.next).ok().and_then(|index| self.slots.get(index))
+    }
+
+    pub(super) fn place(&mut self, sample: CachedSample) -> Placed {
+        let distance = sample.sequence - self.next;
+        if distance < 0 {
+            return Placed::Duplicate;
+        }
+        if distance >= NUMBERS_MAX || self.held_bytes + sample.payload.len() > HELD_BYTES_MAX && distance > 0 {
+            return Placed::TooFar;
+        }
+        let index = distance as usize;
+        self.extend_to(index + 1);
+        if !matches!(self.slots[index], Slot::Missing) {
+            return Placed::Duplicate;
+        }
+        self.held_bytes += sample.payload.len();
+        self.slots[index] = Slot::Held(sample);
+        Placed::Stored
+    }
+
+    fn extend_to(&mut self, len: usize) {
+        while self.slots.len() < len {
+            self.slots.push_back(Slot::Missing);
+        }
+    }
+
+    /// Declares `start..end` irrelevant; samples that did arrive stay. Numbers beyond the window are left to a later GAP.
+    pub(super) fn mark_irrelevant(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        if end <= self.next || end <= start {
+            return;
+        }
+        if start <= self.next && self.slots.is_empty() {
+            self.next = end;
+            return;
+        }
+        let from = (start - self.next).max(0);
+        let to = (end - self.next).min(NUMBERS_MAX);
+        if start <= self.next && end - self.next > self.slots.len() as i64 {
+            // The range reaches beyond everything kept: keep what is held, let the end be `next` once it is delivered.
+            self.mark_slots(0, self.slots.len());
+            self.skip_after_slots(end);
+            return;
+        }
+        if from < to {
+            self.extend_to(to as usize);
+            self.mark_slots(from as usize, to as usize);
+        }
+    }
+
+    fn mark_slots(&mut self, from: usize, to: usize) {
+        for slot in self.slots.range_mut(from..to) {
+            if matches!(slot, Slot::Missing) {
+                *slot = Slot::Irrelevant;
+            }
+        }
+    }
+
+    fn skip_after_slots(&mut self, end: SequenceNumber) {
+        let to = (end - self.next).min(NUMBERS_MAX) as usize;
+        let from = self.slots.len();
+        self.extend_to(to);
+        self.mark_slots(from, to);
+        self.drop_irrelevant();
+        if self.slots.is_empty() {
+            self.next = self.next.max(end);
+        }
+    }
+
+    fn drop_irrelevant(&mut self) {
+        while matches!(self.slots.front(), Some(Slot::Irrelevant)) {
+            self.slots.pop_front();
+            self.next = self.next.next();
+        }
+    }
+
+    /// How many of the numbers below `first` never arrived; they are treated as irrelevant from now on.
+    pub(super) fn lose_below(&mut self, first: SequenceNumber) -> u64 {
+        if first <= self.next {
+            return 0;
+        }
+        let kept = (first - self.next).min(self.slots.len() as i64) as usize;
+        let missing_kept = self.slots.range(..kept).filter(|slot| matches!(slot, Slot::Missing)).count() as u64;
+        let beyond = (first - self.next) as u64 - kept as u64;
+        self.mark_irrelevant(self.next, first);
+        missing_kept + beyond
+    }
+
+    /// The sample that can be delivered next, without removing it.
+    pub(super) fn ready(&mut self) -> Option<&CachedSample> {
+        self.drop_irrelevant();
+        match self.slots.front() {
+            Some(Slot::Held(sample)) => Some(sample),
+            _ => None,
+        }
+    }
+
+    /// Removes the sample that [`Window::ready`] showed.
+    pub(super) fn take_ready(&mut self) -> Option<CachedSample> {
+        match self.slots.pop_front() {
+            Some(Slot::Held(sample)) => {
+                self.held_bytes -= sample.payload.len();
+                self.next = self.next.next();
+                Some(sample)
+            }
+            Some(other) => {
+                self.slots.push_front(other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// The missing numbers up to `last`, as ACKNACK asks for them; `is_partial` exempts samples of which fragments arrived.
+    pub(super) fn missing(&self, last: SequenceNumber, is_partial: impl Fn(SequenceNumber) -> bool) -> SequenceSet {
+        let mut set = SequenceSet::new(self.next);
+        let count = (last - self.next).saturating_add(1).clamp(0, 256);
+        for offset in 0..count {
+            let sequence = self.next + offset;
+            if matches!(self.slot(sequence), None | Some(Slot::Missing)) && !is_partial(sequence) {
+                set.insert(sequence);
+            }
+        }
+        set
+    }
+
+    /// True when a number up to `last` is missing.
+    pub(super) fn misses_any(&self, last: SequenceNumber) -> bool {
+        last > self.highest() || self.slots.iter().any(|slot| matches!(slot, Slot::Missing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{ChangeKind, PayloadKind};
+    use crate::payload::Payload;
+    use crate::time::Instant;
+    use crate::types::{Guid, KeyHash};
+
+    fn sample(sequence: i64) -> CachedSample {
+        CachedSample {
+            payload: Payload::from(&b"1234"[..]),
+            payload_kind: PayloadKind::Data,
+            valid: true,
+            writer: Guid::UNKNOWN,
+            sequence: SequenceNumber(sequence),
+            source_timestamp: None,
+            received: Instant::ZERO,
+            instance: KeyHash::default(),
+            change: ChangeKind::Write,
+        }
+    }
+
+    fn drain(window: &mut Window) -> Vec<i64> {
+        let mut out = Vec::new();
+        while window.ready().is_some() {
+            out.extend(window.take_ready().map(|sample| sample.sequence.0));
+        }
+        out
+    }
+
+    fn number(n: i64) -> SequenceNumber {
+        SequenceNumber(n)
+    }
+
+    #[test]
+    fn samples_come_out_in_order_once_the_missing_one_arrives() {
+        let mut window = Window::new(number(1));
+        assert_eq!(window.place(sample(3)), Placed::Stored);
+        assert_eq!(window.place(sample(3)), Placed::Duplicate);
+        assert_eq!(window.place(sample(2)), Placed::Stored);
+        assert_eq!(drain(&mut window), [] as [i64; 0]);
+        let missing: Vec<i64> = window.missing(number(4), |_| false).iter().map(|n| n.0).collect();
+        assert_eq!(missing, [1, 4]);
+        assert_eq!(window.place(sample(1)), Placed::Stored);
+        assert_eq!(drain(&mut window), [1, 2, 3]);
+        assert_eq!(window.place(sample(2)), Placed::Duplicate);
+        assert_eq!(window.next(), number(4));
+    }
+
+    #[test]
+    fn gaps_of_any_size_cost_nothing_and_lose_no_held_sample() {
+        let mut window = Window::new(number(1));
+        window.mark_irrelevant(number(1), number(1 << 40));
+        assert_eq!(window.next(), number(1 << 40));
+        let mut window = Window::new(number(1));
+        window.place(sample(5));
+        window.mark_irrelevant(number(1), number(1 << 40));
+        assert_eq!(drain(&mut window), [5]);
+        assert!(window.slots.len() <= NUMBERS_MAX as usize);
+        let mut window = Window::new(number(1));
+        window.mark_irrelevant(number(2), number(4));
+        window.place(sample(4));
+        window.place(sample(1));
+        assert_eq!(drain(&mut window), [1, 4]);
+        window.mark_irrelevant(number(3), number(2));
+        window.mark_irrelevant(number(-5), number(i64::MAX));
+        assert_eq!(window.next(), number(i64::MAX));
+    }
+
+    #[test]
+    fn far_jumps_are_refused() {
+        let mut window = Window::new(number(1));
+        assert_eq!(window.place(sample(1 + NUMBERS_MAX)), Placed::TooFar);
+        assert_eq!(window.place(sample(NUMBERS_MAX)), Placed::Stored);
+        assert_eq!(window.place(sample(i64::MAX)), Placed::TooFar);
+    }
+
+    #[test]
+    fn losses_are_counted_once() {
+        let mut window = Window::new(number(1));
+        window.place(sample(3));
+        assert_eq!(window.lose_below(number(6)), 4, "1, 2, 4 and 5");
+        assert_eq!(drain(&mut window), [3]);
+        assert_eq!(window.next(), number(6));
+        assert_eq!(window.lose_below(number(6)), 0);
+    }
+
+    #[test]
+    fn samples_match_a_naive_model() {
+        let mut rng = crate::rng::Rng::new(7);
+        for _ in 0..300 {
+            let mut window = Window::new(number(1));
+            let mut delivered = Vec::new();
+            let mut arrived = std::collections::BTreeSet::new();
+            let mut irrelevant = std::collections::BTreeSet::new();
+            for _ in 0..200 {
+                let n = 1 + rng.below(60) as i64;
+                if rng.chance(0.2) {
+                    let end = n + rng.below(10) as i64;
+                    window.mark_irrelevant(number(n), number(end));
+                    irrelevant.extend((n..end).filter(|n| !arrived.contains(n)));
+                } else if window.place(sample(n)) == Placed::Stored {
+                    assert!(!irrelevant.contains(&n) && arrived.insert(n), "{n} twice");
+                }
+                delivered.extend(drain(&mut window));
+            }
+            let mut expect = Vec::new();
+            let mut n = 1;
+            while arrived.contains(&n) || irrelevant.contains(&n) {
+                if arrived.contains(&n) {
+                    expect.push(n);
+                }
+                n += 1;
+            }
+            assert_eq!(delivered, expect);
+            assert_eq!(window.next(), number(n));
+        }
+    }
+}

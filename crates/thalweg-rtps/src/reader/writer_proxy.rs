@@ -1,0 +1,207 @@
+//! What a reader knows of one matched writer (`WriterProxy`, RTPS 2.5 §8.4.10.4).
+
+use std::time::Duration;
+
+use super::reassembly::{Reassembly, ReassemblyBudget};
+use super::window::Window;
+use super::{REPEAT_MAX, REPEAT_MIN};
+use crate::round_trip::RoundTrip;
+use crate::time::Instant;
+use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::wire::DataFrag;
+
+/// A writer that discovery matched with a reader, with the addresses that reach it.
+#[derive(Clone, Debug)]
+pub struct MatchedWriter {
+    /// The writer.
+    pub guid: Guid,
+    /// Who made its implementation.
+    pub vendor: VendorId,
+    /// Whether it repeats what we miss: both sides are RELIABLE.
+    pub reliable: bool,
+    /// Whether it keeps samples for late joiners (TRANSIENT_LOCAL or more).
+    pub keeps_history: bool,
+    /// Where to answer to; best first.
+    pub unicast: Vec<Locator>,
+}
+
+/// Unfinished samples kept of a best-effort writer.
+const BEST_EFFORT_UNFINISHED_MAX: usize = 4;
+
+/// A gap this old in datagrams is a loss, not a reordering.
+const REORDER_DATAGRAMS: u32 = 3;
+
+/// How long a gap may be a reordering, at least; an eighth of the round trip where that is longer.
+const REORDER_MIN: Duration = Duration::from_micros(200);
+
+#[derive(Debug)]
+pub(super) struct WriterProxy {
+    pub matched: MatchedWriter,
+    pub window: Window,
+    pub reassembly: Reassembly,
+    pub requests: Requests,
+    /// Highest number known to exist.
+    pub announced: SequenceNumber,
+    /// Highest number that a HEARTBEAT named: all of it was sent.
+    pub announced_by_heartbeat: SequenceNumber,
+    pub last_heartbeat_count: Option<u32>,
+    pub last_heartbeat_frag_count: Option<u32>,
+    /// Fragments of this sample up to this number are known to have been sent.
+    pub announced_fragments: Option<(SequenceNumber, u32)>,
+    /// The first HEARTBEAT decides where we start: history that a volatile reader does not want is skipped.
+    pub skip_history: bool,
+    pub contacted: bool,
+    started: bool,
+}
+
+/// When to answer or to ask again.
+#[derive(Debug)]
+pub(super) struct Requests {
+    pub due: Option<Instant>,
+    pub count: u32,
+    pub fragment_count: u32,
+    pub round_trip: RoundTrip,
+    repeat: Duration,
+    asked_at: Option<Instant>,
+    since_gap: u32,
+}
+
+impl WriterProxy {
+    pub(super) fn new(
+        now: Instant,
+        matched: MatchedWriter,
+        wants_history: bool,
+        budget: ReassemblyBudget,
+    ) -> WriterProxy {
+        // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
+        let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
+        WriterProxy {
+            requests: Requests {
+                due: matched.reliable.then_some(now),
+                count: 0,
+                fragment_count: 0,
+                round_trip: RoundTrip::default(),
+                repeat: FIRST_CONTACT_REPEAT,
+                asked_at: None,
+                since_gap: 0,
+            },
+            matched,
+            window: Window::new(SequenceNumber::FIRST),
+            reassembly: Reassembly::new(budget),
+            announced: SequenceNumber::ZERO,
+            announced_by_heartbeat: SequenceNumber::ZERO,
+            last_heartbeat_count: None,
+            last_heartbeat_frag_count: None,
+            announced_fragments: None,
+            skip_history,
+            contacted: false,
+            started: false,
+        }
+    }
+
+    /// Something came from the writer, which proves that it knows us or at least reaches us.
+    pub(super) fn heard(&mut self, sequence: SequenceNumber) {
+        self.contacted = true;
+        self.announced = self.announced.max(sequence);
+    }
+
+    /// How many samples were skipped before this one, or `None` for a repeated or older one.
+    pub(super) fn accept_best_effort(&mut self, sequence: SequenceNumber) -> Option<u64> {
+        let next = self.window.next();
+        if sequence < next {
+            return None;
+        }
+        let skipped = if self.started { (sequence - next).unsigned_abs() } else { 0 };
+        self.started = true;
+        self.window.mark_irrelevant(next, sequence.next());
+        self.reassembly.forget_below(sequence);
+        Some(skipped)
+    }
+
+    pub(super) fn wants_fragments(&self, sequence: SequenceNumber) -> bool {
+        self.window.is_new(sequence)
+    }
+
+    /// Unfinished best-effort samples beyond the newest few are lost; returns how many.
+    pub(super) fn forget_stale_fragments(&mut self) -> u64 {
+        self.reassembly.keep_newest(BEST_EFFORT_UNFINISHED_MAX) as u64
+    }
+
+    /// A sample arrived that is not the next one. Returns when to ask for what is missing.
+    pub(super) fn gap_seen(&mut self, now: Instant) -> Option<Instant> {
+        self.requests.since_gap += 1;
+        let delay = if self.requests.since_gap >= REORDER_DATAGRAMS {
+            Duration::ZERO
+        } else {
+            REORDER_MIN.max(self.requests.round_trip.smoothed() / 8)
+        };
+        self.ask_after(now, delay)
+    }
+
+    /// Fragments arrived. Returns when to ask for those that should have arrived before.
+    pub(super) fn fragment_seen(&mut self, now: Instant, fragments: &DataFrag<'_>) -> Option<Instant> {
+        let first_missing = self.reassembly.first_missing(fragments.sequence)?;
+        let is_gap = first_missing < fragments.first_fragment || self.window.next() < fragments.sequence;
+        if is_gap { self.gap_seen(now) } else { None }
+    }
+
+    /// Schedules a request unless one is scheduled or on its way already.
+    fn ask_after(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
+        let due = now + delay;
+        let on_its_way = self.requests.asked_at.is_some();
+        if on_its_way || self.requests.due.is_some_and(|scheduled| scheduled <= due) {
+            return None;
+        }
+        self.requests.due = Some(due);
+        Some(due)
+    }
+
+    /// An answer is due at `at`, whatever is on its way.
+    pub(super) fn answer_at(&mut self, at: Instant) {
+        self.requests.due = Some(self.requests.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// The missing sample or fragment (or the news that it will not come) has arrived.
+    pub(super) fn repaired(&mut self, now: Instant) {
+        if let Some(asked) = self.requests.asked_at.take() {
+            self.requests.round_trip.measured(now.since(asked));
+        }
+        self.requests.since_gap = 0;
+        self.requests.repeat = self.repeat_period();
+        let misses = self.misses_any();
+        if !misses {
+            self.requests.due = None;
+        } else {
+            // What else is missing may still be on its way with the same repair.
+            self.answer_at(now + self.repeat_period());
+        }
+    }
+
+    pub(super) fn misses_any(&self) -> bool {
+        self.window.misses_any(self.announced) || !self.reassembly.is_empty()
+    }
+
+    fn repeat_period(&self) -> Duration {
+        REPEAT_MIN.max(self.requests.round_trip.smoothed() * 2)
+    }
+
+    /// A request left at `now`; the next one is due when it stays without effect.
+    pub(super) fn asked(&mut self, now: Instant, still_missing: bool) {
+        let waits_for_contact = !self.contacted;
+        if still_missing || waits_for_contact {
+            self.requests.asked_at = still_missing.then_some(now);
+            self.requests.due = Some(now + self.requests.repeat);
+            let longest = if waits_for_contact { FIRST_CONTACT_REPEAT_MAX } else { REPEAT_MAX };
+            self.requests.repeat = (self.requests.repeat * 2).min(longest);
+        } else {
+            self.requests.asked_at = None;
+            self.requests.due = None;
+            self.requests.repeat = self.repeat_period();
+        }
+    }
+}
+
+/// How soon a writer that has not answered our first ACKNACK gets another one.
+const FIRST_CONTACT_REPEAT: Duration = Duration::from_millis(50);
+/// And how rarely in the end, when it does not want to know us.
+const FIRST_CONTACT_REPEAT_MAX: Duration = Duration::from_secs(3);

@@ -1,0 +1,177 @@
+//! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
+
+use std::time::Duration;
+
+use super::flow::Position;
+use super::reader_proxy::Owed;
+use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
+use crate::time::Instant;
+use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::wire::{AckNack, NackFrag};
+
+/// What an input changed for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterOutcome {
+    /// A refused write may be tried again.
+    pub space: bool,
+    /// Every awaited reader has acknowledged everything, and had not before.
+    pub all_acknowledged: bool,
+    /// A reader stopped answering and is no longer waited for.
+    pub given_up: Option<Guid>,
+}
+
+/// How long a reader may stay silent while it holds up others, at least; ten round trips where that is longer.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
+
+impl Writer {
+    /// Takes an ACKNACK into account; unknown readers and repeated messages change nothing.
+    pub fn handle_acknack(&mut self, now: Instant, reader: Guid, acknack: &AckNack) -> WriterOutcome {
+        let measured = self.heartbeat.last_sent;
+        let next_unsent = self.outgoing.next_unsent;
+        let was_behind = !self.all_acknowledged();
+        let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
+            return WriterOutcome::default();
+        };
+        if !proxy.matched.reliable || !proxy.accept_acknack(acknack.count) {
+            return WriterOutcome::default();
+        }
+        self.counters.acknacks += 1;
+        if let Some(sent) = measured
+            && proxy.last_heard < sent
+        {
+            proxy.round_trip.measured(now.since(sent));
+        }
+        proxy.last_heard = now;
+        let first_contact = !proxy.proven;
+        proxy.proven = true;
+        let acknowledged = Position::whole(acknack.state.base().previous().min(next_unsent.previous()));
+        let progressed = acknowledged > proxy.acknowledged;
+        let was_active = proxy.active;
+        if progressed {
+            proxy.acknowledged = acknowledged;
+            proxy.behind_since = None;
+            proxy.active = true;
+        }
+        let suppression = proxy.suppression();
+        if !acknack.state.is_empty() {
+            proxy.repairs.request_samples(now, acknack.state, suppression);
+        } else {
+            proxy.repairs.samples = None;
+        }
+        let behind = acknowledged.sample < next_unsent.previous();
+        if !acknack.is_final && proxy.repairs.is_empty() && (behind || first_contact || acknack.state.is_empty()) {
+            proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
+        }
+        if was_active != proxy.active {
+            self.readers_changed();
+        }
+        if progressed {
+            self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+        }
+        let space = progressed && self.release_acknowledged();
+        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
+    }
+
+    /// Takes a NACK_FRAG into account.
+    pub fn handle_nack_frag(&mut self, now: Instant, reader: Guid, nack: &NackFrag) -> WriterOutcome {
+        let next_unsent = self.outgoing.next_unsent;
+        let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
+            return WriterOutcome::default();
+        };
+        if !proxy.matched.reliable || nack.sequence > next_unsent || !proxy.accept_nack_frag(nack.count) {
+            return WriterOutcome::default();
+        }
+        self.counters.acknacks += 1;
+        proxy.last_heard = now;
+        proxy.proven = true;
+        let suppression = proxy.suppression();
+        proxy.repairs.request_fragments(now, nack.sequence, nack.state, suppression);
+        // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived.
+        let position = Position { sample: nack.sequence.previous(), fragments: nack.state.base().saturating_sub(1) };
+        let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
+        if proxy.matched.vendor == VendorId::THALWEG && next_sample && position > proxy.acknowledged {
+            proxy.acknowledged = position;
+            proxy.behind_since = None;
+            self.release_acknowledged();
+        }
+        WriterOutcome::default()
+    }
+
+    /// Repeats heartbeats and gives up readers that hold up others. To be called at [`Writer::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) -> WriterOutcome {
+        let mut outcome = WriterOutcome::default();
+        if self.heartbeat.due.is_none_or(|due| now < due) {
+            return outcome;
+        }
+        self.heartbeat.due = None;
+        let last = self.history.last();
+        let sent = self.outgoing.next_unsent.previous();
+        let period = self.heartbeat_period();
+        let silent = self.heartbeat.last_sent.is_none_or(|sent| now.since(sent) >= period);
+        let in_mid_sample = self.outgoing.next_fragment > 0;
+        let mut waiting = false;
+        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
+            if !proxy.proven {
+                proxy.owed = Owed::Greeting;
+                waiting = true;
+            }
+            if proxy.acknowledged.sample < last {
+                waiting = true;
+                proxy.behind_since.get_or_insert(now);
+                self.heartbeat.wanted |= silent && (proxy.acknowledged.sample < sent || in_mid_sample);
+            }
+        }
+        if !waiting {
+            return outcome;
+        }
+        self.heartbeat.period = (self.heartbeat.period * 2).min(HEARTBEAT_PERIOD_MAX);
+        outcome.given_up = self.give_up_stuck_reader(now);
+        if outcome.given_up.is_some() {
+            self.readers_changed();
+            outcome.space = self.release_acknowledged();
+            outcome.all_acknowledged = self.all_acknowledged();
+        }
+        self.schedule_heartbeat(now);
+        outcome
+    }
+
+    /// A reader whose acknowledgement does not move while others are ahead of it is not waited for any more. Alone it
+    /// harms nobody: its writer blocks, as RELIABILITY asks.
+    fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
+        let ahead = self.readers.iter().filter(|p| p.is_awaited()).map(|p| p.acknowledged).max()?;
+        let stuck = self.readers.iter_mut().find(|proxy| {
+            let patience = SILENCE_MIN.max(proxy.round_trip.bound() * 10);
+            let stands_still = proxy.behind_since.is_some_and(|since| now.since(since) >= patience);
+            proxy.is_awaited() && proxy.acknowledged < ahead && stands_still
+        })?;
+        stuck.active = false;
+        stuck.repairs = Default::default();
+        self.counters.readers_given_up += 1;
+        Some(stuck.matched.guid)
+    }
+
+    /// Frees what every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
+    pub(super) fn release_acknowledged(&mut self) -> bool {
+        let sent = self.outgoing.next_unsent.previous();
+        let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
+        let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
+        self.history.acknowledged(slowest.sample);
+        self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
+        if self.blocked && self.has_drained() {
+            self.blocked = false;
+            return true;
+        }
+        false
+    }
+
+    /// Number of the first sample that the writer still holds.
+    pub fn first_held(&self) -> SequenceNumber {
+        self.history.first()
+    }
+}
+
+impl Owed {
+    fn max_with(self, other: Owed) -> Owed {
+        if self == Owed::Greeting { self } else { other }
+    }
+}

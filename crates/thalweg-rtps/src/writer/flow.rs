@@ -1,0 +1,188 @@
+//! How much may be on its way to the slowest reader: a window in units of kernel memory at the receiver.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+
+/// How far a reader has acknowledged: every sample up to `sample`, and `fragments` fragments of the one after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub sample: SequenceNumber,
+    pub fragments: u32,
+}
+
+impl Position {
+    pub(super) fn whole(sample: SequenceNumber) -> Position {
+        Position { sample, fragments: 0 }
+    }
+}
+
+/// Send window of one writer.
+///
+/// The unit is the memory that the receiver's kernel charges for a datagram until it is read, because that, not the
+/// payload, is what overflows a socket buffer.
+#[derive(Debug)]
+pub(super) struct Flow {
+    window: u64,
+    sent: u64,
+    acknowledged: u64,
+    /// `sent` when an acknowledgement was last asked for.
+    asked_at: u64,
+    /// What had been sent when each request for an acknowledgement left; older ones first.
+    checkpoints: VecDeque<(Position, u64)>,
+    /// Readers of other vendors cannot acknowledge part of a sample: between windows of one the writer pauses instead.
+    paused_until: Option<Instant>,
+    burst_from: u64,
+}
+
+/// Checkpoints remembered; beyond it the newest is replaced, which only makes acknowledgements coarser.
+const CHECKPOINTS_MAX: usize = 64;
+
+/// Receive buffer assumed of peers that do not announce theirs: the default of Linux, `net.core.rmem_default`.
+pub(super) const RECEIVE_BUFFER_ASSUMED_BYTES: u32 = 212_992;
+
+/// Rate at which a reader that cannot report progress within a sample is assumed to drain its socket.
+const DRAIN_BYTES_PER_SECOND: u64 = 250_000_000;
+
+/// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
+pub(super) fn kernel_cost(bytes: usize) -> u64 {
+    let data = if bytes < 3_400 { (bytes + 384).next_power_of_two() } else { bytes + bytes / 16 };
+    data as u64 + 512
+}
+
+impl Flow {
+    pub(super) fn new() -> Flow {
+        Flow {
+            window: u64::MAX,
+            sent: 0,
+            acknowledged: 0,
+            asked_at: 0,
+            checkpoints: VecDeque::new(),
+            paused_until: None,
+            burst_from: 0,
+        }
+    }
+
+    /// Sets the window from the smallest receive buffer among the readers; `None` = no reliable reader, no window.
+    pub(super) fn set_receive_buffer(&mut self, bytes: Option<u32>) {
+        // Two thirds: other writers share the reader's socket.
+        self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
+    }
+
+    pub(super) fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// May another datagram leave? One may always be on its way, however small the window.
+    pub(super) fn admits(&self, cost: u64) -> bool {
+        let in_flight = self.sent - self.acknowledged;
+        in_flight == 0 || in_flight.saturating_add(cost) <= self.window
+    }
+
+    pub(super) fn record_sent(&mut self, cost: u64) {
+        self.sent += cost;
+    }
+
+    /// True once a quarter of the window was sent since the last request for an acknowledgement.
+    pub(super) fn wants_acknowledgement(&self) -> bool {
+        self.window != u64::MAX && self.sent - self.asked_at >= self.window / 4
+    }
+
+    /// Notes that an acknowledgement of everything up to `position` is being asked for.
+    pub(super) fn record_request(&mut self, position: Position) {
+        self.asked_at = self.sent;
+        if let Some(last) = self.checkpoints.back_mut()
+            && (last.0 == position || self.checkpoints.len() >= CHECKPOINTS_MAX)
+        {
+            if let Some(last) = self.checkpoints.back_mut() {
+                *last = (position, self.sent);
+            }
+            return;
+        }
+        self.checkpoints.push_back((position, self.sent));
+    }
+
+    /// The slowest reader has acknowledged up to `position`. Returns whether the window opened.
+    pub(super) fn record_acknowledged(&mut self, position: Position, all: bool) -> bool {
+        let before = self.acknowledged;
+        while let Some((checkpoint, sent)) = self.checkpoints.front()
+            && *checkpoint <= position
+        {
+            self.acknowledged = self.acknowledged.max(*sent);
+            self.checkpoints.pop_front();
+        }
+        if all {
+            self.acknowledged = self.sent;
+            self.checkpoints.clear();
+        }
+        self.acknowledged > before
+    }
+
+    /// True while a pause between the bursts of one large sample lasts.
+    pub(super) fn is_paused(&mut self, now: Instant) -> bool {
+        match self.paused_until {
+            Some(until) if now < until => true,
+            Some(_) => {
+                self.paused_until = None;
+                self.burst_from = self.sent;
+                false
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn paused_until(&self) -> Option<Instant> {
+        self.paused_until
+    }
+
+    pub(super) fn start_burst(&mut self) {
+        self.burst_from = self.sent;
+    }
+
+    /// Pauses when a window's worth was sent in one burst; returns whether it did.
+    pub(super) fn pause_after_burst(&mut self, now: Instant) -> bool {
+        let burst = self.sent - self.burst_from;
+        if self.window == u64::MAX || burst < self.window {
+            return false;
+        }
+        self.paused_until = Some(now + Duration::from_nanos(burst * 1_000_000_000 / DRAIN_BYTES_PER_SECOND));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_closes_when_full_and_opens_with_acknowledgements() {
+        let mut flow = Flow::new();
+        flow.set_receive_buffer(Some(150_000));
+        assert_eq!(flow.window(), 100_000);
+        let position = |n| Position::whole(SequenceNumber(n));
+        for n in 1..=10 {
+            assert!(flow.admits(10_000), "datagram {n}");
+            flow.record_sent(10_000);
+            if flow.wants_acknowledgement() {
+                flow.record_request(position(n));
+            }
+        }
+        assert!(!flow.admits(10_000));
+        assert!(!flow.record_acknowledged(position(2), false), "no request covers it yet");
+        assert!(flow.record_acknowledged(position(3), false));
+        assert!(flow.admits(30_000) && !flow.admits(30_001));
+        assert!(flow.record_acknowledged(position(10), true));
+        assert!(flow.admits(100_000));
+    }
+
+    #[test]
+    fn one_datagram_may_always_leave() {
+        let mut flow = Flow::new();
+        flow.set_receive_buffer(Some(0));
+        assert!(flow.admits(1 << 30));
+        flow.record_sent(1 << 30);
+        assert!(!flow.admits(1));
+    }
+}

@@ -1,0 +1,435 @@
+//! RTPS writer, best-effort and reliable (RTPS 2.5 §8.4.7, §8.4.9): history, first transmission, repair, heartbeats.
+
+mod acknowledge;
+mod flow;
+mod pack;
+mod reader_proxy;
+mod repair;
+mod route;
+#[cfg(test)]
+mod tests;
+mod transmit;
+
+use std::time::Duration;
+
+pub use acknowledge::WriterOutcome;
+pub use reader_proxy::MatchedReader;
+
+use crate::history::{Change, ChangeKind, WriterHistory};
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::qos::{Durability, History, Reliability, WriterQos};
+use crate::time::{Instant, Timestamp};
+use crate::types::{Guid, KeyHash, SequenceNumber};
+use flow::Flow;
+use reader_proxy::ReaderProxy;
+use route::Route;
+
+pub(crate) use reader_proxy::accept_count;
+
+/// What a writer needs to know of its environment beyond its QoS.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// Bytes of payload the history may hold, however many samples RESOURCE_LIMITS allow. Default 64 MiB.
+    pub history_bytes_max: usize,
+    /// By what way first transmissions travel.
+    pub destination: Destination,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions { history_bytes_max: 64 << 20, destination: Destination::Auto }
+    }
+}
+
+/// How a writer addresses its readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Destination {
+    /// Multicast once three participants on other hosts share a group, else unicast; never multicast within one host.
+    #[default]
+    Auto,
+    /// One copy for each reading participant.
+    Unicast,
+    /// The readers' group where they announce one, unicast to the others.
+    Multicast,
+}
+
+/// A sample, or the end of an instance, to be written.
+#[derive(Clone, Debug)]
+pub struct NewChange {
+    /// Write, dispose or unregister.
+    pub kind: ChangeKind,
+    /// The instance; all zero for keyless topics.
+    pub instance: KeyHash,
+    /// Source timestamp that readers see.
+    pub timestamp: Option<Timestamp>,
+    /// Serialized sample, or serialized key, with its encapsulation header.
+    pub payload: Payload,
+}
+
+/// A change that is in the history now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// Set when this writer needs a timeout earlier than it told before: pass it to `Participant::rearm`.
+    pub arm: Option<Instant>,
+}
+
+/// The history has no room: a reliable KEEP_ALL writer whose readers owe acknowledgements, or exhausted limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteRefused {
+    /// Reliable readers that have not acknowledged everything yet.
+    pub readers_behind: usize,
+    /// All reliable readers.
+    pub readers: usize,
+    /// Samples in the history.
+    pub held: usize,
+    /// As [`Written::arm`]: an acknowledgement is asked for.
+    pub arm: Option<Instant>,
+}
+
+/// Numbers that tell what a writer did; all start at zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterCounters {
+    /// DATA and DATA_FRAG submessages sent for the first time.
+    pub transmitted: u64,
+    /// DATA and DATA_FRAG submessages sent again.
+    pub repaired: u64,
+    /// HEARTBEATs sent.
+    pub heartbeats: u64,
+    /// ACKNACKs and NACK_FRAGs handled.
+    pub acknacks: u64,
+    /// Writes refused for want of room.
+    pub refused: u64,
+    /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
+    pub overwritten_unacknowledged: u64,
+    /// Times a silent reader was given up so that it does not hold up the others.
+    pub readers_given_up: u64,
+}
+
+/// The earliest heartbeat repetition; below it measured round trips decide.
+const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
+/// The slowest heartbeat repetition while a reader owes an acknowledgement.
+const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
+
+/// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
+#[derive(Debug)]
+pub struct Writer {
+    guid: Guid,
+    reliable: bool,
+    max_blocking_time: Duration,
+    keeps_history: bool,
+    history: WriterHistory,
+    readers: Vec<ReaderProxy>,
+    route: Route,
+    outgoing: Outgoing,
+    flow: Flow,
+    heartbeat: HeartbeatState,
+    armed: Option<Instant>,
+    blocked: bool,
+    capacity: Capacity,
+    counters: WriterCounters,
+}
+
+/// When a history counts as full and as drained again.
+#[derive(Debug)]
+struct Capacity {
+    samples: usize,
+    bytes: usize,
+    /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
+    ask_every: i64,
+}
+
+/// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
+const ASK_EVERY_MAX: usize = 1024;
+
+impl Capacity {
+    fn new(qos: &WriterQos, bytes: usize) -> Capacity {
+        let limits = [qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance];
+        let samples = limits.into_iter().flatten().min().map_or(usize::MAX, |limit| limit as usize);
+        let ask_every = match qos.history {
+            History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
+            History::KeepLast(_) => i64::MAX,
+        };
+        Capacity { samples, bytes, ask_every }
+    }
+}
+
+/// Where first transmission stands.
+#[derive(Debug)]
+struct Outgoing {
+    next_unsent: SequenceNumber,
+    /// First fragment not sent yet of sample `next_unsent`, zero-based.
+    next_fragment: u32,
+    token: Token,
+    scratch: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Free,
+    Held,
+    /// Somebody has left work for the holder.
+    HeldMore,
+}
+
+#[derive(Debug)]
+struct HeartbeatState {
+    count: u32,
+    fragment_count: u32,
+    last_sent: Option<Instant>,
+    /// Last sample that the latest HEARTBEAT announced.
+    asked_for: SequenceNumber,
+    /// Asked for by the application or by a refused write.
+    wanted: bool,
+    period: Duration,
+    due: Option<Instant>,
+}
+
+impl Writer {
+    /// A writer without readers.
+    pub fn new(guid: Guid, qos: &WriterQos, options: &WriterOptions) -> Writer {
+        let (reliable, max_blocking_time) = match qos.reliability {
+            Reliability::Reliable { max_blocking_time } => (true, max_blocking_time),
+            Reliability::BestEffort => (false, Duration::ZERO),
+        };
+        let keeps_history = qos.durability != Durability::Volatile;
+        Writer {
+            guid,
+            reliable,
+            max_blocking_time,
+            keeps_history,
+            history: WriterHistory::new(qos.history, qos.resource_limits, keeps_history, options.history_bytes_max),
+            readers: Vec::new(),
+            route: Route::new(options.destination),
+            outgoing: Outgoing {
+                next_unsent: SequenceNumber::FIRST,
+                next_fragment: 0,
+                token: Token::Free,
+                scratch: Vec::new(),
+            },
+            flow: Flow::new(),
+            heartbeat: HeartbeatState {
+                count: 0,
+                fragment_count: 0,
+                last_sent: None,
+                asked_for: SequenceNumber::ZERO,
+                wanted: false,
+                period: HEARTBEAT_PERIOD_MIN,
+                due: None,
+            },
+            armed: None,
+            blocked: false,
+            capacity: Capacity::new(qos, options.history_bytes_max),
+            counters: WriterCounters::default(),
+        }
+    }
+
+    /// This writer's GUID.
+    pub fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// How long a write may wait for room (RELIABILITY.max_blocking_time); zero for best effort.
+    pub fn max_blocking_time(&self) -> Duration {
+        self.max_blocking_time
+    }
+
+    /// Numbers that tell what this writer did.
+    pub fn counters(&self) -> WriterCounters {
+        self.counters
+    }
+
+    /// GUIDs of the matched readers.
+    pub fn matched_readers(&self) -> impl ExactSizeIterator<Item = Guid> {
+        self.readers.iter().map(|reader| reader.matched.guid)
+    }
+
+    /// Number of the last sample written; 0 before the first.
+    pub fn last_sequence(&self) -> SequenceNumber {
+        self.history.last()
+    }
+
+    /// Samples that the history holds.
+    pub fn held(&self) -> usize {
+        self.history.len()
+    }
+
+    /// True when every matched reliable reader that still answers has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
+    pub fn all_acknowledged(&self) -> bool {
+        self.readers_behind() == 0
+    }
+
+    /// Reliable readers that owe an acknowledgement.
+    pub fn readers_behind(&self) -> usize {
+        let last = self.history.last();
+        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged.sample < last).count()
+    }
+
+    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`].
+    ///
+    /// # Errors
+    /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
+    /// [`Writer::max_blocking_time`], and tries again.
+    pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
+        if !self.history.room_for(&change.instance, change.payload.len()) {
+            return Err(self.refuse(now));
+        }
+        let fragment_bytes = self.route.fragment_bytes(change.payload.len());
+        let pushed = self.history.push(Change {
+            sequence: SequenceNumber::UNKNOWN,
+            kind: change.kind,
+            instance: change.instance,
+            timestamp: change.timestamp,
+            payload: change.payload,
+            fragment_bytes,
+        });
+        if let Some(overwritten) = pushed.overwrote
+            && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
+        {
+            self.counters.overwritten_unacknowledged += 1;
+        }
+        if self.readers.is_empty() {
+            self.outgoing.next_unsent = pushed.sequence.next();
+            self.history.acknowledged(pushed.sequence);
+        }
+        if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
+            self.schedule_heartbeat(now);
+        }
+        Ok(Written { sequence: pushed.sequence, arm: self.newly_armed() })
+    }
+
+    fn refuse(&mut self, now: Instant) -> WriteRefused {
+        self.blocked = true;
+        self.counters.refused += 1;
+        self.request_acknowledgement(now);
+        WriteRefused {
+            readers_behind: self.readers_behind(),
+            readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
+            held: self.history.len(),
+            arm: self.newly_armed(),
+        }
+    }
+
+    /// Asks all readers for an acknowledgement at once, at most once a round trip.
+    pub fn request_acknowledgement(&mut self, now: Instant) {
+        let round_trip = self.slowest_round_trip();
+        let recently = self.heartbeat.last_sent.is_some_and(|sent| now.since(sent) < round_trip);
+        if !recently && self.readers.iter().any(ReaderProxy::is_awaited) {
+            self.heartbeat.wanted = true;
+        }
+        self.schedule_heartbeat(now);
+    }
+
+    /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
+    /// (what was written leaves with that thread's next datagrams) or when nothing is to be sent.
+    pub fn start_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        if self.outgoing.token != Token::Free {
+            self.outgoing.token = Token::HeldMore;
+            return false;
+        }
+        let more = self.poll_transmit(now, outbox);
+        if outbox.is_empty() {
+            return false;
+        }
+        self.outgoing.token = if more { Token::HeldMore } else { Token::Held };
+        true
+    }
+
+    /// To be called by the holder of the token when its datagrams are sent: fills `outbox` (cleared by the caller) again
+    /// when more is waiting, else gives the token back and returns false.
+    pub fn continue_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        let more = self.outgoing.token == Token::HeldMore;
+        self.outgoing.token = Token::Free;
+        more && self.start_sending(now, outbox)
+    }
+
+    /// True when a thread holds the sender token; it then sends on behalf of everybody.
+    pub(crate) fn leave_to_holder(&mut self) -> bool {
+        let held = self.outgoing.token != Token::Free;
+        if held {
+            self.outgoing.token = Token::HeldMore;
+        }
+        held
+    }
+
+    /// Matches a reader (or replaces what is known of it).
+    pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
+        matched.reliable &= self.reliable;
+        matched.wants_history &= self.keeps_history;
+        if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
+            known.matched = matched;
+        } else {
+            let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
+            self.readers.push(ReaderProxy::new(now, matched, start));
+        }
+        self.readers_changed();
+        self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+        self.heartbeat.due = None;
+        self.schedule_heartbeat(now);
+    }
+
+    /// Forgets a reader. Returns whether that freed room for a blocked write.
+    pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
+        self.readers.retain(|reader| reader.matched.guid != guid);
+        self.readers_changed();
+        self.release_acknowledged()
+    }
+
+    fn readers_changed(&mut self) {
+        self.route.update(self.readers.iter().map(|reader| &reader.matched));
+        let buffers = self
+            .readers
+            .iter()
+            .filter(|reader| reader.is_awaited())
+            .map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
+        self.flow.set_receive_buffer(buffers.min());
+    }
+
+    fn slowest_round_trip(&self) -> Duration {
+        self.readers
+            .iter()
+            .filter(|reader| reader.is_awaited())
+            .map(|reader| reader.round_trip.smoothed())
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Makes sure that the heartbeat timer runs.
+    fn schedule_heartbeat(&mut self, now: Instant) {
+        if self.heartbeat.due.is_none() {
+            self.heartbeat.due = Some(now + self.heartbeat_period());
+        }
+    }
+
+    fn heartbeat_period(&self) -> Duration {
+        self.heartbeat.period.max(self.slowest_round_trip() * 4).min(HEARTBEAT_PERIOD_MAX)
+    }
+
+    fn has_drained(&self) -> bool {
+        let few = self.history.len() <= self.capacity.samples / 4 * 3;
+        let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
+        few && small || self.all_acknowledged()
+    }
+
+    /// When [`Writer::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        [self.heartbeat.due, self.flow.paused_until()].into_iter().flatten().min()
+    }
+
+    /// The next timeout if it is earlier than the last one told; remembers it as told.
+    pub(crate) fn newly_armed(&mut self) -> Option<Instant> {
+        let next = self.poll_timeout()?;
+        let earlier = self.armed.is_none_or(|armed| next < armed);
+        earlier.then(|| {
+            self.armed = Some(next);
+            next
+        })
+    }
+
+    /// The participant's timer ran out: whatever comes next must be told anew.
+    pub(crate) fn disarm(&mut self) {
+        self.armed = None;
+    }
+}

@@ -1,0 +1,200 @@
+//! What a writer knows of one matched reader (`ReaderProxy`, RTPS 2.5 §8.4.7.5).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::flow::Position;
+use crate::round_trip::RoundTrip;
+use crate::time::Instant;
+use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::wire::{FragmentSet, SequenceSet};
+
+/// A reader that discovery matched with a writer, with the addresses that reach it.
+#[derive(Clone, Debug)]
+pub struct MatchedReader {
+    /// The reader.
+    pub guid: Guid,
+    /// Who made its implementation.
+    pub vendor: VendorId,
+    /// Whether it acknowledges: both sides are RELIABLE.
+    pub reliable: bool,
+    /// Whether it asks for samples written before the match: both sides are at least TRANSIENT_LOCAL.
+    pub wants_history: bool,
+    /// Where to send to it alone; best first.
+    pub unicast: Vec<Locator>,
+    /// A group it listens to, if any.
+    pub multicast: Option<Locator>,
+    /// Whether it runs on this host, where datagrams of 64 kB travel unfragmented.
+    pub on_this_host: bool,
+    /// The receive buffer it announced.
+    pub receive_buffer_bytes: Option<u32>,
+}
+
+/// Requests of one reader that wait for their repair.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// Samples asked for by ACKNACK.
+    pub samples: Option<SequenceSet>,
+    /// Fragments asked for by NACK_FRAG, at most [`FRAGMENT_REQUESTS_MAX`] sets.
+    pub fragments: VecDeque<(SequenceNumber, FragmentSet)>,
+    /// Fragment to go on with in the sample that is being repaired.
+    pub next_fragment: u32,
+    /// What was repaired last and when: asked for again within a round trip it crossed the repair on its way.
+    recent: Option<(Instant, SequenceSet)>,
+    recent_fragments: Option<(Instant, SequenceNumber, FragmentSet)>,
+}
+
+/// NACK_FRAG sets kept per reader; more are dropped, the reader asks again.
+const FRAGMENT_REQUESTS_MAX: usize = 64;
+
+impl Repairs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.is_none() && self.fragments.is_empty()
+    }
+
+    pub(super) fn request_samples(&mut self, now: Instant, wanted: SequenceSet, suppression: Duration) {
+        let recent = match &self.recent {
+            Some((at, set)) if now.since(*at) < suppression => Some(set),
+            _ => None,
+        };
+        let mut fresh = SequenceSet::new(wanted.base());
+        for sequence in wanted.iter() {
+            if !recent.is_some_and(|set| set.contains(sequence)) {
+                fresh.insert(sequence);
+            }
+        }
+        self.next_fragment = if self.samples.is_some() { self.next_fragment } else { 0 };
+        self.samples = (!fresh.is_empty()).then_some(fresh);
+    }
+
+    pub(super) fn request_fragments(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        wanted: FragmentSet,
+        suppression: Duration,
+    ) {
+        if self.fragments.iter().any(|(queued, set)| *queued == sequence && set.base() == wanted.base()) {
+            return;
+        }
+        let crossed = matches!(&self.recent_fragments, Some((at, recent, set))
+            if *recent == sequence && set.base() == wanted.base() && now.since(*at) < suppression);
+        if !crossed && !wanted.is_empty() && self.fragments.len() < FRAGMENT_REQUESTS_MAX {
+            self.fragments.push_back((sequence, wanted));
+        }
+    }
+
+    pub(super) fn record_samples(&mut self, now: Instant, repaired: SequenceSet) {
+        self.recent = Some((now, repaired));
+    }
+
+    pub(super) fn record_fragments(&mut self, now: Instant, sequence: SequenceNumber, repaired: FragmentSet) {
+        self.recent_fragments = Some((now, sequence, repaired));
+    }
+}
+
+/// Directed HEARTBEAT that a reader is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    Nothing,
+    /// An answer to its ACKNACK.
+    Heartbeat,
+    /// First contact: tell it where it starts.
+    Greeting,
+}
+
+#[derive(Debug)]
+pub(super) struct ReaderProxy {
+    pub matched: MatchedReader,
+    /// First sample that concerns it; earlier ones are answered by GAP.
+    pub start: SequenceNumber,
+    pub acknowledged: Position,
+    /// It sent an ACKNACK: it has proved that it matches us too.
+    pub proven: bool,
+    pub active: bool,
+    pub last_heard: Instant,
+    /// Since when it has owed an acknowledgement without any progress, as the heartbeat timer saw it.
+    pub behind_since: Option<Instant>,
+    pub round_trip: RoundTrip,
+    pub owed: Owed,
+    pub repairs: Repairs,
+    last_acknack_count: Option<u32>,
+    last_nack_frag_count: Option<u32>,
+}
+
+impl ReaderProxy {
+    pub(super) fn new(now: Instant, matched: MatchedReader, start: SequenceNumber) -> ReaderProxy {
+        let owed = if matched.reliable { Owed::Greeting } else { Owed::Nothing };
+        ReaderProxy {
+            matched,
+            start,
+            acknowledged: Position::whole(start.previous()),
+            proven: false,
+            active: true,
+            last_heard: now,
+            behind_since: None,
+            round_trip: RoundTrip::default(),
+            owed,
+            repairs: Repairs::default(),
+            last_acknack_count: None,
+            last_nack_frag_count: None,
+        }
+    }
+
+    /// Counts towards acknowledgement: reliable and not given up for silence.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.matched.reliable && self.active
+    }
+
+    /// False for a repeated ACKNACK: the network duplicates datagrams.
+    pub(super) fn accept_acknack(&mut self, count: u32) -> bool {
+        accept_count(&mut self.last_acknack_count, count)
+    }
+
+    /// False for a repeated NACK_FRAG.
+    pub(super) fn accept_nack_frag(&mut self, count: u32) -> bool {
+        accept_count(&mut self.last_nack_frag_count, count)
+    }
+
+    /// How long a repeated request is taken to have crossed its repair.
+    pub(super) fn suppression(&self) -> Duration {
+        self.round_trip.smoothed()
+    }
+}
+
+/// Counts grow by serial-number arithmetic, so that they may wrap (RTPS 2.5 §8.3.8.1).
+pub(crate) fn accept_count(last: &mut Option<u32>, count: u32) -> bool {
+    let newer = last.is_none_or(|last| count.wrapping_sub(last).wrapping_sub(1) < u32::MAX / 2);
+    if newer {
+        *last = Some(count);
+    }
+    newer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_may_wrap_but_not_repeat() {
+        let mut last = None;
+        for (count, accepted) in [(5, true), (5, false), (4, false), (6, true), (u32::MAX - 1, false)] {
+            assert_eq!(accept_count(&mut last, count), accepted, "count {count}");
+        }
+        let mut last = Some(u32::MAX);
+        assert!(accept_count(&mut last, 1));
+    }
+
+    #[test]
+    fn a_request_that_crossed_its_repair_is_not_served_twice() {
+        let mut repairs = Repairs::default();
+        let mut wanted = SequenceSet::new(SequenceNumber(1));
+        wanted.insert(SequenceNumber(1));
+        let rtt = Duration::from_millis(1);
+        repairs.record_samples(Instant::from_nanos(1_000_000), wanted);
+        repairs.request_samples(Instant::from_nanos(1_500_000), wanted, rtt);
+        assert!(repairs.is_empty());
+        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, rtt);
+        assert!(!repairs.is_empty());
+    }
+}

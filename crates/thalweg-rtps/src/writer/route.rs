@@ -1,0 +1,163 @@
+//! Where first transmissions go: the addresses of all matched readers, each participant once.
+
+use super::{Destination, MatchedReader};
+use crate::types::{EntityId, GuidPrefix, Locator};
+use crate::wire::write;
+
+/// Payload of a UDP datagram within one host: just below the 65,507 bytes that UDP allows.
+pub(super) const ON_HOST_DATAGRAM_BYTES: usize = 65_000;
+/// Payload of a UDP datagram in one Ethernet frame: 1500 less the headers of IPv4 and UDP.
+pub(super) const ETHERNET_V4_DATAGRAM_BYTES: usize = 1472;
+/// The same over IPv6.
+pub(super) const ETHERNET_V6_DATAGRAM_BYTES: usize = 1452;
+
+/// What stands around a fragment: header, INFO_DST, INFO_TS, DATA_FRAG with the inline QoS of a dispose, HEARTBEAT.
+const FRAGMENT_OVERHEAD_BYTES: usize = write::HEADER_LEN
+    + write::INFO_DST_LEN
+    + write::INFO_TS_LEN
+    + write::DATA_FRAG_HEAD_LEN
+    + 48
+    + write::HEARTBEAT_LEN;
+
+/// Participants on other hosts from which on one multicast datagram replaces unicast ones.
+const MULTICAST_MIN_PARTICIPANTS: usize = 3;
+
+#[derive(Debug)]
+pub(super) struct Route {
+    choice: Destination,
+    destinations: Vec<Locator>,
+    datagram_bytes: usize,
+    /// The only reader, or UNKNOWN for all.
+    reader: EntityId,
+}
+
+/// Largest datagram that reaches this reader in one packet.
+pub(super) fn datagram_bytes(reader: &MatchedReader) -> usize {
+    match reader.unicast.first() {
+        _ if reader.on_this_host => ON_HOST_DATAGRAM_BYTES,
+        Some(locator) if locator.kind == Locator::UDP_V6 => ETHERNET_V6_DATAGRAM_BYTES,
+        _ => ETHERNET_V4_DATAGRAM_BYTES,
+    }
+}
+
+/// Fragment size for datagrams of `datagram_bytes`: a multiple of 8, so that no fragment but the last needs padding.
+pub(super) fn fragment_bytes_in(datagram_bytes: usize) -> u16 {
+    let bytes = (datagram_bytes - FRAGMENT_OVERHEAD_BYTES) & !7;
+    u16::try_from(bytes).unwrap_or(u16::MAX - 7)
+}
+
+impl Route {
+    pub(super) fn new(choice: Destination) -> Route {
+        Route {
+            choice,
+            destinations: Vec::new(),
+            datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
+            reader: EntityId::UNKNOWN,
+        }
+    }
+
+    pub(super) fn destinations(&self) -> &[Locator] {
+        &self.destinations
+    }
+
+    pub(super) fn datagram_bytes(&self) -> usize {
+        self.datagram_bytes
+    }
+
+    pub(super) fn reader(&self) -> EntityId {
+        self.reader
+    }
+
+    /// Fragment size of a sample with `payload_bytes`; `None` when it fits one datagram.
+    pub(super) fn fragment_bytes(&self, payload_bytes: usize) -> Option<u16> {
+        let fragment = fragment_bytes_in(self.datagram_bytes);
+        (payload_bytes > usize::from(fragment)).then_some(fragment)
+    }
+
+    pub(super) fn update<'a>(&mut self, readers: impl ExactSizeIterator<Item = &'a MatchedReader> + Clone) {
+        self.reader = match readers.clone().next() {
+            Some(only) if readers.len() == 1 => only.guid.entity,
+            _ => EntityId::UNKNOWN,
+        };
+        self.datagram_bytes = readers.clone().map(datagram_bytes).min().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES);
+        let mut by_participant: Vec<(GuidPrefix, &MatchedReader)> =
+            readers.map(|reader| (reader.guid.prefix, reader)).collect();
+        by_participant.sort_by_key(|(prefix, _)| *prefix);
+        by_participant.dedup_by_key(|(prefix, _)| *prefix);
+        let remote = by_participant.iter().filter(|(_, reader)| !reader.on_this_host && reader.multicast.is_some());
+        let multicast = match self.choice {
+            Destination::Auto => remote.count() >= MULTICAST_MIN_PARTICIPANTS,
+            Destination::Unicast => false,
+            Destination::Multicast => true,
+        };
+        self.destinations.clear();
+        for (_, reader) in by_participant {
+            let off_host = !reader.on_this_host || self.choice == Destination::Multicast;
+            let group = reader.multicast.filter(|_| multicast && off_host);
+            for locator in group.as_ref().map_or(&reader.unicast[..], std::slice::from_ref) {
+                if !self.destinations.contains(locator) {
+                    self.destinations.push(*locator);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Guid, VendorId};
+
+    fn reader(host: u8, on_this_host: bool) -> MatchedReader {
+        let locator = |last: u8| {
+            let address = std::net::SocketAddr::from(([10, 0, 0, last], 7411));
+            Locator::from(address)
+        };
+        MatchedReader {
+            guid: Guid::new(GuidPrefix([host; 12]), EntityId([0, 0, host, 4])),
+            vendor: VendorId::THALWEG,
+            reliable: true,
+            wants_history: false,
+            unicast: vec![locator(host)],
+            multicast: Some(Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7401)))),
+            on_this_host,
+            receive_buffer_bytes: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(choice: Destination, readers: &[MatchedReader], expect: &[&str]) {
+        let mut route = Route::new(choice);
+        route.update(readers.iter());
+        let got: Vec<String> = route.destinations().iter().map(ToString::to_string).collect();
+        assert_eq!(got, expect);
+    }
+
+    #[test]
+    fn auto_uses_multicast_from_three_remote_participants_on() {
+        let two = [reader(1, false), reader(2, false)];
+        check(Destination::Auto, &two, &["udp/10.0.0.1:7411", "udp/10.0.0.2:7411"]);
+        let four = [reader(1, false), reader(2, false), reader(3, false), reader(4, true)];
+        check(Destination::Auto, &four, &["udp/239.255.0.1:7401", "udp/10.0.0.4:7411"]);
+        check(Destination::Multicast, &two, &["udp/239.255.0.1:7401"]);
+    }
+
+    #[test]
+    fn readers_of_one_participant_get_one_copy() {
+        let mut second = reader(1, false);
+        second.guid.entity = EntityId([9, 9, 9, 4]);
+        let mut route = Route::new(Destination::Auto);
+        route.update([reader(1, false), second].iter());
+        assert_eq!(route.destinations().len(), 1);
+        assert_eq!(route.reader(), EntityId::UNKNOWN);
+    }
+
+    #[test]
+    fn fragments_fit_their_datagram() {
+        assert_eq!(fragment_bytes_in(ETHERNET_V4_DATAGRAM_BYTES), 1304);
+        assert!(usize::from(fragment_bytes_in(ON_HOST_DATAGRAM_BYTES)) > 64_000);
+        let route = Route::new(Destination::Auto);
+        assert_eq!(route.fragment_bytes(1304), None);
+        assert_eq!(route.fragment_bytes(1305), Some(1304));
+    }
+}

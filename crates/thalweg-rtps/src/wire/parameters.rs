@@ -65,6 +65,11 @@ impl<'a> ParameterList<'a> {
         self.iter().map_while(Result::ok).find(|parameter| parameter.id == id)
     }
 
+    /// The error for a list that lacks a parameter it must have; points to its start.
+    pub fn missing(&self, expected: &'static str) -> WireError {
+        self.cursor.error(expected)
+    }
+
     /// Flags [`STATUS_DISPOSED`] and [`STATUS_UNREGISTERED`]; 0 when the list has no valid status info. Big endian in every
     /// list (RTPS 2.5 §9.6.4.9).
     pub fn status_info(&self) -> u32 {

@@ -1,0 +1,245 @@
+//! What participants tell about their writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4 and §9.6.2).
+
+use super::parameters::{ReadPolicy, add_locator, ignore_unknown, key_in, put_reader_qos, put_writer_qos};
+use crate::qos::{MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints as match_offer};
+use crate::types::{EntityId, Guid, Locator};
+use crate::wire::WireError;
+use crate::wire::parameters::{Parameter, ParameterList, ParameterWriter};
+use crate::wire::pid;
+
+/// A writer as its participant announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicationData {
+    /// Who it is; always a writer.
+    pub guid: Guid,
+    /// Name of its topic.
+    pub topic_name: String,
+    /// Name of the topic's type.
+    pub type_name: String,
+    /// Name that its application gave it; empty for none.
+    pub entity_name: String,
+    /// What it offers.
+    pub qos: WriterQos,
+    /// Where it listens; empty means its participant's default. At most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    pub unicast: Vec<Locator>,
+    /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    pub multicast: Vec<Locator>,
+}
+
+/// A reader as its participant announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubscriptionData {
+    /// Who it is; always a reader.
+    pub guid: Guid,
+    /// Name of its topic.
+    pub topic_name: String,
+    /// Name of the topic's type.
+    pub type_name: String,
+    /// Name that its application gave it; empty for none.
+    pub entity_name: String,
+    /// What it requests.
+    pub qos: ReaderQos,
+    /// Where it listens; empty means its participant's default. At most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    pub unicast: Vec<Locator>,
+    /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    pub multicast: Vec<Locator>,
+    /// True when it needs QoS with every sample. Default false.
+    pub expects_inline_qos: bool,
+}
+
+/// Compares an announced writer with an announced reader; see [`crate::qos::match_endpoints`].
+pub fn match_endpoints(writer: &PublicationData, reader: &SubscriptionData) -> MatchResult {
+    match_offer(&writer.offer(), &reader.request())
+}
+
+impl PublicationData {
+    /// A writer of this topic with no locators of its own.
+    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: WriterQos) -> PublicationData {
+        PublicationData {
+            guid,
+            topic_name: topic_name.to_owned(),
+            type_name: type_name.to_owned(),
+            entity_name: String::new(),
+            qos,
+            unicast: Vec::new(),
+            multicast: Vec::new(),
+        }
+    }
+
+    /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
+    pub fn offer(&self) -> Offer<'_> {
+        let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
+        Offer { topic_name, type_name, keyed: self.guid.entity.keyed(), qos: &self.qos }
+    }
+
+    /// Appends the payload of a `DATA(w)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
+    /// told, of the other policies what differs from the default.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut list = ParameterWriter::encapsulated(out);
+        put_identity(&mut list, self.guid, &self.topic_name, &self.type_name, &self.entity_name);
+        put_writer_qos(&mut list, &self.qos);
+        list.put_locators(pid::UNICAST_LOCATOR, &self.unicast);
+        list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
+        list.finish();
+    }
+
+    /// Parses the payload of a `DATA(w)`. Parameters that are missing have their defaults, unknown ones are skipped.
+    ///
+    /// # Errors
+    /// When the list is malformed, names no writer, topic or type, or has a parameter that must be understood and is not: the
+    /// writer is then to be ignored.
+    pub fn decode(payload: &[u8]) -> Result<PublicationData, WireError> {
+        let guid = PublicationData::decode_key(payload)?;
+        let list = ParameterList::from_payload(payload)?;
+        let mut qos = WriterQos::default();
+        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter, &list))?;
+        let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
+        Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast })
+    }
+
+    /// Appends the key-only payload that says that the writer `guid` is gone, with its encapsulation header.
+    pub fn encode_key(guid: Guid, out: &mut Vec<u8>) {
+        encode_endpoint_key(guid, out);
+    }
+
+    /// The writer that a payload, whole or key-only, is about.
+    ///
+    /// # Errors
+    /// When no well-formed GUID of a writer is in it.
+    pub fn decode_key(payload: &[u8]) -> Result<Guid, WireError> {
+        endpoint_key(payload, EntityId::is_writer, "GUID of a writer")
+    }
+}
+
+impl SubscriptionData {
+    /// A reader of this topic with no locators of its own.
+    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: ReaderQos) -> SubscriptionData {
+        SubscriptionData {
+            guid,
+            topic_name: topic_name.to_owned(),
+            type_name: type_name.to_owned(),
+            entity_name: String::new(),
+            qos,
+            unicast: Vec::new(),
+            multicast: Vec::new(),
+            expects_inline_qos: false,
+        }
+    }
+
+    /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
+    pub fn request(&self) -> Request<'_> {
+        let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
+        Request { topic_name, type_name, keyed: self.guid.entity.keyed(), qos: &self.qos }
+    }
+
+    /// Appends the payload of a `DATA(r)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
+    /// told, of the other policies what differs from the default.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut list = ParameterWriter::encapsulated(out);
+        put_identity(&mut list, self.guid, &self.topic_name, &self.type_name, &self.entity_name);
+        put_reader_qos(&mut list, &self.qos);
+        list.put_locators(pid::UNICAST_LOCATOR, &self.unicast);
+        list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
+        if self.expects_inline_qos {
+            list.put(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
+        }
+        list.finish();
+    }
+
+    /// Parses the payload of a `DATA(r)`. Parameters that are missing have their defaults, unknown ones are skipped.
+    ///
+    /// # Errors
+    /// When the list is malformed, names no reader, topic or type, or has a parameter that must be understood and is not: the
+    /// reader is then to be ignored.
+    pub fn decode(payload: &[u8]) -> Result<SubscriptionData, WireError> {
+        let guid = SubscriptionData::decode_key(payload)?;
+        let list = ParameterList::from_payload(payload)?;
+        // A reader that announces no representations takes XCDR1 only, unlike our own by default.
+        let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
+        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter, &list))?;
+        let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos } = common;
+        Ok(SubscriptionData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, expects_inline_qos })
+    }
+
+    /// Appends the key-only payload that says that the reader `guid` is gone, with its encapsulation header.
+    pub fn encode_key(guid: Guid, out: &mut Vec<u8>) {
+        encode_endpoint_key(guid, out);
+    }
+
+    /// The reader that a payload, whole or key-only, is about.
+    ///
+    /// # Errors
+    /// When no well-formed GUID of a reader is in it.
+    pub fn decode_key(payload: &[u8]) -> Result<Guid, WireError> {
+        endpoint_key(payload, EntityId::is_reader, "GUID of a reader")
+    }
+}
+
+/// What writers and readers have in common.
+#[derive(Default)]
+struct Common {
+    topic_name: String,
+    type_name: String,
+    entity_name: String,
+    unicast: Vec<Locator>,
+    multicast: Vec<Locator>,
+    expects_inline_qos: bool,
+}
+
+impl Common {
+    /// Reads all parameters; `policy` takes those that are QoS and tells whether it did.
+    fn decode(
+        list: &ParameterList<'_>,
+        policy: &mut dyn FnMut(&Parameter<'_>) -> Result<bool, WireError>,
+    ) -> Result<Common, WireError> {
+        let mut common = Common::default();
+        let (mut has_topic_name, mut has_type_name) = (false, false);
+        for parameter in list.iter() {
+            let parameter = parameter?;
+            let mut value = parameter.reader();
+            match parameter.id {
+                pid::ENDPOINT_GUID | pid::PARTICIPANT_GUID => {}
+                pid::TOPIC_NAME => {
+                    common.topic_name = value.string()?.to_owned();
+                    has_topic_name = true;
+                }
+                pid::TYPE_NAME => {
+                    common.type_name = value.string()?.to_owned();
+                    has_type_name = true;
+                }
+                pid::ENTITY_NAME => common.entity_name = String::from_utf8_lossy(value.string_bytes()?).into_owned(),
+                pid::UNICAST_LOCATOR => add_locator(&mut common.unicast, value.locator()?),
+                pid::MULTICAST_LOCATOR => add_locator(&mut common.multicast, value.locator()?),
+                pid::EXPECTS_INLINE_QOS => common.expects_inline_qos = value.boolean()?,
+                _ if policy(&parameter)? => {}
+                _ => ignore_unknown(&parameter)?,
+            }
+        }
+        match (has_topic_name, has_type_name) {
+            (true, true) => Ok(common),
+            (false, _) => Err(list.missing("PID_TOPIC_NAME in the list")),
+            (true, false) => Err(list.missing("PID_TYPE_NAME in the list")),
+        }
+    }
+}
+
+fn put_identity(list: &mut ParameterWriter<'_>, guid: Guid, topic_name: &str, type_name: &str, entity_name: &str) {
+    list.put(pid::ENDPOINT_GUID, |value| value.guid(guid));
+    list.put(pid::PARTICIPANT_GUID, |value| value.guid(Guid::new(guid.prefix, EntityId::PARTICIPANT)));
+    list.put_string(pid::TOPIC_NAME, topic_name);
+    list.put_string(pid::TYPE_NAME, type_name);
+    if !entity_name.is_empty() {
+        list.put_string(pid::ENTITY_NAME, entity_name);
+    }
+}
+
+fn encode_endpoint_key(guid: Guid, out: &mut Vec<u8>) {
+    let mut list = ParameterWriter::encapsulated(out);
+    list.put(pid::ENDPOINT_GUID, |value| value.guid(guid));
+    list.finish();
+}
+
+fn endpoint_key(payload: &[u8], is_kind: fn(EntityId) -> bool, expected: &'static str) -> Result<Guid, WireError> {
+    let (guid, offset) = key_in(payload, pid::ENDPOINT_GUID, "PID_ENDPOINT_GUID in the list")?;
+    if is_kind(guid.entity) { Ok(guid) } else { Err(WireError { offset, expected }) }
+}

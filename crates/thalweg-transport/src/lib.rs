@@ -1,1 +1,20 @@
-//! UDP transport of Thalweg: vectored I/O, interfaces, clock, entropy.
+//! UDP for Thalweg on Linux: sockets, vectored sending and receiving, interfaces, clock, entropy, host identity.
+//!
+//! Everything here is about moving the datagrams of an [`Outbox`](thalweg_rtps::outbox::Outbox) out and turning what
+//! arrives into [`Payload`](thalweg_rtps::payload::Payload)s; no RTPS is interpreted.
+
+#[forbid(unsafe_code)]
+pub mod clock;
+#[forbid(unsafe_code)]
+pub mod entropy;
+#[forbid(unsafe_code)]
+pub mod host;
+#[forbid(unsafe_code)]
+pub mod interfaces;
+#[forbid(unsafe_code)]
+pub mod ports;
+mod sys;
+#[forbid(unsafe_code)]
+pub mod thread;
+#[forbid(unsafe_code)]
+pub mod udp;

@@ -1,0 +1,142 @@
+//! Network interfaces, and which of them a participant uses.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use crate::sys::interfaces::{InterfaceAddress, addresses};
+
+/// One network interface that is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// The kernel's number of it; it changes when the interface is made anew.
+    pub index: u32,
+    /// Its addresses of both families, IPv4 first.
+    pub addresses: Vec<IpAddr>,
+    /// True for `lo`.
+    pub loopback: bool,
+    /// True when multicast reaches its neighbours; loopback counts, since Linux delivers multicast there.
+    pub multicast: bool,
+    /// Largest IP packet in bytes, where the system tells.
+    pub mtu_bytes: Option<u32>,
+}
+
+impl Interface {
+    /// The first IPv4 address.
+    pub fn v4(&self) -> Option<IpAddr> {
+        self.addresses.iter().copied().find(IpAddr::is_ipv4)
+    }
+
+    /// The first IPv6 address, link-local ones last.
+    pub fn v6(&self) -> Option<IpAddr> {
+        let routable = self.addresses.iter().copied().find(|address| address.is_ipv6() && !is_link_local(address));
+        routable.or_else(|| self.addresses.iter().copied().find(IpAddr::is_ipv6))
+    }
+}
+
+/// True for IPv6 addresses that mean nothing without naming an interface, as locators cannot (RTPS 2.5 §9.3.2.4).
+pub fn is_link_local(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// Which interfaces a participant uses: those that `allow` names (all when it is empty) and `deny` does not.
+///
+/// An entry is an interface's name or one of its addresses. Loopback stays in use for peers on the same host as long as
+/// `deny` does not name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceSelection {
+    /// Names or addresses to use; empty means every interface.
+    pub allow: Vec<String>,
+    /// Names or addresses not to use; wins over `allow`.
+    pub deny: Vec<String>,
+}
+
+impl InterfaceSelection {
+    /// True when nothing is left out.
+    pub fn is_everything(&self) -> bool {
+        self.allow.is_empty() && self.deny.is_empty()
+    }
+
+    /// Whether `interface` is used.
+    pub fn selects(&self, interface: &Interface) -> bool {
+        let named = |entries: &[String]| {
+            entries.iter().any(|entry| {
+                *entry == interface.name
+                    || entry.parse().is_ok_and(|address: IpAddr| interface.addresses.contains(&address))
+            })
+        };
+        !named(&self.deny) && (self.allow.is_empty() || interface.loopback || named(&self.allow))
+    }
+}
+
+/// The interfaces that are up, have an address and are selected, in the kernel's order.
+///
+/// # Errors
+/// What the system call says, such as too many open files.
+pub fn enumerate(selection: &InterfaceSelection) -> io::Result<Vec<Interface>> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for entry in addresses()? {
+        if entry.flags & libc::IFF_UP as u32 == 0 {
+            continue;
+        }
+        let position = interfaces.iter().position(|known| known.name == entry.name);
+        let position = position.unwrap_or_else(|| {
+            interfaces.push(new_interface(&entry));
+            interfaces.len() - 1
+        });
+        interfaces[position].addresses.extend(entry.address);
+    }
+    interfaces.retain(|interface| !interface.addresses.is_empty() && selection.selects(interface));
+    interfaces.iter_mut().for_each(|interface| interface.addresses.sort_by_key(IpAddr::is_ipv6));
+    Ok(interfaces)
+}
+
+fn new_interface(entry: &InterfaceAddress) -> Interface {
+    let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
+    let mtu = fs::read_to_string(format!("/sys/class/net/{}/mtu", entry.name));
+    Interface {
+        name: entry.name.clone(),
+        index: entry.index,
+        addresses: Vec::new(),
+        loopback,
+        multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
+        mtu_bytes: mtu.ok().and_then(|text| text.trim().parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str, address: &str, loopback: bool) -> Interface {
+        let addresses = vec![address.parse().unwrap()];
+        Interface { name: name.into(), index: 1, addresses, loopback, multicast: true, mtu_bytes: Some(1500) }
+    }
+
+    #[test]
+    fn deny_wins_over_allow_and_loopback_stays_unless_denied() {
+        let select = |allow: &[&str], deny: &[&str]| InterfaceSelection {
+            allow: allow.iter().map(ToString::to_string).collect(),
+            deny: deny.iter().map(ToString::to_string).collect(),
+        };
+        let (lo, eth) = (interface("lo", "127.0.0.1", true), interface("eth0", "192.0.2.7", false));
+        let check = |selection: InterfaceSelection, expect: (bool, bool)| {
+            assert_eq!((selection.selects(&lo), selection.selects(&eth)), expect, "{selection:?}");
+        };
+        check(select(&[], &[]), (true, true));
+        check(select(&["eth0"], &[]), (true, true));
+        check(select(&["192.0.2.7"], &["lo"]), (false, true));
+        check(select(&["lo"], &[]), (true, false));
+        check(select(&["eth0"], &["eth0"]), (true, false));
+    }
+
+    #[test]
+    fn loopback_is_listed_with_its_address() {
+        let all = enumerate(&InterfaceSelection::default()).unwrap();
+        let lo = all.iter().find(|interface| interface.loopback).expect("a loopback interface");
+        assert!(lo.addresses.contains(&"127.0.0.1".parse().unwrap()), "{lo:?}");
+        assert!(lo.multicast && lo.index > 0);
+    }
+}

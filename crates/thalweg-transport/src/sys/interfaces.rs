@@ -1,0 +1,114 @@
+//! Network interfaces of this network namespace, and news about them.
+
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// One address of one interface.
+pub(crate) struct InterfaceAddress {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    pub(crate) flags: u32,
+    pub(crate) address: Option<IpAddr>,
+}
+
+/// The list that `getifaddrs` allocates; freed on drop.
+struct List(*mut libc::ifaddrs);
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from getifaddrs and is freed once, here.
+        unsafe { libc::freeifaddrs(self.0) };
+    }
+}
+
+/// Every interface, once for each of its addresses and once for its link layer.
+pub(crate) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
+    let mut head = std::ptr::null_mut();
+    // SAFETY: `head` is a live place for the pointer that the call returns.
+    let result = unsafe { libc::getifaddrs(&raw mut head) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let list = List(head);
+    let mut found = Vec::new();
+    let mut next = list.0;
+    // SAFETY: `next` is null or a node of the list, which stays allocated until `list` is dropped.
+    while let Some(node) = unsafe { next.as_ref() } {
+        next = node.ifa_next;
+        // SAFETY: ifa_name is a NUL-terminated string that belongs to the list.
+        let name = unsafe { CStr::from_ptr(node.ifa_name) };
+        // SAFETY: `name` is NUL-terminated and live.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        found.push(InterfaceAddress {
+            name: name.to_string_lossy().into_owned(),
+            index,
+            flags: node.ifa_flags,
+            address: read_address(node.ifa_addr),
+        });
+    }
+    Ok(found)
+}
+
+fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the kernel's list gives null or a live address that starts with its family.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: an AF_INET address is a sockaddr_in; read_unaligned asks for no alignment.
+            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: an AF_INET6 address is a sockaddr_in6; read_unaligned asks for no alignment.
+            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// A netlink socket that becomes readable when a link or an address changes.
+pub(crate) struct Watcher(OwnedFd);
+
+impl Watcher {
+    pub(crate) fn new() -> io::Result<Watcher> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: no pointers are involved.
+        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        // SAFETY: sockaddr_nl is plain data for which all zeroes is a valid value.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
+        let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: `address` is a live sockaddr_nl of `len` bytes.
+        let result = unsafe { libc::bind(descriptor.as_raw_fd(), (&raw const address).cast(), len) };
+        if result == 0 { Ok(Watcher(descriptor)) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Throws the queued news away; the caller enumerates anew, which also covers news that overflowed.
+    pub(crate) fn drain(&self) {
+        let mut buffer = [0u8; 4096];
+        loop {
+            // SAFETY: `buffer` is live and of the stated length.
+            let read =
+                unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };
+            let overflowed = || io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
+            if read <= 0 && !overflowed() {
+                return;
+            }
+        }
+    }
+}
+
+impl AsFd for Watcher {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,10 @@
+//! The only place of this crate with `unsafe`: thin, checked wrappers around Linux system calls.
+
+pub(crate) mod address;
+pub(crate) mod control;
+pub(crate) mod interfaces;
+pub(crate) mod options;
+pub(crate) mod poll;
+pub(crate) mod process;
+pub(crate) mod receive;
+pub(crate) mod send;

@@ -1,0 +1,12 @@
+//! Socket options that `socket2` does not offer.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Sets an integer option.
+pub(crate) fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is a live c_int of `len` bytes for the whole call; the descriptor is borrowed, hence open.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

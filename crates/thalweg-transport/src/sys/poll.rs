@@ -1,0 +1,147 @@
+//! epoll, eventfd and waiting for room in a send buffer.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Events asked for per call: more than the descriptors one participant has.
+pub(crate) const EVENTS_MAX: usize = 16;
+
+/// One descriptor's state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ready {
+    /// The number given to [`Epoll::add`].
+    pub(crate) token: u64,
+    pub(crate) readable: bool,
+    pub(crate) failed: bool,
+}
+
+/// An epoll instance; every descriptor is watched edge-triggered, so its owner must read until it is empty.
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Epoll> {
+        // SAFETY: no pointers are involved.
+        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        Ok(Epoll(owned(descriptor)?))
+    }
+
+    pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLERR | libc::EPOLLET) as u32;
+        let mut event = libc::epoll_event { events, u64: token };
+        let operation = libc::EPOLL_CTL_ADD;
+        // SAFETY: `event` is live for the call; both descriptors are open because they are owned or borrowed.
+        let result = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), operation, descriptor.as_raw_fd(), &raw mut event) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Waits until something is ready or `timeout` passed (`None`: for ever); returns how many entries of `ready` it set.
+    pub(crate) fn wait(&self, timeout: Option<Duration>, ready: &mut [Ready; EVENTS_MAX]) -> io::Result<usize> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
+        let count = match self.wait_nanos(timeout, &mut events) {
+            // Linux before 5.11 knows no nanosecond timeout.
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.wait_millis(timeout, &mut events)?,
+            other => other?,
+        };
+        for (event, ready) in events.iter().zip(ready.iter_mut()).take(count) {
+            let flags = event.events as i32;
+            *ready = Ready {
+                token: event.u64,
+                readable: flags & libc::EPOLLIN != 0,
+                failed: flags & (libc::EPOLLERR | libc::EPOLLHUP) != 0,
+            };
+        }
+        Ok(count)
+    }
+
+    fn wait_nanos(&self, timeout: Option<Duration>, events: &mut [libc::epoll_event; EVENTS_MAX]) -> io::Result<usize> {
+        let timeout = timeout.map(timespec);
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: `events` has room for EVENTS_MAX entries; `timeout` is null or points to a live timespec; the signal
+        // mask is null.
+        let count = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                EVENTS_MAX,
+                timeout,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        count_or_error(count)
+    }
+
+    fn wait_millis(
+        &self,
+        timeout: Option<Duration>,
+        events: &mut [libc::epoll_event; EVENTS_MAX],
+    ) -> io::Result<usize> {
+        let millis = timeout.map_or(-1, |timeout| {
+            let rounded_up = timeout.as_nanos().div_ceil(1_000_000);
+            i32::try_from(rounded_up).unwrap_or(i32::MAX)
+        });
+        // SAFETY: `events` has room for EVENTS_MAX entries.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), EVENTS_MAX as i32, millis) };
+        count_or_error(count.into())
+    }
+}
+
+/// A counter that wakes whoever watches it.
+pub(crate) struct EventFd(OwnedFd);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<EventFd> {
+        // SAFETY: no pointers are involved.
+        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        Ok(EventFd(owned(descriptor)?))
+    }
+
+    /// Raises the counter; watched edge-triggered, it needs no reading back (2⁶⁴ wake-ups outlive every host).
+    pub(crate) fn signal(&self) {
+        let one = 1u64;
+        // SAFETY: writes the eight bytes of `one`, live for the call. It can only fail when the counter is full, and
+        // then the watcher has been woken already.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until `socket` takes datagrams again; false when `timeout` passed first.
+pub(crate) fn wait_writable(socket: BorrowedFd<'_>, timeout: Duration) -> bool {
+    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    let timeout = timespec(timeout);
+    // SAFETY: one live pollfd and a live timespec; the signal mask is null.
+    let ready = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, std::ptr::null()) };
+    ready > 0
+}
+
+fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn count_or_error(count: libc::c_long) -> io::Result<usize> {
+    match usize::try_from(count) {
+        Ok(count) => Ok(count.min(EVENTS_MAX)),
+        Err(_) => {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) }
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> libc::timespec {
+    // Longer waits are cut to about 68 years: every caller looks at its deadline again after waking.
+    let seconds = duration.as_secs().min(i32::MAX as u64);
+    libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: duration.subsec_nanos() as _ }
+}

@@ -1,0 +1,19 @@
+//! Scheduling of the calling thread.
+
+use std::io;
+use std::time::Duration;
+
+use crate::sys::process;
+
+/// Binds the calling thread to `processors` (numbered from 0).
+///
+/// # Errors
+/// When a number is not a processor of this host, or is outside what the process may use.
+pub fn set_affinity(processors: &[usize]) -> io::Result<()> {
+    process::set_affinity(processors)
+}
+
+/// How late timed waits of the calling thread may end. Linux's default is 50 µs, as long as a whole round trip here.
+pub fn set_timer_slack(slack: Duration) {
+    process::set_timer_slack(u32::try_from(slack.as_nanos()).unwrap_or(u32::MAX));
+}

@@ -1,0 +1,271 @@
+//! One call of [`Sender::send`]: groups datagrams into messages, hands them over and deals with refusals.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use thalweg_rtps::outbox::{OutboundDatagram, Outbox};
+use thalweg_rtps::types::Locator;
+
+use super::counters::add;
+use super::send::{PerFamily, Sender, Sent};
+use super::socket::UdpSocket;
+use crate::sys::address::{Family, RawAddress};
+use crate::sys::control::SendControl;
+use crate::sys::poll::wait_writable;
+use crate::sys::send::{Gather, OutMessage, SendScratch};
+
+/// Datagrams that Linux cuts from one message at most (`UDP_MAX_SEGMENTS` before 6.9, when it became 128).
+const SEGMENTS_MAX: usize = 64;
+/// Bytes of UDP payload in one message, and thus of all its segments together: 65,535 less the headers of IPv4.
+pub(super) const MESSAGE_MAX_BYTES: usize = 65_507;
+/// Messages that one system call takes: far below the kernel's 1,024, at which the gain has long levelled off.
+const MESSAGES_MAX: usize = 64;
+/// Pieces of one message (`UIO_MAXIOV`).
+const PIECES_MAX: usize = 1024;
+/// How long one call of [`Sender::send`] waits in total for room in the send buffer before it drops. Chosen so that
+/// a link that is down delays nobody for longer than a lost heartbeat would.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Pause before a datagram is offered again to a queue that has just dropped it; the kernel does not tell when there
+/// is room below the socket.
+const QUEUE_PAUSE: Duration = Duration::from_micros(200);
+
+/// One outbox on its way.
+pub(super) struct Flight<'a, 'scratch> {
+    sender: &'a Sender,
+    sockets: &'a PerFamily,
+    outbox: &'a Outbox,
+    gather: Gather<'scratch, 'a>,
+    sent: Sent,
+    /// When patience with full buffers ends; set at the first wait.
+    deadline: Option<Instant>,
+    /// A segmented message was refused: if plain message number `.0` goes through, GSO itself is to blame.
+    verdict: Option<(usize, Refusal)>,
+}
+
+/// A message that the kernel would not cut.
+#[derive(Clone, Copy)]
+struct Refusal {
+    destination: Locator,
+    segment_max: u32,
+}
+
+/// What to do after an error.
+enum Next {
+    Again,
+    Skip,
+}
+
+impl<'a, 'scratch> Flight<'a, 'scratch> {
+    pub(super) fn new(
+        sender: &'a Sender,
+        sockets: &'a PerFamily,
+        outbox: &'a Outbox,
+        scratch: &'scratch mut SendScratch,
+    ) -> Self {
+        let gather = Gather::new(scratch);
+        Flight { sender, sockets, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
+    }
+
+    pub(super) fn send(mut self) -> Sent {
+        let mut next = 0;
+        while next < self.outbox.len() {
+            next = self.gather_run(next);
+            if self.gather.len() >= MESSAGES_MAX {
+                self.transmit();
+            }
+        }
+        self.transmit();
+        self.sent
+    }
+
+    /// Gathers the longest run from datagram `first` on that can leave as one message; returns where it ends.
+    fn gather_run(&mut self, first: usize) -> usize {
+        let Some(head) = self.outbox.datagram(first) else { return first + 1 };
+        let first_piece = self.gather.pieces();
+        head.pieces().for_each(|piece| self.gather.push_piece(piece));
+        let segments_max = self.segments_max(&head);
+        let (mut end, mut bytes) = (first + 1, head.len());
+        while end - first < segments_max {
+            let Some(next) = self.outbox.datagram(end) else { break };
+            bytes += next.len();
+            let pieces = self.gather.pieces() - first_piece + next.pieces().count();
+            if next.len() > head.len() || bytes > MESSAGE_MAX_BYTES || pieces > PIECES_MAX {
+                break;
+            }
+            if !next.same_destinations(&head) {
+                break;
+            }
+            next.pieces().for_each(|piece| self.gather.push_piece(piece));
+            end += 1;
+            if next.len() < head.len() {
+                break; // Only the last segment may be shorter.
+            }
+        }
+        let pieces = first_piece..self.gather.pieces();
+        let segment = (end - first > 1).then_some(head.len() as u16);
+        let template = OutMessage {
+            pieces,
+            datagrams: first..end,
+            address: RawAddress::EMPTY,
+            control: SendControl::new(None, segment),
+        };
+        self.address_messages(template, &head);
+        end
+    }
+
+    /// How many datagrams of the size of `head` the kernel may cut from one message to all destinations of `head`.
+    fn segments_max(&self, head: &OutboundDatagram<'_>) -> usize {
+        let fits = |to: &Locator| head.len() <= self.sender.segment_max(to).load(Ordering::Relaxed) as usize;
+        if head.destinations().iter().all(fits) { SEGMENTS_MAX } else { 1 }
+    }
+
+    /// Adds one message for each unicast destination, and one for each interface and multicast destination.
+    fn address_messages(&mut self, mut template: OutMessage, head: &OutboundDatagram<'_>) {
+        for destination in head.destinations() {
+            let Some(address) = destination.socket_address() else {
+                self.give_up(template.datagrams.len(), &self.sender.counters().unroutable);
+                continue;
+            };
+            template.address = RawAddress::new(address);
+            if address.ip().is_multicast() {
+                self.address_multicast(&template, address);
+            } else {
+                self.gather.push_message(template.clone());
+            }
+        }
+    }
+
+    fn address_multicast(&mut self, template: &OutMessage, address: SocketAddr) {
+        let before = self.gather.len();
+        self.sender.for_each_exit(Family::of(&address.ip()), |exit| {
+            let control = SendControl::new(Some(exit), template.control.segment());
+            self.gather.push_message(OutMessage { control, ..template.clone() });
+        });
+        if self.gather.len() == before {
+            self.give_up(template.datagrams.len(), &self.sender.counters().unroutable);
+        }
+    }
+
+    fn give_up(&mut self, datagrams: usize, counter: &AtomicU64) {
+        self.sent.lost += datagrams;
+        add(counter, datagrams);
+    }
+
+    /// Hands all gathered messages to the kernel and forgets them.
+    fn transmit(&mut self) {
+        let mut next = 0;
+        let mut errors_in_row = 0;
+        while next < self.gather.len() {
+            let (family, group_end) = self.gather.same_family(next);
+            let Some(socket) = self.sockets.get(family) else {
+                let datagrams = (next..group_end).filter_map(|index| self.gather.message(index));
+                let datagrams = datagrams.map(|message| message.datagrams.len()).sum();
+                self.give_up(datagrams, &self.sender.counters().unroutable);
+                next = group_end;
+                continue;
+            };
+            self.sent.calls += 1;
+            match self.gather.transmit(socket.as_fd(), next..group_end.min(next + MESSAGES_MAX)) {
+                Ok(count) => {
+                    self.account(next, next + count);
+                    next += count;
+                    errors_in_row = 0;
+                }
+                Err(error) => {
+                    errors_in_row += 1;
+                    if let Next::Skip = self.handle_error(&error, next, errors_in_row, socket) {
+                        next += 1;
+                        errors_in_row = 0;
+                    }
+                }
+            }
+        }
+        self.gather.clear();
+        self.verdict = None;
+    }
+
+    fn account(&mut self, first: usize, end: usize) {
+        for message in (first..end).filter_map(|index| self.gather.message(index)) {
+            self.sent.datagrams += message.datagrams.len();
+            add(&self.sender.counters().segmented_messages, usize::from(message.datagrams.len() > 1));
+        }
+        if let Some((plain, refusal)) = self.verdict
+            && (first..end).contains(&plain)
+        {
+            self.sender.segment_max(&refusal.destination).fetch_min(refusal.segment_max, Ordering::Relaxed);
+            self.verdict = None;
+        }
+    }
+
+    /// Judges an error that stopped message `index`, the `attempts`-th in a row.
+    fn handle_error(&mut self, error: &io::Error, index: usize, attempts: u32, socket: &UdpSocket) -> Next {
+        let datagrams = self.gather.message(index).map_or(0, |message| message.datagrams.len());
+        let counters = self.sender.counters();
+        match error.raw_os_error().unwrap_or_default() {
+            libc::EINTR => Next::Again,
+            libc::EAGAIN | libc::ENOBUFS => {
+                if self.wait_for_room(error, socket) {
+                    return Next::Again;
+                }
+                self.give_up(datagrams, &counters.dropped);
+                Next::Skip
+            }
+            code @ (libc::EIO | libc::EINVAL | libc::EMSGSIZE) if datagrams > 1 => {
+                self.resend_plain(index, code);
+                Next::Skip
+            }
+            libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN if attempts == 1 => {
+                // Most likely news of an earlier datagram; the call took it from the socket, this datagram is still here.
+                add(&counters.asynchronous_errors, 1);
+                Next::Again
+            }
+            _ => {
+                self.give_up(datagrams, &counters.refused);
+                Next::Skip
+            }
+        }
+    }
+
+    /// Waits until the kernel may take more; false when patience has ended.
+    fn wait_for_room(&mut self, error: &io::Error, socket: &UdpSocket) -> bool {
+        let now = Instant::now();
+        let deadline = *self.deadline.get_or_insert(now + PATIENCE);
+        let left = deadline.saturating_duration_since(now);
+        if left.is_zero() {
+            return false;
+        }
+        add(&self.sender.counters().waits, 1);
+        if error.raw_os_error() == Some(libc::ENOBUFS) {
+            std::thread::sleep(QUEUE_PAUSE.min(left));
+            return true;
+        }
+        wait_writable(socket.as_fd(), left)
+    }
+
+    /// The kernel does not cut message `index`: queues its datagrams one by one behind the others.
+    fn resend_plain(&mut self, index: usize, code: i32) {
+        let Some(refused) = self.gather.message(index).cloned() else { return };
+        let Some(head) = self.outbox.datagram(refused.datagrams.start) else { return };
+        let control = SendControl::new(refused.control.exit(), None);
+        if let Some(address) = refused.address.socket_address() {
+            let segment_max = if code == libc::EIO { 0 } else { head.len().saturating_sub(1) as u32 };
+            let refusal = Refusal { destination: Locator::from(address), segment_max };
+            self.verdict = Some((self.gather.len(), refusal));
+        }
+        let mut piece = refused.pieces.start;
+        for number in refused.datagrams {
+            let pieces = self.outbox.datagram(number).map_or(0, |datagram| datagram.pieces().count());
+            let message = OutMessage {
+                pieces: piece..piece + pieces,
+                datagrams: number..number + 1,
+                address: refused.address,
+                control,
+            };
+            piece += pieces;
+            self.gather.push_message(message);
+        }
+    }
+}

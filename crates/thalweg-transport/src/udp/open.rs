@@ -1,0 +1,143 @@
+//! Finds free ports, opens the sockets and joins the groups.
+
+use std::io;
+use std::sync::Arc;
+
+use super::receive::Receiver;
+use super::send::{PerFamily, Sender};
+use super::socket::{Sharing, UdpSocket};
+use super::{Notice, OpenError, Ports, UdpConfig, UdpTransport};
+use crate::interfaces::{self, Interface};
+use crate::ports;
+use crate::sys::address::Family;
+use crate::sys::interfaces::Watcher;
+use crate::sys::poll::EventFd;
+
+/// Unicast sockets of one family.
+struct Pair {
+    metatraffic: Arc<UdpSocket>,
+    user: Arc<UdpSocket>,
+}
+
+pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
+    if config.domain_id > ports::DOMAIN_MAX {
+        return Err(OpenError::DomainTooLarge(config.domain_id));
+    }
+    let mut notices = Vec::new();
+    let interfaces = interfaces::enumerate(&config.interfaces).map_err(OpenError::system("list network interfaces"))?;
+    let families = usable_families(config, &mut notices);
+    let (participant_index, pairs) = open_unicast(config, &families)?;
+    let mut sockets: Vec<Arc<UdpSocket>> = Vec::new();
+    for pair in &pairs {
+        sockets.extend([Arc::clone(&pair.user), Arc::clone(&pair.metatraffic)]);
+    }
+    let mut ports = ports_of(participant_index, &pairs);
+    if config.multicast {
+        let shared = open_multicast(config, &families, &interfaces, &mut notices);
+        let joined = |family| shared.iter().any(|socket: &Arc<UdpSocket>| socket.family() == family);
+        ports.multicast = (joined(Family::V4), joined(Family::V6));
+        sockets.extend(shared);
+    }
+    let receive_buffer_bytes = sockets.iter().map(|socket| socket.receive_buffer_bytes()).min().unwrap_or(0);
+    if receive_buffer_bytes < config.receive_buffer_bytes {
+        notices.push(Notice::ReceiveBuffer { asked: config.receive_buffer_bytes, granted: receive_buffer_bytes });
+    }
+    let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
+    let sender = Arc::new(sender_of(pairs, &interfaces));
+    let wake = EventFd::new().map_err(OpenError::system("create an event descriptor"))?;
+    let receiver =
+        Receiver::new(sockets, watcher, wake, config, &interfaces).map_err(OpenError::system("watch the sockets"))?;
+    Ok(UdpTransport { sender, receiver, ports, interfaces, notices, receive_buffer_bytes })
+}
+
+/// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.
+fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family> {
+    let mut families = vec![Family::V4];
+    if config.ipv6 {
+        match UdpSocket::open(config, Family::V6, 0, Sharing::Exclusive) {
+            Ok(_) => families.push(Family::V6),
+            Err(error) => notices.push(Notice::Ipv6Unavailable(error.to_string())),
+        }
+    }
+    families
+}
+
+/// The first participant index whose ports are all free, else ports that the system chooses.
+fn open_unicast(config: &UdpConfig, families: &[Family]) -> Result<(Option<u32>, Vec<Pair>), OpenError> {
+    let attempt = |metatraffic: u16, user: u16| -> io::Result<Vec<Pair>> {
+        let open = |family: &Family| -> io::Result<Pair> {
+            let socket = |port| UdpSocket::open(config, *family, port, Sharing::Exclusive).map(Arc::new);
+            Ok(Pair { metatraffic: socket(metatraffic)?, user: socket(user)? })
+        };
+        families.iter().map(open).collect()
+    };
+    for index in 0..=ports::PARTICIPANT_INDEX_MAX {
+        let domain = config.domain_id;
+        if let Ok(pairs) = attempt(ports::metatraffic_unicast(domain, index), ports::user_unicast(domain, index)) {
+            return Ok((Some(index), pairs));
+        }
+    }
+    let pairs = attempt(0, 0).map_err(OpenError::system("open UDP sockets"))?;
+    Ok((None, pairs))
+}
+
+fn ports_of(participant_index: Option<u32>, pairs: &[Pair]) -> Ports {
+    let pair = |family| pairs.iter().find(|pair| pair.user.family() == family);
+    Ports {
+        participant_index,
+        metatraffic_v4: pair(Family::V4).map(|pair| pair.metatraffic.port()),
+        user_v4: pair(Family::V4).map(|pair| pair.user.port()),
+        metatraffic_v6: pair(Family::V6).map(|pair| pair.metatraffic.port()),
+        user_v6: pair(Family::V6).map(|pair| pair.user.port()),
+        multicast: (false, false),
+    }
+}
+
+fn open_multicast(
+    config: &UdpConfig,
+    families: &[Family],
+    interfaces: &[Interface],
+    notices: &mut Vec<Notice>,
+) -> Vec<Arc<UdpSocket>> {
+    let mut sockets = Vec::new();
+    for family in families {
+        for port in [ports::metatraffic_multicast(config.domain_id), ports::user_multicast(config.domain_id)] {
+            match UdpSocket::open(config, *family, port, Sharing::Shared) {
+                Ok(socket) => {
+                    join_all(&socket, interfaces, notices);
+                    sockets.push(Arc::new(socket));
+                }
+                Err(error) => {
+                    let notice = Notice::MulticastUnavailable(*family, format!("port {port}: {error}"));
+                    notices.push(notice);
+                }
+            }
+        }
+    }
+    sockets
+}
+
+/// Joins the discovery group on every interface that has an address of the socket's family.
+pub(super) fn join_all(socket: &UdpSocket, interfaces: &[Interface], notices: &mut Vec<Notice>) {
+    for interface in interfaces.iter().filter(|interface| interface.multicast) {
+        let has_family = interface.addresses.iter().any(|address| Family::of(address) == socket.family());
+        if !has_family {
+            continue;
+        }
+        if let Err(error) = socket.join(interface) {
+            let notice = Notice::NotJoined { interface: interface.name.clone(), cause: error.to_string() };
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+    }
+}
+
+fn sender_of(pairs: Vec<Pair>, interfaces: &[Interface]) -> Sender {
+    let (mut metatraffic, mut user) = (PerFamily::default(), PerFamily::default());
+    for pair in pairs {
+        metatraffic.set(pair.metatraffic);
+        user.set(pair.user);
+    }
+    Sender::new(metatraffic, user, interfaces)
+}

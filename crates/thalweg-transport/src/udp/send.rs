@@ -1,0 +1,156 @@
+//! Hands the datagrams of an outbox to the kernel by as few system calls as it allows.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::types::Locator;
+
+use super::counters::{SendCounters, SendCounts, add};
+use super::flight::{Flight, MESSAGE_MAX_BYTES};
+use super::socket::UdpSocket;
+use crate::interfaces::Interface;
+use crate::sys::address::Family;
+use crate::sys::control::Exit;
+use crate::sys::send::SendScratch;
+
+/// Which socket a datagram leaves from; its port is the source address that peers see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Discovery and everything else the I/O thread sends. Errors that announcements to unused ports provoke come back
+    /// to this socket only.
+    Metatraffic,
+    /// What application threads write.
+    User,
+}
+
+/// What became of an outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Datagrams the kernel took; each destination counts.
+    pub datagrams: usize,
+    /// Datagrams lost on this side: buffers that stayed full, no route, refused.
+    pub lost: usize,
+    /// System calls made.
+    pub calls: usize,
+}
+
+/// One socket a family.
+#[derive(Debug, Default)]
+pub(super) struct PerFamily {
+    v4: Option<Arc<UdpSocket>>,
+    v6: Option<Arc<UdpSocket>>,
+}
+
+impl PerFamily {
+    pub(super) fn set(&mut self, socket: Arc<UdpSocket>) {
+        match socket.family() {
+            Family::V4 => self.v4 = Some(socket),
+            Family::V6 => self.v6 = Some(socket),
+        }
+    }
+
+    pub(super) fn get(&self, family: Family) -> Option<&UdpSocket> {
+        match family {
+            Family::V4 => self.v4.as_deref(),
+            Family::V6 => self.v6.as_deref(),
+        }
+    }
+}
+
+/// Sends from any thread through the sockets of one participant.
+#[derive(Debug)]
+pub struct Sender {
+    metatraffic: PerFamily,
+    user: PerFamily,
+    exits: Mutex<Vec<Exit>>,
+    /// Largest segment that the kernel cuts to loopback and to other destinations; lowered when it refuses.
+    segment_max_loopback: AtomicU32,
+    segment_max_network: AtomicU32,
+    counters: SendCounters,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<SendScratch> = RefCell::default();
+}
+
+impl Sender {
+    pub(super) fn new(metatraffic: PerFamily, user: PerFamily, interfaces: &[Interface]) -> Sender {
+        let sender = Sender {
+            metatraffic,
+            user,
+            exits: Mutex::default(),
+            segment_max_loopback: AtomicU32::default(),
+            segment_max_network: AtomicU32::default(),
+            counters: SendCounters::default(),
+        };
+        sender.set_interfaces(interfaces);
+        sender
+    }
+
+    /// Sends multicast through `interfaces` from now on, and tries GSO anew, since the paths are new as well.
+    pub fn set_interfaces(&self, interfaces: &[Interface]) {
+        let mut exits = Vec::new();
+        for interface in interfaces.iter().filter(|interface| interface.multicast) {
+            // Linux routes IPv4 multicast through loopback, but no IPv6 multicast.
+            let v6 = interface.v6().filter(|_| !interface.loopback);
+            let sources = [interface.v4(), v6].into_iter().flatten();
+            exits.extend(sources.map(|source| Exit { interface: interface.index, source }));
+        }
+        *self.exits.lock().unwrap_or_else(PoisonError::into_inner) = exits;
+        self.segment_max_loopback.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
+        self.segment_max_network.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
+    }
+
+    /// Never cuts messages by GSO again until the interfaces change; for comparing and for kernels that do it badly.
+    pub fn disable_segmentation(&self) {
+        self.segment_max_loopback.store(0, Ordering::Relaxed);
+        self.segment_max_network.store(0, Ordering::Relaxed);
+    }
+
+    /// Sends every datagram of `outbox` to each of its destinations, in order. One datagram to one destination costs
+    /// exactly one system call; equal-sized neighbours leave as one message (GSO), several messages as one call.
+    ///
+    /// Never fails as a whole: what the network refuses is counted, as if the network had lost it. Waits at most 50 ms in
+    /// total when the send buffer is full.
+    pub fn send(&self, origin: Origin, outbox: &Outbox) -> Sent {
+        let sockets = self.sockets(origin);
+        SCRATCH.with_borrow_mut(|scratch| {
+            let sent = Flight::new(self, sockets, outbox, scratch).send();
+            add(&self.counters.calls, sent.calls);
+            add(&self.counters.datagrams, sent.datagrams);
+            sent
+        })
+    }
+
+    /// What was sent since the sockets were opened.
+    pub fn counts(&self) -> SendCounts {
+        self.counters.read()
+    }
+
+    pub(super) fn sockets(&self, origin: Origin) -> &PerFamily {
+        match origin {
+            Origin::Metatraffic => &self.metatraffic,
+            Origin::User => &self.user,
+        }
+    }
+
+    pub(super) fn counters(&self) -> &SendCounters {
+        &self.counters
+    }
+
+    /// Calls `each` for every way out that multicast of this family takes.
+    pub(super) fn for_each_exit(&self, family: Family, each: impl FnMut(Exit)) {
+        let exits = self.exits.lock().unwrap_or_else(PoisonError::into_inner);
+        exits.iter().copied().filter(|exit| Family::of(&exit.source) == family).for_each(each);
+    }
+
+    /// Largest segment that the kernel cuts for `destination`; 0 when it cuts none.
+    pub(super) fn segment_max(&self, destination: &Locator) -> &AtomicU32 {
+        match destination.socket_address() {
+            Some(address) if address.ip().is_loopback() => &self.segment_max_loopback,
+            _ => &self.segment_max_network,
+        }
+    }
+}

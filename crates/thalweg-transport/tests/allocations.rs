@@ -1,0 +1,73 @@
+//! In steady state neither sending nor receiving allocates; counted by the allocator of this binary.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::payload::Payload;
+use thalweg_rtps::types::Locator;
+use thalweg_transport::udp::{self, Datagram, Origin, UdpConfig, UdpTransport};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on unchanged to the system allocator, which keeps the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Sends and receives `rounds` outboxes of `count` datagrams of `bytes` each.
+fn exchange(here: &UdpTransport, there: &mut UdpTransport, rounds: usize, count: usize, bytes: usize) {
+    let to = [Locator::from(SocketAddr::from((Ipv4Addr::LOCALHOST, there.ports.user_v4.unwrap())))];
+    let payload = Payload::from(vec![5; bytes]);
+    let mut outbox = Outbox::new();
+    let mut received: Vec<Datagram> = Vec::with_capacity(256);
+    for _ in 0..rounds {
+        outbox.clear();
+        for _ in 0..count {
+            outbox.begin(&to);
+            outbox.push_payload(&payload, 0..bytes);
+        }
+        outbox.finish();
+        assert_eq!(here.sender.send(Origin::User, &outbox).datagrams, count);
+        received.clear();
+        while received.len() < count {
+            if there.receiver.receive(&mut received) == 0 {
+                there.receiver.wait(Some(Duration::from_secs(1))).unwrap();
+            }
+        }
+        assert!(received.iter().all(|datagram| datagram.payload.len() == bytes));
+    }
+}
+
+#[test]
+fn nothing_is_allocated_and_one_datagram_is_one_call() {
+    let config = UdpConfig { domain_id: 20 + std::process::id() % 200, ..UdpConfig::default() };
+    let (here, mut there) = (udp::open(&config).unwrap(), udp::open(&config).unwrap());
+    let shapes = [(1, 64), (1, 4000), (1, 60_000), (20, 1400), (5, 20_000), (3, 300)];
+    for (count, bytes) in shapes {
+        // The pools fill up to the number of buffers that this shape keeps in use.
+        exchange(&here, &mut there, 600, count, bytes);
+        let (before, calls) = (ALLOCATIONS.load(Ordering::Relaxed), here.sender.counts().calls);
+        exchange(&here, &mut there, 500, count, bytes);
+        // The test's own outbox, payload and list grow anew in each exchange.
+        let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        assert!(allocated < 50, "{allocated} allocations in 500 rounds of {count} datagrams of {bytes} bytes");
+        assert_eq!(here.sender.counts().calls - calls, 500, "one system call an outbox");
+    }
+}

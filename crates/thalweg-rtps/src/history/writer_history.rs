@@ -25,8 +25,6 @@ pub struct Change {
     pub payload: Payload,
     /// Bytes of each fragment but the last when the change travels in fragments; fixed when it is written.
     pub fragment_bytes: Option<u16>,
-    /// Bytes on the wire of all changes up to and including this one; the writer sets and uses it.
-    pub cost_end: u64,
 }
 
 /// What [`WriterHistory::push`] did.

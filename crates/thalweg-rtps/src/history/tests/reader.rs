@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::super::sample_store::PLACE_BYTES;
 use super::*;
 use crate::payload::Payload;
@@ -259,4 +261,14 @@ fn a_keyless_topic_is_one_instance() {
     assert_eq!(taken.len(), 3);
     assert_eq!(taken[2].info.instance_state, InstanceState::NotAliveNoWriters);
     assert!(!taken[2].info.valid && taken[2].payload.is_empty());
+}
+
+#[test]
+fn a_sample_that_went_lets_go_of_its_buffer() {
+    let buffer = Arc::new(vec![0; 100]);
+    let mut cache = SampleCache::new(History::KeepLast(1), limits(0, 0, 0), Keyed::No);
+    cache.insert(CachedSample { payload: Payload::new(Arc::clone(&buffer)), ..sample("1a", 1) });
+    assert_eq!(Arc::strong_count(&buffer), 2);
+    feed(&mut cache, "1a");
+    assert_eq!(Arc::strong_count(&buffer), 1, "overwritten");
 }

@@ -15,7 +15,6 @@ fn change(instance: u8, kind: ChangeKind) -> Change {
         timestamp: None,
         payload: Payload::from(vec![instance; 8]),
         fragment_bytes: None,
-        cost_end: 0,
     }
 }
 

@@ -180,7 +180,6 @@ fn push(history: &mut WriterHistory, instance: u8, kind: ChangeKind, payload: us
         timestamp: None,
         payload: Payload::from(vec![instance; payload]),
         fragment_bytes: None,
-        cost_end: 0,
     };
     let before = history.last();
     let result = history.push(change);

@@ -73,7 +73,7 @@ fn tool(name: &str) -> Outcome<PathBuf> {
     let program = folder.join("bin").join(name);
     if !program.exists() {
         println!("building {name}");
-        let mut command = cargo(&["install", "--locked", "--quiet", name, "--root"]);
+        let mut command = cargo(&["install", "--locked", "--debug", "--quiet", name, "--root"]);
         command.arg(&folder).env("CARGO_TARGET_DIR", target().join("tools/build"));
         run_command(&mut command)?;
     }

@@ -38,6 +38,11 @@ pub fn tshark() -> Outcome<PathBuf> {
     Ok(PathBuf::from("tshark"))
 }
 
+/// The packet filter with which tests lose and block packets; installed like the dissector.
+pub fn packet_filter() -> Outcome {
+    if has("nft") { Ok(()) } else { debian_package("nftables") }
+}
+
 /// The program that measures Cyclone DDS; built from source once.
 pub fn cyclone_perf() -> Outcome<PathBuf> {
     let python = environment()?;

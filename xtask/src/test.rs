@@ -84,6 +84,7 @@ fn simulation() -> Outcome<Tally> {
 fn peer_tests(filter: &str, with_python: bool) -> Outcome<Tally> {
     netns::available()?;
     let tshark = peers::tshark()?;
+    peers::packet_filter()?;
     let python = if with_python { Some(peers::cyclone_python()?) } else { None };
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &[filter, "--test-threads=4"], |command| {
         command.env("THALWEG_TSHARK", &tshark);

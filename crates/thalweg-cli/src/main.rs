@@ -1,3 +1,8 @@
 //! Entry point.
 
+mod interrupt;
+mod nearest;
+mod outcome;
+mod qos_options;
+
 fn main() {}

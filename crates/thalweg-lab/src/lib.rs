@@ -10,6 +10,7 @@
 mod error;
 pub mod figures;
 pub mod host;
+pub mod perf;
 pub mod plot;
 pub mod process;
 pub mod quick;

@@ -73,7 +73,11 @@ impl Scale {
         if decades < 0.7 {
             return multiples(round_step(self.to - self.from), self.from, self.to);
         }
-        let factors: &[f64] = if decades < 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let factors: &[f64] = match decades {
+            d if d < 1.3 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+            d if d < 3.5 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
         let exponents = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
         exponents
             .flat_map(|exponent| factors.iter().map(move |factor| factor * 10_f64.powi(exponent)))

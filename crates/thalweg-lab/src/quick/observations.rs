@@ -5,9 +5,10 @@ use crate::statistics::Summary;
 
 use super::result::{Background, BurstCell};
 
-/// How sending and echoing bursts went, a sentence for each size and one on what decides the time.
+/// How sending and echoing the longest bursts went, what decides their time, and how steady all were.
 pub(super) fn high_frequency(cells: &[BurstCell]) -> Vec<String> {
-    let mut out: Vec<String> = cells.iter().map(burst).collect();
+    let longest = cells.iter().map(|cell| cell.samples).max();
+    let mut out: Vec<String> = cells.iter().filter(|cell| Some(cell.samples) == longest).map(burst).collect();
     if let Some(sentence) = what_costs(cells) {
         out.push(sentence);
     }

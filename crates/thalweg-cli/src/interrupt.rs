@@ -1,0 +1,36 @@
+//! Ctrl-C and SIGTERM: the first asks every loop to finish in order, the second ends the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Whether the user asked to stop.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Watches for the signals from now on; where the system refuses, they end the process as usual.
+    pub fn watch() -> Interrupt {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The order matters: the shutdown looks at the flag before this signal sets it, so that only a second one exits.
+            let _ = flag::register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&flag));
+            let _ = flag::register(signal, Arc::clone(&flag));
+        }
+        Interrupt(flag)
+    }
+
+    /// Whether a signal came.
+    pub fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for loops of other crates.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+const EXIT_INTERRUPTED: i32 = 130;

@@ -1,0 +1,61 @@
+//! How a command ends: exit codes, and errors that say what to do.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something went wrong; the text is for the user. Exit code 1.
+    Failed(String),
+    /// The command line cannot be carried out as given. Exit code 2, as for errors that the parser finds.
+    Usage(String),
+    /// What was waited for did not come in time. Exit code 3.
+    TimedOut(String),
+    /// Ctrl-C or SIGTERM came before the work was done. Exit code 130.
+    Interrupted,
+    /// Whoever read our output has enough of it. Exit code 0, and no word.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// A failure in the words of its cause.
+    pub fn from_cause(cause: impl Display) -> Failure {
+        Failure::Failed(cause.to_string())
+    }
+
+    /// Tells the user on standard error and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let (text, code) = match self {
+            Failure::Failed(text) => (text, 1),
+            Failure::Usage(text) => (text, 2),
+            Failure::TimedOut(text) => (text, 3),
+            Failure::Interrupted => ("interrupted before the work was done".to_owned(), 130),
+            Failure::ClosedPipe => return ExitCode::SUCCESS,
+        };
+        remark(format_args!("error: {text}"));
+        ExitCode::from(code)
+    }
+}
+
+/// Exit codes, for the end of `--help`.
+pub const EXIT_CODES: &str = "Exit codes: 0 done (also when the reader of our output closes the pipe); 1 failed, standard error says \
+    why; 2 wrong usage; 3 what was waited for did not come in time; 130 interrupted before the work was done.";
+
+/// Writes a line for the user on standard error; a closed standard error is nothing to die of.
+pub fn remark(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes one line of output and hands it on at once, so that whoever reads a pipe sees it now.
+///
+/// # Errors
+/// [`Failure::ClosedPipe`] when nobody reads any more, [`Failure::Failed`] for other reasons, such as a full disk.
+pub fn print_line(text: impl Display) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        _ => Failure::Failed(format!("standard output cannot be written: {error}; check where it is redirected to")),
+    })
+}

@@ -1,0 +1,216 @@
+//! `--qos key=value`: policies by name, with the nearest allowed word when one is mistyped.
+
+use std::time::Duration;
+
+use thalweg::qos::{Durability, History, ReaderQos, Reliability, Representation, ResourceLimits, WriterQos};
+
+use crate::nearest::nearest;
+
+/// The policies that writers and readers share, as the command line gave them; `None` keeps the command's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QosOptions {
+    reliability: Option<Reliability>,
+    max_blocking: Option<Duration>,
+    durability: Option<Durability>,
+    history: Option<History>,
+    limits: ResourceLimits,
+    latency_budget: Option<Duration>,
+    partition: Vec<String>,
+    representation: Vec<Representation>,
+}
+
+/// Every key with its allowed values, for help and errors.
+const KEYS: [(&str, &str); 11] = [
+    ("reliability", "reliable | best-effort"),
+    ("max_blocking_ms", "milliseconds that a write waits for room, default 100"),
+    ("durability", "volatile | transient-local"),
+    ("history", "keep-all | keep-last"),
+    ("depth", "samples of an instance that keep-last keeps; implies keep-last"),
+    ("max_samples", "samples kept at most"),
+    ("max_instances", "instances kept at most"),
+    ("max_samples_per_instance", "samples of an instance kept at most"),
+    ("latency_budget_ms", "milliseconds, a hint that is matched"),
+    ("partition", "names with commas between, wildcards * and ? allowed"),
+    ("representation", "xcdr1 | xcdr2; a reader may take both: xcdr1,xcdr2"),
+];
+
+/// The keys as one paragraph of help.
+pub fn help() -> String {
+    let keys: Vec<String> = KEYS.iter().map(|(key, values)| format!("{key}={values}")).collect();
+    keys.join("; ")
+}
+
+impl QosOptions {
+    /// Collects all `key=value` arguments; a later one replaces an earlier one of the same key.
+    ///
+    /// # Errors
+    /// A key or value that is not allowed: names the nearest one and lists all.
+    pub fn parse(arguments: &[String]) -> Result<QosOptions, String> {
+        let mut options = QosOptions::default();
+        for argument in arguments {
+            let (key, value) = argument
+                .split_once('=')
+                .ok_or_else(|| format!("--qos {argument}: expected key=value; {}", allowed("keys", &keys(), argument)))?;
+            options.set(key.trim(), value.trim()).map_err(|reason| format!("--qos {argument}: {reason}"))?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key.replace('-', "_").as_str() {
+            "reliability" => {
+                let choices = [("reliable", Reliability::RELIABLE), ("best-effort", Reliability::BestEffort)];
+                self.reliability = Some(choose(value, &choices)?);
+            }
+            "durability" => {
+                let choices = [("volatile", Durability::Volatile), ("transient-local", Durability::TransientLocal)];
+                self.durability = Some(choose(value, &choices)?);
+            }
+            "history" => {
+                let depth = self.history.and_then(|history| match history {
+                    History::KeepLast(depth) => Some(depth),
+                    History::KeepAll => None,
+                });
+                let choices = [("keep-all", History::KeepAll), ("keep-last", History::KeepLast(depth.unwrap_or(1)))];
+                self.history = Some(choose(value, &choices)?);
+            }
+            "depth" => self.history = Some(History::KeepLast(count(value)?)),
+            "max_blocking_ms" => self.max_blocking = Some(millis(value)?),
+            "latency_budget_ms" => self.latency_budget = Some(millis(value)?),
+            "max_samples" => self.limits.max_samples = Some(count(value)?),
+            "max_instances" => self.limits.max_instances = Some(count(value)?),
+            "max_samples_per_instance" => self.limits.max_samples_per_instance = Some(count(value)?),
+            "partition" => self.partition = value.split(',').map(|name| name.trim().to_owned()).collect(),
+            "representation" => {
+                let choices = [("xcdr1", Representation::Xcdr1), ("xcdr2", Representation::Xcdr2)];
+                self.representation = value.split(',').map(|name| choose(name.trim(), &choices)).collect::<Result<_, _>>()?;
+            }
+            _ => return Err(format!("there is no policy {key:?}; {}", allowed("keys", &keys(), key))),
+        }
+        Ok(())
+    }
+
+    /// What a writer gets: the options over `pub`'s defaults, which are reliable and keep-all, so that nothing is lost.
+    pub fn writer(&self) -> WriterQos {
+        let mut qos = WriterQos { history: self.history.unwrap_or(History::KeepAll), ..WriterQos::default() };
+        qos.reliability = self.reliability();
+        qos.durability = self.durability.unwrap_or(qos.durability);
+        qos.resource_limits = self.limits;
+        qos.timing.latency_budget = self.latency_budget.unwrap_or(qos.timing.latency_budget);
+        qos.partition = self.partition.clone();
+        qos.data_representation = self.representation.clone();
+        qos
+    }
+
+    /// What a reader gets: the options over `sub`'s defaults, which are reliable and keep-all.
+    pub fn reader(&self) -> ReaderQos {
+        let mut qos = ReaderQos { history: self.history.unwrap_or(History::KeepAll), ..ReaderQos::default() };
+        qos.reliability = self.reliability();
+        qos.durability = self.durability.unwrap_or(qos.durability);
+        qos.resource_limits = self.limits;
+        qos.timing.latency_budget = self.latency_budget.unwrap_or(qos.timing.latency_budget);
+        qos.partition = self.partition.clone();
+        if !self.representation.is_empty() {
+            qos.data_representation = self.representation.clone();
+        }
+        qos
+    }
+
+    fn reliability(&self) -> Reliability {
+        match (self.reliability.unwrap_or(Reliability::RELIABLE), self.max_blocking) {
+            (Reliability::Reliable { .. }, Some(max_blocking_time)) => Reliability::Reliable { max_blocking_time },
+            (reliability, _) => reliability,
+        }
+    }
+}
+
+fn keys() -> Vec<&'static str> {
+    KEYS.iter().map(|(key, _)| *key).collect()
+}
+
+fn choose<T: Copy>(value: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
+    let normal = value.to_lowercase().replace('_', "-");
+    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+    choices
+        .iter()
+        .find(|(name, _)| *name == normal)
+        .map(|(_, choice)| *choice)
+        .ok_or_else(|| format!("there is no value {value:?}; {}", allowed("values", &names, value)))
+}
+
+fn count(value: &str) -> Result<u32, String> {
+    value.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("{value:?} is not a count; give a whole number from 1"))
+}
+
+fn millis(value: &str) -> Result<Duration, String> {
+    let millis: f64 = value.parse().map_err(|_| format!("{value:?} is not a number of milliseconds"))?;
+    Duration::try_from_secs_f64(millis / 1e3).map_err(|_| format!("{value} ms is not a possible duration"))
+}
+
+fn allowed(what: &str, words: &[&str], given: &str) -> String {
+    let guess = nearest(given, words.iter().copied()).map(|word| format!("did you mean {word:?}? ")).unwrap_or_default();
+    format!("{guess}Allowed {what}: {}", words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<QosOptions, String> {
+        QosOptions::parse(&arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn check_error(argument: &str, expect: &[&str]) {
+        let error = parse(&[argument]).expect_err("an error");
+        for part in expect {
+            assert!(error.contains(part), "{part:?} not in {error:?}");
+        }
+    }
+
+    #[test]
+    fn policies_reach_the_endpoints() {
+        let options = parse(&[
+            "reliability=best-effort",
+            "durability=TRANSIENT_LOCAL",
+            "depth=7",
+            "max_samples=9",
+            "partition=a, b*",
+            "representation=xcdr2",
+        ]);
+        let options = options.expect("allowed");
+        let (writer, reader) = (options.writer(), options.reader());
+        assert_eq!((writer.reliability, reader.reliability), (Reliability::BestEffort, Reliability::BestEffort));
+        assert_eq!((writer.durability, writer.history), (Durability::TransientLocal, History::KeepLast(7)));
+        assert_eq!(reader.resource_limits.max_samples, Some(9));
+        assert_eq!(reader.partition, ["a", "b*"]);
+        assert_eq!(writer.data_representation, [Representation::Xcdr2]);
+    }
+
+    #[test]
+    fn blocking_time_and_depth_do_not_depend_on_the_order_of_arguments() {
+        let expect = Reliability::Reliable { max_blocking_time: Duration::from_millis(250) };
+        for arguments in [["max_blocking_ms=250", "reliability=reliable"], ["reliability=reliable", "max_blocking_ms=250"]] {
+            assert_eq!(parse(&arguments).expect("allowed").writer().reliability, expect);
+        }
+        for arguments in [["depth=5", "history=keep-last"], ["history=keep-last", "depth=5"]] {
+            assert_eq!(parse(&arguments).expect("allowed").writer().history, History::KeepLast(5));
+        }
+    }
+
+    #[test]
+    fn mistyped_words_lead_to_the_allowed_ones() {
+        check_error("relyability=reliable", &["did you mean \"reliability\"", "durability", "max_blocking_ms"]);
+        check_error("reliability=relable", &["did you mean \"reliable\"", "best-effort"]);
+        check_error("depth=0", &["whole number from 1"]);
+        check_error("history", &["expected key=value", "did you mean \"history\""]);
+        check_error("max_blocking_ms=-3", &["-3 ms is not a possible duration"]);
+    }
+
+    #[test]
+    fn without_options_nothing_may_be_lost() {
+        let options = parse(&[]).expect("nothing");
+        assert!(options.writer().reliability.is_reliable() && options.reader().reliability.is_reliable());
+        assert_eq!((options.writer().history, options.reader().history), (History::KeepAll, History::KeepAll));
+    }
+}

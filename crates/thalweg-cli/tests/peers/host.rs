@@ -1,0 +1,85 @@
+//! Hosts of our own: network namespaces, the links between them, and what happens on those links.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A network namespace with a loopback interface; removed with everything in it when dropped.
+pub struct Host {
+    name: String,
+}
+
+/// Which addresses a link's ends get.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    Both,
+    V6Only,
+}
+
+impl Host {
+    /// Makes the host; its name says which process has to remove it.
+    pub fn new(role: &str) -> Host {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let host = Host { name: format!("thalweg-{}-{number}-{role}", std::process::id()) };
+        run(&["ip", "netns", "add", &host.name]);
+        run(&["ip", "-n", &host.name, "link", "set", "lo", "up"]);
+        host
+    }
+
+    /// Two hosts, `.1` and `.2` of 10.77.0.0/24 and fd77:0::/64, joined by one link.
+    pub fn pair(mtu: u32, addresses: Addresses) -> (Host, Host) {
+        let (left, right) = (Host::new("left"), Host::new("right"));
+        left.join(&right, 0, mtu, addresses);
+        (left, right)
+    }
+
+    /// Joins the hosts by one more link, `eth<network>` on both, addresses 10.77.<network>.{1,2} and fd77:<network>::{1,2}.
+    pub fn join(&self, other: &Host, network: u8, mtu: u32, addresses: Addresses) {
+        let (link, mtu) = (format!("eth{network}"), mtu.to_string());
+        run(&["ip", "link", "add", &link, "netns", &self.name, "type", "veth", "peer", "name", &link, "netns", &other.name]);
+        for (host, end) in [(self, 1), (other, 2)] {
+            if addresses == Addresses::Both {
+                run(&["ip", "-n", &host.name, "address", "add", &format!("10.77.{network}.{end}/24"), "dev", &link]);
+            }
+            run(&["ip", "-n", &host.name, "address", "add", &format!("fd77:{network}::{end}/64"), "dev", &link, "nodad"]);
+            run(&["ip", "-n", &host.name, "link", "set", &link, "mtu", &mtu, "up"]);
+        }
+    }
+
+    /// Drops what arrives here and fits the packet filter's words, for example `ip daddr 224.0.0.0/4`.
+    pub fn drop_incoming(&self, words: &str) {
+        let rules = format!("add table inet t; add chain inet t in {{ type filter hook input priority 0; }}; add rule inet t in {words} drop");
+        let mut nft = self.command("nft");
+        run_command(nft.arg(rules));
+    }
+
+    /// Drops nothing any more.
+    pub fn accept_incoming(&self) {
+        run_command(self.command("nft").args(["flush", "ruleset"]));
+    }
+
+    /// A command that runs on this host.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
+    }
+}
+
+#[track_caller]
+fn run(words: &[&str]) {
+    let (program, arguments) = words.split_first().expect("a program");
+    run_command(Command::new(program).args(arguments));
+}
+
+#[track_caller]
+fn run_command(command: &mut Command) {
+    let output = command.output().expect("iproute2 and nftables are installed: run `cargo xtask test`");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -17,7 +17,7 @@ pub fn strips(title: &str, rows: &[Series]) -> String {
     let x = Scale::linear_from_zero(rows.iter().flat_map(|row| row.values.iter().copied()), left, right);
     x.draw_below(&mut svg, top, bottom, title);
     for (index, row) in rows.iter().enumerate() {
-        let middle = top + ROW_HEIGHT * (index as f64 + 0.5);
+        let middle = top + ROW_HEIGHT * (index as f64 + 0.55);
         svg.text("row", (left - 12.0, middle + 4.0), Anchor::End, &row.name);
         draw_row(&mut svg, row, &x, middle);
     }
@@ -31,7 +31,7 @@ fn draw_row(svg: &mut Svg, row: &Series, x: &Scale, middle: f64) {
     let Some(summary) = Summary::of(&row.values) else { return };
     let low = x.position(summary.mean - summary.standard_deviation);
     let high = x.position(summary.mean + summary.standard_deviation);
-    let y = middle + ROW_HEIGHT * 0.36;
+    let y = middle + ROW_HEIGHT * 0.37;
     svg.line("spread", (low, y), (high, y));
     let mean = x.position(summary.mean);
     svg.line("mean", (mean, y - 5.0), (mean, y + 5.0));
@@ -51,7 +51,7 @@ fn stacked(positions: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     placed
 }
 
-const ROW_HEIGHT: f64 = 60.0;
-const DOT_RADIUS: f64 = 3.0;
-/// Heights a dot may take; beyond seven the row is dense enough to read as a block.
-const LEVELS: [f64; 7] = [0.0, -5.5, 5.5, -11.0, 11.0, -16.5, -22.0];
+const ROW_HEIGHT: f64 = 66.0;
+const DOT_RADIUS: f64 = 2.4;
+/// Heights a dot may take; beyond eleven the row is dense enough to read as a block.
+const LEVELS: [f64; 11] = [0.0, -4.8, 4.8, -9.6, 9.6, -14.4, 14.4, -19.2, -24.0, -28.8, -33.6];

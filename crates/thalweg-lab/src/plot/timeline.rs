@@ -29,7 +29,7 @@ pub struct Trace {
 
 /// Draws points `(seconds, value)`, one colour for each trace, on a logarithmic value axis titled `title`.
 pub fn timeline(title: &str, traces: &[Trace], bands: &[Band]) -> String {
-    let (left, right, top, bottom) = (64.0, WIDTH - 16.0, 48.0, 320.0);
+    let (left, right, top, bottom) = (64.0, WIDTH - 16.0, 52.0, 320.0);
     let mut svg = Svg::new(WIDTH, bottom + 48.0, &format!("{title} over time"));
     let points = || traces.iter().flat_map(|trace| trace.points.iter());
     let x = Scale::linear_from_zero(points().map(|(at, _)| *at).chain(bands.iter().map(|band| band.to_s)), left, right);
@@ -37,7 +37,7 @@ pub fn timeline(title: &str, traces: &[Trace], bands: &[Band]) -> String {
     for band in bands {
         let (from, to) = (x.position(band.from_s), x.position(band.to_s));
         svg.rectangle("band", (from, top), (to - from, bottom - top), 0.0);
-        svg.text("band-name", ((from + to) / 2.0, top + 14.0), Anchor::Middle, &band.name);
+        svg.text("band-name", ((from + to) / 2.0, top - 5.0), Anchor::Middle, &band.name);
     }
     y.draw_left(&mut svg, left, right, tick_label);
     x.draw_below(&mut svg, top, bottom, "seconds");

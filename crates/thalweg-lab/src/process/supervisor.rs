@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub struct Supervised {
     orders: Option<ChildStdin>,
     messages: Receiver<Result<Message, String>>,
     last_words: LastWords,
+    /// Ends when the worker's standard error does.
+    listening: Option<JoinHandle<()>>,
 }
 
 impl Supervised {
@@ -66,12 +69,12 @@ impl Supervised {
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || forward_messages(stdout, &heard));
         }
-        if let Some(stderr) = child.stderr.take() {
+        let listening = child.stderr.take().map(|stderr| {
             let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr));
-        }
+            std::thread::spawn(move || words.keep(stderr))
+        });
         let orders = child.stdin.take();
-        let mut supervised = Supervised { name: name.to_owned(), child, orders, messages, last_words };
+        let mut supervised = Supervised { name: name.to_owned(), child, orders, messages, last_words, listening };
         supervised.send(order)?;
         Ok(supervised)
     }
@@ -151,6 +154,10 @@ impl Supervised {
 
     /// The error for a worker that is gone or about to be.
     fn death(&mut self) -> LabError {
+        let deadline = Instant::now() + WORDS_PATIENCE;
+        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let status =
             self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
@@ -223,6 +230,8 @@ fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<Message, String
 const MESSAGES_MAX: usize = 1024;
 /// Lines of standard error kept of each worker: a panic message and its surroundings.
 const WORDS_MAX: usize = 12;
+/// How long the last words of a dead worker may take to be read; a process it started may keep the pipe open for ever.
+const WORDS_PATIENCE: Duration = Duration::from_millis(500);
 /// How often a wait looks at the request to stop.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// How long a worker may take to exit after its input ended.

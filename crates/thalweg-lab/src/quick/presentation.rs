@@ -115,8 +115,8 @@ fn high_frequency(cells: &[BurstCell]) -> Section {
     let series = series(cells);
     Section {
         title: "High-frequency data".to_owned(),
-        lead: "One process writes n small samples as fast as the reader acknowledges them; after the n-th the other process writes one \
-               echo sample. The time of a run goes from the first write to the echo (T2 − T1)."
+        lead: "One process writes many small samples as fast as the reader acknowledges them; after the last one the other process \
+               writes one echo sample. The time of a run goes from the first write to the echo (T2 − T1)."
             .to_owned(),
         seen: observations::high_frequency(cells),
         figures: vec![
@@ -164,6 +164,7 @@ fn background(result: &Background) -> Section {
     let band = |(from_s, to_s): &(f64, f64)| Band { from_s: *from_s, to_s: *to_s, name: "transfer".to_owned() };
     let mut latency =
         Table::new("Latency of the periodic topic in microseconds, from the moment a sample was due", &QUANTILE_HEADER);
+    latency.header[1] = "samples".to_owned();
     latency.rows.push(row("without transfer", &result.quiet.latency));
     latency.rows.push(row("with transfer", &result.loaded.latency));
     let mut transfers = Table::new("Milliseconds a transfer", &QUANTILE_HEADER);
@@ -229,7 +230,7 @@ fn row(name: &str, summary: &Summary) -> Vec<String> {
     ]
 }
 
-const QUANTILE_HEADER: [&str; 9] = ["", "n", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
+const QUANTILE_HEADER: [&str; 9] = ["", "runs", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
 
 fn method(result: &QuickResult) -> Vec<String> {
     vec![

@@ -77,7 +77,7 @@ impl Page {
         let warnings: String =
             self.warnings.iter().map(|text| format!("<p class=\"warning\">{}</p>\n", escape(text))).collect();
         format!(
-            "<header>\n{RIVER}<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n<ul class=\"tiles\">\n{tiles}</ul>\n{warnings}</header>\n",
+            "{RIVER}<header>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n<ul class=\"tiles\">\n{tiles}</ul>\n{warnings}</header>\n",
             escape(&self.title),
             escape(&self.subtitle)
         )

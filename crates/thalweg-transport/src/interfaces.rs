@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 
-use crate::sys::interfaces::{InterfaceAddress, addresses};
+use crate::sys::interfaces as system;
 
 /// One network interface that is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Interface {
     /// The kernel's number of it; it changes when the interface is made anew.
     pub index: u32,
     /// Its addresses of both families, IPv4 first.
-    pub addresses: Vec<IpAddr>,
+    pub addresses: Vec<InterfaceAddress>,
     /// True for `lo`.
     pub loopback: bool,
     /// True when multicast reaches its neighbours; loopback counts, since Linux delivers multicast there.
@@ -23,16 +23,30 @@ pub struct Interface {
     pub mtu_bytes: Option<u32>,
 }
 
+/// An address of an interface and how much of it names the subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// Leading bits that all hosts of the subnet share.
+    pub prefix_bits: u8,
+}
+
 impl Interface {
     /// The first IPv4 address.
     pub fn v4(&self) -> Option<IpAddr> {
-        self.addresses.iter().copied().find(IpAddr::is_ipv4)
+        self.ips().find(IpAddr::is_ipv4)
     }
 
     /// The first IPv6 address, link-local ones last.
     pub fn v6(&self) -> Option<IpAddr> {
-        let routable = self.addresses.iter().copied().find(|address| address.is_ipv6() && !is_link_local(address));
-        routable.or_else(|| self.addresses.iter().copied().find(IpAddr::is_ipv6))
+        let routable = self.ips().find(|ip| ip.is_ipv6() && !is_link_local(ip));
+        routable.or_else(|| self.ips().find(IpAddr::is_ipv6))
+    }
+
+    /// The addresses without their subnets.
+    pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().map(|address| address.ip)
     }
 }
 
@@ -64,7 +78,7 @@ impl InterfaceSelection {
         let named = |entries: &[String]| {
             entries.iter().any(|entry| {
                 *entry == interface.name
-                    || entry.parse().is_ok_and(|address: IpAddr| interface.addresses.contains(&address))
+                    || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
             })
         };
         !named(&self.deny) && (self.allow.is_empty() || interface.loopback || named(&self.allow))
@@ -77,7 +91,7 @@ impl InterfaceSelection {
 /// What the system call says, such as too many open files.
 pub fn enumerate(selection: &InterfaceSelection) -> io::Result<Vec<Interface>> {
     let mut interfaces: Vec<Interface> = Vec::new();
-    for entry in addresses()? {
+    for entry in system::addresses()? {
         if entry.flags & libc::IFF_UP as u32 == 0 {
             continue;
         }
@@ -86,14 +100,27 @@ pub fn enumerate(selection: &InterfaceSelection) -> io::Result<Vec<Interface>> {
             interfaces.push(new_interface(&entry));
             interfaces.len() - 1
         });
-        interfaces[position].addresses.extend(entry.address);
+        if let Some((ip, netmask)) = entry.address {
+            interfaces[position].addresses.push(InterfaceAddress { ip, prefix_bits: prefix_bits(ip, netmask) });
+        }
     }
     interfaces.retain(|interface| !interface.addresses.is_empty() && selection.selects(interface));
-    interfaces.iter_mut().for_each(|interface| interface.addresses.sort_by_key(IpAddr::is_ipv6));
+    interfaces.iter_mut().for_each(|interface| interface.addresses.sort_by_key(|address| address.ip.is_ipv6()));
     Ok(interfaces)
 }
 
-fn new_interface(entry: &InterfaceAddress) -> Interface {
+/// Ones of the netmask; without one the address stands alone.
+fn prefix_bits(ip: IpAddr, netmask: Option<IpAddr>) -> u8 {
+    let bits = match netmask {
+        Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
+        Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
+        None if ip.is_ipv4() => u32::BITS,
+        None => u128::BITS,
+    };
+    bits as u8
+}
+
+fn new_interface(entry: &system::InterfaceAddress) -> Interface {
     let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
     let mtu = fs::read_to_string(format!("/sys/class/net/{}/mtu", entry.name));
     Interface {
@@ -111,7 +138,7 @@ mod tests {
     use super::*;
 
     fn interface(name: &str, address: &str, loopback: bool) -> Interface {
-        let addresses = vec![address.parse().unwrap()];
+        let addresses = vec![InterfaceAddress { ip: address.parse().unwrap(), prefix_bits: 24 }];
         Interface { name: name.into(), index: 1, addresses, loopback, multicast: true, mtu_bytes: Some(1500) }
     }
 
@@ -136,7 +163,8 @@ mod tests {
     fn loopback_is_listed_with_its_address() {
         let all = enumerate(&InterfaceSelection::default()).unwrap();
         let lo = all.iter().find(|interface| interface.loopback).expect("a loopback interface");
-        assert!(lo.addresses.contains(&"127.0.0.1".parse().unwrap()), "{lo:?}");
+        let address = InterfaceAddress { ip: "127.0.0.1".parse().unwrap(), prefix_bits: 8 };
+        assert!(lo.addresses.contains(&address), "{lo:?}");
         assert!(lo.multicast && lo.index > 0);
     }
 }

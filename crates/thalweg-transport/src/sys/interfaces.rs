@@ -10,7 +10,8 @@ pub(crate) struct InterfaceAddress {
     pub(crate) name: String,
     pub(crate) index: u32,
     pub(crate) flags: u32,
-    pub(crate) address: Option<IpAddr>,
+    /// Address and netmask.
+    pub(crate) address: Option<(IpAddr, Option<IpAddr>)>,
 }
 
 /// The list that `getifaddrs` allocates; freed on drop.
@@ -45,7 +46,7 @@ pub(crate) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
             name: name.to_string_lossy().into_owned(),
             index,
             flags: node.ifa_flags,
-            address: read_address(node.ifa_addr),
+            address: read_address(node.ifa_addr).map(|address| (address, read_address(node.ifa_netmask))),
         });
     }
     Ok(found)

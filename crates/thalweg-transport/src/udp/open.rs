@@ -120,7 +120,7 @@ fn open_multicast(
 /// Joins the discovery group on every interface that has an address of the socket's family.
 pub(super) fn join_all(socket: &UdpSocket, interfaces: &[Interface], notices: &mut Vec<Notice>) {
     for interface in interfaces.iter().filter(|interface| interface.multicast) {
-        let has_family = interface.addresses.iter().any(|address| Family::of(address) == socket.family());
+        let has_family = interface.ips().any(|ip| Family::of(&ip) == socket.family());
         if !has_family {
             continue;
         }

@@ -45,11 +45,18 @@ class ShapeType(IdlStruct, typename="ShapeType"):
 
 @dataclass
 @annotate.final
-class Blob(IdlStruct, typename="Blob"):
-    """Numbered bytes without a key."""
+class Bytes(IdlStruct, typename="thalweg::Bytes"):
+    """Octets without a key: `thalweg pub --type bytes`."""
 
-    seq: types.uint32
     data: types.sequence[types.uint8]
+
+
+@dataclass
+@annotate.final
+class String(IdlStruct, typename="std_msgs::msg::dds_::String_"):
+    """A text as ROS 2 sends it: `thalweg pub --type string`."""
+
+    data: str
 
 
 STATES = {
@@ -57,7 +64,7 @@ STATES = {
     InstanceState.NotAliveDisposed: "NOT_ALIVE_DISPOSED",
     InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS",
 }
-TYPES = {"shape": ShapeType, "blob": Blob}
+TYPES = {"shape": ShapeType, "bytes": Bytes, "string": String}
 PRINTING = threading.Lock()
 
 
@@ -110,19 +117,24 @@ def endpoint_qos(options):
 
 
 def sample(options, index):
-    """The index-th sample: colours go round, bytes are a pattern that starts at the sequence number."""
+    """The index-th sample: colours go round, octets are a pattern that starts at the index."""
     if options.type == "shape":
         color = options.color[index % len(options.color)]
         return ShapeType(color=color, x=index, y=2 * index, shapesize=options.size)
-    return Blob(seq=index, data=bytes((index + i) & 0xFF for i in range(256)) * (options.size // 256 + 1))
+    if options.type == "string":
+        return String(data=f"text {index}")
+    pattern = bytes((index + position) & 0xFF for position in range(256))
+    return Bytes(data=(pattern * (options.size // 256 + 1))[: options.size])
 
 
 def as_json(data):
     if isinstance(data, ShapeType):
         return {"color": data.color, "x": data.x, "y": data.y, "shapesize": data.shapesize}
-    if isinstance(data, Blob):
+    if isinstance(data, String):
+        return {"data": data.data}
+    if isinstance(data, Bytes):
         octets = bytes(data.data)
-        return {"seq": data.seq, "length": len(octets), "crc32": zlib.crc32(octets)}
+        return {"length": len(octets), "first": octets[0] if octets else None, "crc32": zlib.crc32(octets)}
     return {"color": getattr(data, "color", None)}
 
 
@@ -132,10 +144,10 @@ def publish(options, participant, topic, reports):
     if not wait_until(lambda: reports.current >= options.wait_matched, options.timeout):
         say("done", reason="nobody matched")
         return 2
+    # Matching is one-sided: a reader that is matched here may not have matched this writer yet.
+    time.sleep(options.settle)
     for index in range(options.count):
         value = sample(options, index)
-        if options.type == "blob":
-            value.data = value.data[: options.size]
         writer.write(value)
         say("written", sequence=index)
         if options.rate:
@@ -194,17 +206,19 @@ def arguments():
     parser.add_argument("--topic", required=True)
     parser.add_argument("--type", choices=sorted(TYPES), default="shape")
     parser.add_argument("--domain", type=int, default=0)
-    parser.add_argument("--config", help="Cyclone's XML configuration; default: loopback only, no multicast")
+    parser.add_argument("--interface", default="lo", help="the only interface that it uses")
+    parser.add_argument("--peer", action="append", default=[], help="address to ask for; turns multicast off")
     parser.add_argument("--best-effort", action="store_true")
     parser.add_argument("--transient-local", action="store_true")
     parser.add_argument("--depth", type=int, default=0, help="KEEP_LAST depth; 0 keeps all (default)")
     parser.add_argument("--xcdr", type=int, choices=[1, 2], action="append", help="default: both on sub, 1 on pub")
     parser.add_argument("--partition", action="append")
     parser.add_argument("--color", action="append", help="shape: instances to write (default BLUE)")
-    parser.add_argument("--size", type=int, default=64, help="blob: bytes a sample; shape: the shapesize")
+    parser.add_argument("--size", type=int, default=64, help="bytes: octets a sample; shape: the shapesize")
     parser.add_argument("--count", type=int, default=10, help="samples to write, or to take before it ends")
     parser.add_argument("--rate", type=float, default=0.0, help="samples a second; 0 as fast as it goes")
     parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
+    parser.add_argument("--settle", type=float, default=0.5, help="pub: seconds from that to the first write")
     parser.add_argument("--dispose", action="store_true")
     parser.add_argument("--unregister", action="store_true")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last sample")
@@ -215,13 +229,18 @@ def arguments():
     return options
 
 
-LOOPBACK = """<CycloneDDS><Domain><General><Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces>
-<AllowMulticast>spdp</AllowMulticast></General></Domain></CycloneDDS>"""
+def configuration(options):
+    """One interface; discovery by multicast, or by the given peers alone; samples by unicast."""
+    peers = "".join(f'<Peer address="{address}"/>' for address in options.peer)
+    return f"""<CycloneDDS><Domain><General>
+        <Interfaces><NetworkInterface name="{options.interface}" multicast="true"/></Interfaces>
+        <AllowMulticast>{"false" if options.peer else "spdp"}</AllowMulticast>
+        </General><Discovery><Peers>{peers}</Peers></Discovery></Domain></CycloneDDS>"""
 
 
 def main():
     options = arguments()
-    domain = Domain(options.domain, options.config or LOOPBACK)
+    domain = Domain(options.domain, configuration(options))
     participant = DomainParticipant(options.domain)
     topic = Topic(participant, options.topic, TYPES[options.type])
     reports = Reports()

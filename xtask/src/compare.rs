@@ -2,7 +2,7 @@
 //! disturbs its neighbour of the other vendor as well.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ struct Row {
     size: usize,
     wait: &'static str,
     /// The cores of the publisher and of the subscriber.
-    cores: [&'static str; 2],
+    cores: &'static str,
     /// What the ratio Thalweg ÷ Cyclone has to reach.
     aim: Aim,
 }
@@ -27,8 +27,8 @@ enum Aim {
     AtLeast(f64),
 }
 
-const ONE_CORE: [&str; 2] = ["0", "0"];
-const TWO_CORES: [&str; 2] = ["0", "1"];
+const ONE_CORE: &str = "0,0";
+const TWO_CORES: &str = "0,1";
 
 /// The figures that a release has to reach.
 fn rows() -> Vec<Row> {
@@ -76,25 +76,15 @@ impl Contestant {
         Contestant { name: "Cyclone", program, command: &[] }
     }
 
-    fn start(&self, row: &Row, role: &str, core: &str, seconds: &str, host: Option<&Host>) -> Outcome<Process> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", core]).arg(&self.program).args(self.command).args([row.measurement, "--role", role]);
-        command.args(["--size", &row.size.to_string(), "--wait", row.wait, "--seconds", seconds, "--json"]);
-        let mut command = match host {
-            Some(host) => host.command(&command),
-            None => command,
-        };
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        Ok(Process(Some(child.map_err(|error| format!("{}: {error}", self.program.display()))?)))
-    }
-
     /// One run of both ends; returns the figure of the row.
     fn measure(&self, row: &Row, seconds: &str, host: Option<&Host>) -> Outcome<f64> {
-        let subscriber = self.start(row, "sub", row.cores[1], seconds, host)?;
-        let publisher = self.start(row, "pub", row.cores[0], seconds, host)?;
-        let from_publisher = publisher.output()?;
-        let from_subscriber = subscriber.output()?;
-        let text = if row.measurement == "latency" { from_publisher } else { from_subscriber };
+        let mut command = Command::new(&self.program);
+        command.args(self.command).args([row.measurement, "--role", "both", "--cpu", row.cores]);
+        command.args(["--size", &row.size.to_string(), "--wait", row.wait, "--seconds", seconds, "--json"]);
+        let text = output(&mut match host {
+            Some(host) => host.command(&command),
+            None => command,
+        })?;
         let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
         let figures: Value =
             serde_json::from_str(line).map_err(|error| format!("{} printed {text:?}: {error}", self.name))?;
@@ -103,30 +93,6 @@ impl Contestant {
         }
         let name = row.figure().0;
         figures[name].as_f64().filter(|value| *value > 0.0).ok_or_else(|| format!("{}: no {name} in {line}", self.name))
-    }
-}
-
-/// A started end; ended if the other one fails.
-struct Process(Option<Child>);
-
-impl Process {
-    fn output(mut self) -> Outcome<String> {
-        let child = self.0.take().ok_or("the process was waited for before")?;
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            return Err(format!("a measuring process failed: {}", output.status));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            // It may have ended by itself; then there is nothing to do.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

@@ -51,8 +51,8 @@ const SEQUENCE: u32 = 7;
 const CONFIGURATION: &str = r#"<CycloneDDS><Domain><General><Interfaces><NetworkInterface name="lo" multicast="true"/>
 </Interfaces><AllowMulticast>spdp</AllowMulticast></General></Domain></CycloneDDS>"#;
 
-/// Room in a KEEP_ALL history.
-const SAMPLES_MAX: i32 = 5000;
+/// Room in a KEEP_ALL history, as in `thalweg perf`.
+const SAMPLES_MAX: i32 = 2000;
 
 /// What the history of an endpoint keeps.
 #[derive(Clone, Copy)]

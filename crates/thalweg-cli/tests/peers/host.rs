@@ -36,19 +36,45 @@ impl Host {
     /// Joins the hosts by one more link, `eth<network>` on both, addresses 10.77.<network>.{1,2} and fd77:<network>::{1,2}.
     pub fn join(&self, other: &Host, network: u8, mtu: u32, addresses: Addresses) {
         let (link, mtu) = (format!("eth{network}"), mtu.to_string());
-        run(&["ip", "link", "add", &link, "netns", &self.name, "type", "veth", "peer", "name", &link, "netns", &other.name]);
+        run(&[
+            "ip",
+            "link",
+            "add",
+            &link,
+            "netns",
+            &self.name,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            &link,
+            "netns",
+            &other.name,
+        ]);
         for (host, end) in [(self, 1), (other, 2)] {
             if addresses == Addresses::Both {
                 run(&["ip", "-n", &host.name, "address", "add", &format!("10.77.{network}.{end}/24"), "dev", &link]);
             }
-            run(&["ip", "-n", &host.name, "address", "add", &format!("fd77:{network}::{end}/64"), "dev", &link, "nodad"]);
+            run(&[
+                "ip",
+                "-n",
+                &host.name,
+                "address",
+                "add",
+                &format!("fd77:{network}::{end}/64"),
+                "dev",
+                &link,
+                "nodad",
+            ]);
             run(&["ip", "-n", &host.name, "link", "set", &link, "mtu", &mtu, "up"]);
         }
     }
 
     /// Drops what arrives here and fits the packet filter's words, for example `ip daddr 224.0.0.0/4`.
     pub fn drop_incoming(&self, words: &str) {
-        let rules = format!("add table inet t; add chain inet t in {{ type filter hook input priority 0; }}; add rule inet t in {words} drop");
+        let rules = format!(
+            "add table inet t; add chain inet t in {{ type filter hook input priority 0; }}; add rule inet t in {words} drop"
+        );
         let mut nft = self.command("nft");
         run_command(nft.arg(rules));
     }

@@ -47,7 +47,9 @@ impl Program {
                         return line;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => panic!("{}: no {what} within {PATIENCE:?}\n{}", self.name, self.said()),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{}: no {what} within {PATIENCE:?}\n{}", self.name, self.said())
+                }
                 Err(RecvTimeoutError::Disconnected) => panic!("{}: ended without {what}\n{}", self.name, self.said()),
             }
         }
@@ -69,7 +71,9 @@ impl Program {
         let status = loop {
             match self.child.try_wait().expect("the child is ours") {
                 Some(status) => break status,
-                None if Instant::now() > end => panic!("{}: still running after {PATIENCE:?}\n{}", self.name, self.said()),
+                None if Instant::now() > end => {
+                    panic!("{}: still running after {PATIENCE:?}\n{}", self.name, self.said())
+                }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
         };

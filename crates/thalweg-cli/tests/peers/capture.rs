@@ -1,0 +1,145 @@
+//! What Thalweg puts on the wire, as Wireshark's dissector reads it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::host::{Addresses, Host};
+use crate::program::Program;
+use crate::thalweg;
+
+/// A running capture on a host's interface.
+struct Capture {
+    file: PathBuf,
+    program: Program,
+}
+
+impl Capture {
+    #[track_caller]
+    fn start(host: &Host, interface: &str, name: &str) -> Capture {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
+        let mut command = host.command(&tshark());
+        command.args(["-i", interface, "-f", "udp", "-q", "-w"]).arg(&file);
+        let mut program = Program::start("tshark", &command);
+        program.expect_text("Capturing on");
+        // It says so shortly before it listens.
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        Capture { file, program }
+    }
+
+    #[track_caller]
+    fn stop(self) -> Packets {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        self.program.interrupt();
+        Packets { file: self.file }
+    }
+}
+
+/// A finished capture.
+struct Packets {
+    file: PathBuf,
+}
+
+impl Packets {
+    /// One line for each packet that fits the display filter, with the values of one field.
+    #[track_caller]
+    fn select(&self, filter: &str, field: &str) -> Vec<String> {
+        let mut command = Command::new(tshark());
+        command.arg("-r").arg(&self.file).args(["-Y", filter, "-T", "fields", "-e", field]);
+        let output = command.output().expect("tshark is installed: run `cargo xtask test`");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    /// Fails unless every packet is RTPS, none is malformed, and the named submessages are there.
+    #[track_caller]
+    fn check(&self, submessages: &[(&str, u8)]) {
+        let malformed = self.select("_ws.malformed || _ws.expert.severity == error", "frame.number");
+        assert!(malformed.is_empty(), "{}: malformed packets {malformed:?}", self.file.display());
+        let others = self.select("udp && !rtps && !icmp && !icmpv6", "frame.number");
+        assert!(others.is_empty(), "{}: not recognised as RTPS: {others:?}", self.file.display());
+        let ids: BTreeSet<u8> = self
+            .select("rtps", "rtps.sm.id")
+            .iter()
+            .flat_map(|line| line.split(','))
+            .filter_map(|id| u8::from_str_radix(id.trim_start_matches("0x"), 16).ok())
+            .collect();
+        for (name, id) in submessages {
+            assert!(ids.contains(id), "{}: no {name} among {ids:02x?}", self.file.display());
+        }
+    }
+}
+
+fn tshark() -> String {
+    std::env::var("THALWEG_TSHARK").expect("no packet dissector: run `cargo xtask test`")
+}
+
+const DATA: (&str, u8) = ("DATA", 0x15);
+const HEARTBEAT: (&str, u8) = ("HEARTBEAT", 0x07);
+const ACKNACK: (&str, u8) = ("ACKNACK", 0x06);
+const GAP: (&str, u8) = ("GAP", 0x08);
+const INFO_TS: (&str, u8) = ("INFO_TS", 0x09);
+const INFO_DST: (&str, u8) = ("INFO_DST", 0x0e);
+const DATA_FRAG: (&str, u8) = ("DATA_FRAG", 0x16);
+const NACK_FRAG: (&str, u8) = ("NACK_FRAG", 0x12);
+
+#[test]
+fn discovery_and_samples_on_loopback_are_well_formed() {
+    let host = Host::new("capture");
+    let capture = Capture::start(&host, "lo", "loopback");
+    let subscriber = thalweg::start(Some(&host), 0, "sub Square --type ShapeType --count 22 --timeout 30");
+    let words = "pub Square --type ShapeType RED,1,2,3 BLUE,4,5,6 --count 20 --rate 50 --dispose";
+    let publisher = thalweg::start(Some(&host), 0, words);
+    publisher.finish().well();
+    subscriber.finish().well();
+    let packets = capture.stop();
+    packets.check(&[DATA, HEARTBEAT, ACKNACK, INFO_TS, INFO_DST]);
+    // The key is what a peer needs to know which instance was disposed.
+    assert!(!packets.select("rtps.issue_data || rtps.sm.id == 0x15", "rtps.sm.id").is_empty());
+}
+
+#[test]
+fn fragments_and_their_repair_are_well_formed() {
+    let (left, right) = Host::pair(1500, Addresses::Both);
+    right.drop_incoming("meta l4proto udp numgen random mod 100 < 5");
+    let capture = Capture::start(&left, "eth0", "fragments");
+    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 10 --timeout 30");
+    let file = thalweg::octets_file(3, 200_000);
+    let words = format!("pub large --type bytes --count 10 --rate 20 @{}", file.display());
+    let publisher = thalweg::start(Some(&left), 0, &words);
+    subscriber.finish().well();
+    publisher.finish();
+    let packets = capture.stop();
+    packets.check(&[DATA, DATA_FRAG, NACK_FRAG, HEARTBEAT, ACKNACK, INFO_TS]);
+    let longest = packets.select("rtps", "udp.length").iter().filter_map(|length| length.parse::<u32>().ok()).max();
+    assert!(longest.is_some_and(|length| length <= 1480), "a datagram needs IP fragments: {longest:?}");
+}
+
+#[test]
+fn history_with_holes_is_announced_by_gaps() {
+    let (left, right) = Host::pair(1500, Addresses::Both);
+    let capture = Capture::start(&left, "eth0", "gaps");
+    // KEEP_LAST 1 of two instances: once RED stands still, the numbers between the two held samples are gone.
+    let values: String = (0..50).map(|x| format!(" BLUE,{x},0,1")).collect();
+    let words = format!(
+        "pub Square --type ShapeType RED,0,0,1 {values} --rate 100 --readers 0 --qos durability=transient-local --qos depth=1"
+    );
+    let publisher = thalweg::start(Some(&left), 0, &words);
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    let words = "sub Square --type ShapeType --json --count 60 --timeout 30 --qos durability=transient-local";
+    thalweg::start(Some(&right), 0, words).finish().well();
+    publisher.interrupt();
+    capture.stop().check(&[DATA, HEARTBEAT, ACKNACK, GAP]);
+}
+
+#[test]
+fn ipv6_packets_are_well_formed() {
+    let (left, right) = Host::pair(9000, Addresses::V6Only);
+    let capture = Capture::start(&left, "eth0", "ipv6");
+    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 3 --timeout 30");
+    let file = thalweg::octets_file(4, 100_000);
+    let publisher = thalweg::start(Some(&left), 0, &format!("pub large --type bytes --count 3 @{}", file.display()));
+    subscriber.finish().well();
+    publisher.finish().well();
+    capture.stop().check(&[DATA, DATA_FRAG, HEARTBEAT, ACKNACK]);
+}

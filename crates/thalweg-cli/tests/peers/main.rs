@@ -1,0 +1,12 @@
+//! Thalweg's program against other vendors' programs, between hosts of its own, and before a packet dissector.
+//!
+//! These tests need programs that a toolchain does not bring, so cargo leaves them out: `cargo xtask test` sets them up and
+//! runs them.
+
+mod capture;
+mod cyclone;
+mod host;
+mod namespaces;
+mod peer;
+mod program;
+mod thalweg;

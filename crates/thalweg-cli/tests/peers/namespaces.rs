@@ -187,6 +187,18 @@ fn a_link_that_was_cut_carries_data_again() {
 }
 
 #[test]
+fn the_hosts_and_the_peer_work_without_thalweg() {
+    let (left, right) = Host::pair(1500, Addresses::Both);
+    left.drop_incoming("meta l4proto udp numgen random mod 100 < 2");
+    let words = "sub --topic large --type bytes --count 3 --timeout 30 --interface eth0";
+    let subscriber = peer::start(Some(&right), 0, words);
+    let words = "pub --topic large --type bytes --size 300000 --count 3 --linger 1 --interface eth0";
+    let publisher = peer::start(Some(&left), 0, words);
+    assert_eq!(subscriber.finish().well().objects().filter(|object| object["event"] == "sample").count(), 3);
+    publisher.finish().well();
+}
+
+#[test]
 fn cyclone_on_another_host_is_found_by_multicast_and_by_unicast() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     for (ours, theirs) in [("", ""), ("--no-multicast --peer 10.77.0.2", "--peer 10.77.0.1")] {

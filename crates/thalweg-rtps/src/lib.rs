@@ -7,6 +7,7 @@
 pub mod discovery;
 pub mod history;
 pub mod outbox;
+pub mod participant;
 pub mod payload;
 pub mod qos;
 pub mod reader;

@@ -2,39 +2,37 @@
 
 use std::time::Duration;
 
-/// Smoothed round-trip time and its variation, as TCP keeps them (RFC 6298 §2).
-#[derive(Clone, Copy, Debug, Default)]
+/// The shortest of the latest measurements.
+///
+/// A lost HEARTBEAT makes the answer to the next one look late, and nothing on the wire tells which of them an ACKNACK
+/// answers. Averages would grow with loss, lengthen the heartbeat period and so grow further; the shortest does not.
+#[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
-    smoothed: Option<Duration>,
-    variation: Duration,
+    latest: [Duration; MEASUREMENTS],
+    next: usize,
 }
+
+const MEASUREMENTS: usize = 8;
 
 /// Assumed before the first measurement: a local network.
 const ASSUMED: Duration = Duration::from_millis(2);
 
+impl Default for RoundTrip {
+    fn default() -> RoundTrip {
+        RoundTrip { latest: [Duration::MAX; MEASUREMENTS], next: 0 }
+    }
+}
+
 impl RoundTrip {
     /// Takes one measurement into account.
     pub fn measured(&mut self, sample: Duration) {
-        match self.smoothed {
-            None => {
-                self.smoothed = Some(sample);
-                self.variation = sample / 2;
-            }
-            Some(smoothed) => {
-                self.variation = (self.variation * 3 + smoothed.abs_diff(sample)) / 4;
-                self.smoothed = Some((smoothed * 7 + sample) / 8);
-            }
-        }
+        self.latest[self.next] = sample;
+        self.next = (self.next + 1) % MEASUREMENTS;
     }
 
-    /// The smoothed round-trip time; 2 ms before the first measurement.
-    pub fn smoothed(&self) -> Duration {
-        self.smoothed.unwrap_or(ASSUMED)
-    }
-
-    /// A time within which nearly every answer comes: the smoothed time plus four variations.
-    pub fn bound(&self) -> Duration {
-        self.smoothed() + self.variation * 4
+    /// The round-trip time; 2 ms before the first measurement.
+    pub fn estimate(&self) -> Duration {
+        self.latest.iter().min().copied().filter(|shortest| *shortest != Duration::MAX).unwrap_or(ASSUMED)
     }
 }
 
@@ -43,15 +41,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follows_the_measurements() {
+    fn stragglers_do_not_count_but_a_longer_path_does() {
         let mut rtt = RoundTrip::default();
-        assert_eq!(rtt.smoothed(), ASSUMED);
-        for _ in 0..50 {
-            rtt.measured(Duration::from_micros(100));
+        assert_eq!(rtt.estimate(), ASSUMED);
+        rtt.measured(Duration::from_micros(100));
+        rtt.measured(Duration::from_millis(500));
+        assert_eq!(rtt.estimate(), Duration::from_micros(100));
+        for _ in 0..MEASUREMENTS {
+            rtt.measured(Duration::from_millis(30));
         }
-        assert_eq!(rtt.smoothed(), Duration::from_micros(100));
-        assert!(rtt.bound() < Duration::from_micros(110), "{:?}", rtt.bound());
-        rtt.measured(Duration::from_millis(1));
-        assert!(rtt.bound() > Duration::from_micros(500), "a straggler widens the bound");
+        assert_eq!(rtt.estimate(), Duration::from_millis(30));
     }
 }

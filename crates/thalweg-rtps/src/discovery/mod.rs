@@ -1,7 +1,11 @@
 //! Discovery: what participants and endpoints tell each other about themselves (RTPS 2.5 §8.5).
 
+pub mod database;
 pub mod endpoint_data;
 mod parameters;
 pub mod participant_data;
+pub mod reach;
 
+pub use database::{Database, DiscoveryLimits, Known, KnownParticipant};
 pub use parameters::LOCATORS_MAX;
+pub use reach::{LocalAddresses, Reach};

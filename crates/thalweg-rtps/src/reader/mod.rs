@@ -329,7 +329,8 @@ impl Reader {
             Assembled::Refused => self.counters.fragments_refused += 1,
             Assembled::Unfinished if writer.matched.reliable => {
                 writer.heard(fragments.sequence);
-                if let Some(due) = writer.fragment_seen(now, fragments) {
+                writer.fragment_seen(now, fragments);
+                if let Some(due) = writer.requests.due {
                     self.note_due(due);
                 }
             }

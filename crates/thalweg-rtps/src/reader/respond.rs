@@ -27,8 +27,10 @@ impl Reader {
             }
         }
         proxy.heard(heartbeat.last);
-        proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(heartbeat.last);
-        self.counters.lost += proxy.window.lose_below(heartbeat.first);
+        // What was gone before the first HEARTBEAT was never promised to us.
+        let lost = proxy.window.lose_below(heartbeat.first);
+        self.counters.lost += if proxy.announced_by_heartbeat.is_some() { lost } else { 0 };
+        proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(Some(heartbeat.last));
         let delivered = self.drain(index);
         let proxy = &mut self.writers[index];
         if !heartbeat.is_final || proxy.misses_any() {
@@ -143,7 +145,7 @@ impl WriterProxy {
     }
 
     fn announced_whole(&self, sequence: SequenceNumber) -> bool {
-        sequence <= self.announced_by_heartbeat
+        self.announced_by_heartbeat.is_some_and(|last| sequence <= last)
     }
 
     fn push_nack_frag(&mut self, reader: Guid, sequence: SequenceNumber, state: FragmentSet, outbox: &mut Outbox) {

@@ -43,7 +43,7 @@ pub(super) struct WriterProxy {
     /// Highest number known to exist.
     pub announced: SequenceNumber,
     /// Highest number that a HEARTBEAT named: all of it was sent.
-    pub announced_by_heartbeat: SequenceNumber,
+    pub announced_by_heartbeat: Option<SequenceNumber>,
     pub last_heartbeat_count: Option<u32>,
     pub last_heartbeat_frag_count: Option<u32>,
     /// Fragments of this sample up to this number are known to have been sent.
@@ -89,7 +89,7 @@ impl WriterProxy {
             window: Window::new(SequenceNumber::FIRST),
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,
-            announced_by_heartbeat: SequenceNumber::ZERO,
+            announced_by_heartbeat: None,
             last_heartbeat_count: None,
             last_heartbeat_frag_count: None,
             announced_fragments: None,
@@ -133,16 +133,23 @@ impl WriterProxy {
         let delay = if self.requests.since_gap >= REORDER_DATAGRAMS {
             Duration::ZERO
         } else {
-            REORDER_MIN.max(self.requests.round_trip.smoothed() / 8)
+            REORDER_MIN.max(self.requests.round_trip.estimate() / 8)
         };
         self.ask_after(now, delay)
     }
 
-    /// Fragments arrived. Returns when to ask for those that should have arrived before.
-    pub(super) fn fragment_seen(&mut self, now: Instant, fragments: &DataFrag<'_>) -> Option<Instant> {
-        let first_missing = self.reassembly.first_missing(fragments.sequence)?;
-        let is_gap = first_missing < fragments.first_fragment || self.window.next() < fragments.sequence;
-        if is_gap { self.gap_seen(now) } else { None }
+    /// Fragments arrived: asks for those that should have arrived before.
+    pub(super) fn fragment_seen(&mut self, now: Instant, fragments: &DataFrag<'_>) {
+        if self.requests.asked_at.is_some() {
+            // The repair is coming; what it leaves out is asked for soon.
+            self.requests.repeat = self.repeat_period();
+            self.answer_at(now + self.requests.repeat);
+        }
+        let first_missing = self.reassembly.first_missing(fragments.sequence);
+        let is_gap = first_missing.is_some_and(|first| first < fragments.first_fragment);
+        if is_gap || self.window.next() < fragments.sequence {
+            self.gap_seen(now);
+        }
     }
 
     /// Schedules a request unless one is scheduled or on its way already.
@@ -182,7 +189,7 @@ impl WriterProxy {
     }
 
     fn repeat_period(&self) -> Duration {
-        REPEAT_MIN.max(self.requests.round_trip.smoothed() * 2)
+        REPEAT_MIN.max(self.requests.round_trip.estimate() * 2)
     }
 
     /// A request left at `now`; the next one is due when it stays without effect.

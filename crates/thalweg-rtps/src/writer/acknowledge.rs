@@ -92,6 +92,7 @@ impl Writer {
         if proxy.matched.vendor == VendorId::THALWEG && next_sample && position > proxy.acknowledged {
             proxy.acknowledged = position;
             proxy.behind_since = None;
+            self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
             self.release_acknowledged();
         }
         WriterOutcome::default()
@@ -140,7 +141,7 @@ impl Writer {
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
         let ahead = self.readers.iter().filter(|p| p.is_awaited()).map(|p| p.acknowledged).max()?;
         let stuck = self.readers.iter_mut().find(|proxy| {
-            let patience = SILENCE_MIN.max(proxy.round_trip.bound() * 10);
+            let patience = SILENCE_MIN.max(proxy.round_trip.estimate() * 10);
             let stands_still = proxy.behind_since.is_some_and(|since| now.since(since) >= patience);
             proxy.is_awaited() && proxy.acknowledged < ahead && stands_still
         })?;

@@ -391,7 +391,7 @@ impl Writer {
         self.readers
             .iter()
             .filter(|reader| reader.is_awaited())
-            .map(|reader| reader.round_trip.smoothed())
+            .map(|reader| reader.round_trip.estimate())
             .max()
             .unwrap_or_default()
     }

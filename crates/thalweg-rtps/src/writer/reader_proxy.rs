@@ -158,7 +158,7 @@ impl ReaderProxy {
 
     /// How long a repeated request is taken to have crossed its repair.
     pub(super) fn suppression(&self) -> Duration {
-        self.round_trip.smoothed()
+        self.round_trip.estimate()
     }
 }
 

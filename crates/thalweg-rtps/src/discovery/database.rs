@@ -1,0 +1,138 @@
+//! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
+
+use std::collections::BTreeMap;
+
+use super::endpoint_data::{PublicationData, SubscriptionData};
+use super::participant_data::ParticipantData;
+use super::reach::Reach;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix};
+
+/// A participant that was heard of.
+#[derive(Clone, Debug)]
+pub struct KnownParticipant {
+    /// What it announced.
+    pub data: ParticipantData,
+    /// How it is reached.
+    pub reach: Reach,
+    /// When it is dropped unless something is heard of it.
+    pub lease_until: Instant,
+}
+
+/// A remote (or own) endpoint with the local endpoints that are matched with it.
+#[derive(Clone, Debug)]
+pub struct Known<D> {
+    /// What was announced about it.
+    pub data: D,
+    /// Entity ids of the matched local endpoints.
+    pub matched: Vec<EntityId>,
+}
+
+/// Endpoint of either kind that can be filed by its GUID.
+pub trait EndpointData {
+    /// Its GUID.
+    fn guid(&self) -> Guid;
+}
+
+impl EndpointData for PublicationData {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+}
+
+impl EndpointData for SubscriptionData {
+    fn guid(&self) -> Guid {
+        self.guid
+    }
+}
+
+/// Endpoints of one kind, ordered by GUID so that those of a participant are neighbours.
+#[derive(Debug)]
+pub struct EndpointTable<D> {
+    known: BTreeMap<Guid, Known<D>>,
+}
+
+impl<D> Default for EndpointTable<D> {
+    fn default() -> Self {
+        EndpointTable { known: BTreeMap::new() }
+    }
+}
+
+impl<D: EndpointData> EndpointTable<D> {
+    /// Files an endpoint; what was matched with an earlier version stays.
+    pub fn insert(&mut self, data: D) {
+        match self.known.entry(data.guid()) {
+            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().data = data,
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(Known { data, matched: Vec::new() });
+            }
+        }
+    }
+
+    /// The endpoint with this GUID.
+    pub fn get(&self, guid: Guid) -> Option<&Known<D>> {
+        self.known.get(&guid)
+    }
+
+    /// The endpoint with this GUID, to change what is matched with it.
+    pub fn get_mut(&mut self, guid: Guid) -> Option<&mut Known<D>> {
+        self.known.get_mut(&guid)
+    }
+
+    /// Forgets an endpoint.
+    pub fn remove(&mut self, guid: Guid) -> Option<Known<D>> {
+        self.known.remove(&guid)
+    }
+
+    /// All endpoints in the order of their GUIDs.
+    pub fn iter(&self) -> impl Iterator<Item = &Known<D>> {
+        self.known.values()
+    }
+
+    /// GUIDs of all endpoints of a participant.
+    pub fn of_participant(&self, prefix: GuidPrefix) -> impl Iterator<Item = Guid> {
+        let first = Guid::new(prefix, EntityId([0; 4]));
+        let last = Guid::new(prefix, EntityId([0xff; 4]));
+        self.known.range(first..=last).map(|(guid, _)| *guid)
+    }
+}
+
+/// Bounds on what peers can make us remember, chosen by the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscoveryLimits {
+    /// Remote participants; default 2,000. More are ignored and counted.
+    pub participants_max: usize,
+    /// Endpoints of each kind of one remote participant; default 4,096.
+    pub endpoints_per_participant_max: usize,
+}
+
+impl Default for DiscoveryLimits {
+    fn default() -> DiscoveryLimits {
+        DiscoveryLimits { participants_max: 2_000, endpoints_per_participant_max: 4_096 }
+    }
+}
+
+/// Everything discovery has found.
+#[derive(Debug, Default)]
+pub struct Database {
+    /// Participants, our own included.
+    pub participants: BTreeMap<GuidPrefix, KnownParticipant>,
+    /// Writers, our own included.
+    pub publications: EndpointTable<PublicationData>,
+    /// Readers, our own included.
+    pub subscriptions: EndpointTable<SubscriptionData>,
+    /// What may be in it.
+    pub limits: DiscoveryLimits,
+}
+
+impl Database {
+    /// An empty database.
+    pub fn new(limits: DiscoveryLimits) -> Database {
+        Database { limits, ..Database::default() }
+    }
+
+    /// The earliest end of a lease.
+    pub fn next_lease_end(&self) -> Option<Instant> {
+        self.participants.values().map(|participant| participant.lease_until).min()
+    }
+}

@@ -1,0 +1,232 @@
+//! SPDP: this participant's announcements, farewells and signs of life (RTPS 2.5 §8.5.3, §8.4.13).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{LostReason, Participant, ParticipantConfig};
+use crate::discovery::Database;
+use crate::discovery::participant_data::{ParticipantData, ParticipantLocators};
+use crate::history::ChangeKind;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, ProtocolVersion, SequenceNumber, VendorId};
+use crate::wire::parameters;
+use crate::wire::write::{self, DataHead, DataKind};
+use crate::writer::NewChange;
+
+/// SPDP, SEDP and participant-message endpoints (RTPS 2.5 §9.3.2.12).
+const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
+
+/// Announcements right after the start, for networks that drop the first ones: after 0, 100, 300 and 700 ms.
+const QUICK_ANNOUNCEMENTS: u32 = 3;
+const QUICK_PERIOD: Duration = Duration::from_millis(100);
+
+/// New participants that wait for their directed announcement; the periodic one reaches the others.
+const GREETINGS_MAX: usize = 1_024;
+
+/// When and what to announce.
+#[derive(Debug)]
+pub(super) struct Announcer {
+    period: Duration,
+    announce_at: Instant,
+    quick_done: u32,
+    message_at: Instant,
+    payload: Payload,
+    version: SequenceNumber,
+    to_greet: VecDeque<GuidPrefix>,
+    farewell: bool,
+}
+
+impl Announcer {
+    pub(super) fn new(now: Instant, lease: Duration, rng: &mut Rng) -> Announcer {
+        let period = lease / 4;
+        // Participants that start together do not stay together.
+        let jitter = Duration::from_nanos(rng.below(u64::try_from(period.as_nanos() / 8).unwrap_or(u64::MAX)));
+        let period = period - jitter;
+        Announcer {
+            period,
+            announce_at: now,
+            quick_done: 0,
+            message_at: now + period,
+            payload: Payload::from(Vec::new()),
+            version: SequenceNumber::ZERO,
+            to_greet: VecDeque::new(),
+            farewell: false,
+        }
+    }
+
+    /// Sets what is announced from now on.
+    pub(super) fn describe(&mut self, data: &ParticipantData) {
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.payload = Payload::from(bytes);
+        self.version = self.version.next();
+    }
+
+    pub(super) fn announce_soon(&mut self, now: Instant) {
+        self.announce_at = now;
+        self.quick_done = 0;
+    }
+
+    pub(super) fn greet(&mut self, prefix: GuidPrefix) {
+        if self.to_greet.len() < GREETINGS_MAX {
+            self.to_greet.push_back(prefix);
+        }
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.farewell = true;
+    }
+
+    pub(super) fn next_due(&self) -> Instant {
+        if self.farewell || !self.to_greet.is_empty() { Instant::ZERO } else { self.announce_at.min(self.message_at) }
+    }
+
+    pub(super) fn is_message_due(&self, now: Instant) -> bool {
+        self.message_at <= now
+    }
+
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        config: &ParticipantConfig,
+        database: &Database,
+        outbox: &mut Outbox,
+    ) {
+        if self.farewell {
+            self.farewell = false;
+            self.announce_at = Instant::NEVER;
+            self.message_at = Instant::NEVER;
+            let mut everybody = config.addresses.announce_to.clone();
+            for known in database.participants.values().filter(|known| known.data.guid_prefix != config.prefix) {
+                everybody.extend_from_slice(&known.reach.metatraffic);
+            }
+            self.push_farewell(config.prefix, &everybody, outbox);
+            return;
+        }
+        if self.announce_at <= now {
+            self.push_announcement(config.prefix, &config.addresses.announce_to, outbox);
+            let pause =
+                if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
+            self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
+            self.announce_at = now + pause.min(self.period);
+        }
+        while let Some(prefix) = self.to_greet.pop_front() {
+            if let Some(known) = database.participants.get(&prefix) {
+                self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
+            }
+        }
+    }
+
+    fn push_announcement(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
+        let head = DataHead {
+            reader: EntityId::SPDP_READER,
+            writer: EntityId::SPDP_WRITER,
+            sequence: self.version,
+            inline_qos: &[],
+            kind: DataKind::Data,
+        };
+        push_data(prefix, destinations, &head, &self.payload, outbox);
+    }
+
+    fn push_farewell(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
+        let mut key = Vec::new();
+        ParticipantData::encode_key(prefix, &mut key);
+        let instance = KeyHash(crate::types::Guid::new(prefix, EntityId::PARTICIPANT).to_bytes());
+        let mut inline_qos = Vec::new();
+        parameters::inline_qos(ChangeKind::DisposeUnregister.status_info(), Some(instance), &mut inline_qos);
+        let head = DataHead {
+            reader: EntityId::SPDP_READER,
+            writer: EntityId::SPDP_WRITER,
+            sequence: self.version.next(),
+            inline_qos: &inline_qos,
+            kind: DataKind::Key,
+        };
+        push_data(prefix, destinations, &head, &Payload::from(key), outbox);
+    }
+}
+
+fn push_data(
+    prefix: GuidPrefix,
+    destinations: &[Locator],
+    head: &DataHead<'_>,
+    payload: &Payload,
+    outbox: &mut Outbox,
+) {
+    if destinations.is_empty() {
+        return;
+    }
+    outbox.begin(destinations);
+    write::header(outbox.buffer(), prefix);
+    write::data(outbox.buffer(), head, payload.len());
+    outbox.push_payload(payload, 0..payload.len());
+    write::padding(outbox.buffer(), payload.len());
+    outbox.finish();
+}
+
+impl Participant {
+    /// What this participant announces about itself.
+    pub(super) fn own_data(&self) -> ParticipantData {
+        let config = &self.config;
+        ParticipantData {
+            version: ProtocolVersion::V2_5,
+            vendor: VendorId::THALWEG,
+            domain_id: Some(config.domain_id),
+            domain_tag: config.domain_tag.clone(),
+            builtin_endpoints: BUILTIN_ENDPOINTS,
+            locators: ParticipantLocators {
+                metatraffic_unicast: config.addresses.metatraffic_unicast.clone(),
+                metatraffic_multicast: config.addresses.metatraffic_multicast.clone(),
+                default_unicast: config.addresses.default_unicast.clone(),
+                default_multicast: config.addresses.default_multicast.clone(),
+            },
+            lease_duration: config.lease_duration,
+            user_data: config.user_data.clone(),
+            entity_name: config.entity_name.clone(),
+            properties: config.properties.clone(),
+            receive_buffer_bytes: Some(config.receive_buffer_bytes),
+            host: Some(config.host),
+            ..ParticipantData::new(config.prefix)
+        }
+    }
+
+    /// Writes the participant message that renews our lease at peers which miss multicast announcements
+    /// (`ParticipantMessageData`, automatic liveliness, RTPS 2.5 §9.6.3.3).
+    pub(super) fn assert_liveliness(&mut self, now: Instant) {
+        self.announcer.message_at = now + self.announcer.period;
+        let entity = EntityId::PARTICIPANT_MESSAGE_WRITER;
+        let Some(writer) = self.endpoints.writer(entity) else { return };
+        let mut bytes = vec![0, 1, 0, 0];
+        bytes.extend_from_slice(&self.config.prefix.0);
+        bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
+        let mut instance = [0; 16];
+        instance[..12].copy_from_slice(&self.config.prefix.0);
+        instance[15] = 1;
+        let change = NewChange {
+            kind: ChangeKind::Write,
+            instance: KeyHash(instance),
+            timestamp: None,
+            payload: Payload::from(bytes),
+        };
+        let written = writer.lock().write(now, change);
+        if let Ok(written) = written {
+            self.rearm(entity, written.arm.unwrap_or(Instant::NEVER));
+        }
+    }
+
+    /// Drops participants whose lease has ended.
+    pub(super) fn drop_expired(&mut self, now: Instant) {
+        if self.schedule.lease_check().is_some_and(|at| now < at) {
+            return;
+        }
+        let participants = self.database.participants.values();
+        let expired: Vec<GuidPrefix> =
+            participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
+        for prefix in expired {
+            self.remove_participant(now, prefix, LostReason::LeaseExpired);
+        }
+        self.schedule.set_lease_check(self.database.next_lease_end());
+    }
+}

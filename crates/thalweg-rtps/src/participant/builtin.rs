@@ -1,0 +1,227 @@
+//! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
+
+use std::sync::Arc;
+
+use super::{KeyOf, LostReason, Participant};
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::participant_data::ParticipantData;
+use crate::history::{PayloadKind, ReadFilter, TakenSample};
+use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
+use crate::reader::MatchedWriter;
+use crate::time::{INFINITE, Instant};
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
+use crate::writer::MatchedReader;
+
+/// The built-in writers with the readers that go with them.
+pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
+    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER),
+    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER),
+    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER),
+];
+
+/// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
+fn announced_bit(writer: EntityId) -> u32 {
+    match writer {
+        EntityId::PUBLICATIONS_WRITER => 2,
+        EntityId::SUBSCRIPTIONS_WRITER => 4,
+        _ => 10,
+    }
+}
+
+/// RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1, for writers that never block.
+pub(super) fn writer_qos() -> WriterQos {
+    WriterQos {
+        reliability: Reliability::Reliable { max_blocking_time: INFINITE },
+        durability: Durability::TransientLocal,
+        ..WriterQos::default()
+    }
+}
+
+pub(super) fn reader_qos() -> ReaderQos {
+    let WriterQos { reliability, durability, .. } = writer_qos();
+    ReaderQos { reliability, durability, ..ReaderQos::default() }
+}
+
+/// The instance of a built-in topic is the GUID that its data describes; that of a participant message its first 16 bytes.
+pub(super) fn key_of(writer: EntityId) -> KeyOf {
+    Arc::new(move |payload: &[u8], _: PayloadKind| {
+        let guid = match writer {
+            EntityId::PUBLICATIONS_WRITER => PublicationData::decode_key(payload).ok()?.to_bytes(),
+            EntityId::SUBSCRIPTIONS_WRITER => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
+            _ => *payload.get(4..)?.first_chunk::<16>()?,
+        };
+        Some(KeyHash(guid))
+    })
+}
+
+impl Participant {
+    /// Matches our built-in endpoints with those that a participant announces.
+    pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
+        let Some(known) = self.database.participants.get(&prefix) else { return };
+        for (writer, reader) in PAIRS {
+            let bit = announced_bit(writer);
+            if known.data.builtin_endpoints & (1 << (bit + 1)) != 0 {
+                let matched = MatchedReader {
+                    guid: Guid::new(prefix, reader),
+                    vendor: known.data.vendor,
+                    reliable: true,
+                    wants_history: true,
+                    unicast: known.reach.metatraffic.clone(),
+                    multicast: None,
+                    on_this_host: known.reach.on_this_host,
+                    receive_buffer_bytes: None,
+                };
+                if let Some(shared) = self.endpoints.writer(writer) {
+                    shared.lock().match_reader(now, matched);
+                    self.schedule.make_ready(writer);
+                }
+            }
+            if known.data.builtin_endpoints & (1 << bit) != 0 {
+                let matched = MatchedWriter {
+                    guid: Guid::new(prefix, writer),
+                    vendor: known.data.vendor,
+                    reliable: true,
+                    keeps_history: true,
+                    unicast: known.reach.metatraffic.clone(),
+                };
+                if let Some(shared) = self.endpoints.reader(reader) {
+                    shared.lock().match_writer(now, matched);
+                    self.schedule.make_ready(reader);
+                }
+            }
+        }
+    }
+
+    pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
+        for (writer, reader) in PAIRS {
+            if let Some(shared) = self.endpoints.writer(writer) {
+                shared.lock().unmatch_reader(Guid::new(prefix, reader));
+            }
+            if let Some(shared) = self.endpoints.reader(reader) {
+                shared.lock().unmatch_writer(now, Guid::new(prefix, writer));
+            }
+            // Notices about the lost instances: their endpoints are being removed anyway.
+            self.take_builtin(now, reader);
+        }
+    }
+
+    /// Learns what a built-in reader has received.
+    pub(super) fn handle_builtin_data(&mut self, now: Instant, reader: EntityId) {
+        for sample in self.take_builtin(now, reader) {
+            let Some(known) = self.database.participants.get(&sample.info.writer.prefix) else { continue };
+            let prefix = known.data.guid_prefix;
+            match reader {
+                EntityId::PUBLICATIONS_READER => self.handle_publication(now, prefix, &sample),
+                EntityId::SUBSCRIPTIONS_READER => self.handle_subscription(now, prefix, &sample),
+                // A participant message renews the lease, as every datagram does.
+                _ => {}
+            }
+        }
+    }
+
+    fn take_builtin(&mut self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
+        let mut samples = Vec::new();
+        if let Some(shared) = self.endpoints.reader(reader) {
+            shared.lock().take(now, usize::MAX, &ReadFilter::ALL, &mut samples);
+        }
+        samples
+    }
+
+    fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
+        if !sample.info.valid {
+            return self.remove_publication(now, Guid::from_bytes(sample.info.instance.0));
+        }
+        match PublicationData::decode(&sample.payload) {
+            Ok(data) if data.guid.prefix == prefix => {
+                let guid = data.guid;
+                let known = self.database.publications.get(guid).map(|known| &known.data);
+                if known == Some(&data) {
+                    return;
+                }
+                let count = self.database.publications.of_participant(prefix).count();
+                if known.is_none() && count >= self.database.limits.endpoints_per_participant_max {
+                    self.counters.over_limit += 1;
+                    return;
+                }
+                self.database.publications.insert(data);
+                self.match_publication(now, guid);
+            }
+            _ => self.counters.unusable_announcements += 1,
+        }
+    }
+
+    fn handle_subscription(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
+        if !sample.info.valid {
+            return self.remove_subscription(Guid::from_bytes(sample.info.instance.0));
+        }
+        match SubscriptionData::decode(&sample.payload) {
+            Ok(data) if data.guid.prefix == prefix => {
+                let guid = data.guid;
+                let known = self.database.subscriptions.get(guid).map(|known| &known.data);
+                if known == Some(&data) {
+                    return;
+                }
+                let count = self.database.subscriptions.of_participant(prefix).count();
+                if known.is_none() && count >= self.database.limits.endpoints_per_participant_max {
+                    self.counters.over_limit += 1;
+                    return;
+                }
+                self.database.subscriptions.insert(data);
+                self.match_subscription(now, guid);
+            }
+            _ => self.counters.unusable_announcements += 1,
+        }
+    }
+
+    /// Learns of a participant, or renews what is known of it.
+    pub(super) fn handle_announcement(&mut self, now: Instant, source: std::net::SocketAddr, data: ParticipantData) {
+        let prefix = data.guid_prefix;
+        let stranger = data.domain_id.is_some_and(|id| id != self.config.domain_id)
+            || data.domain_tag != self.config.domain_tag
+            || prefix == self.config.prefix
+            || prefix == GuidPrefix::UNKNOWN
+            || self.ignored.contains(&prefix);
+        if stranger {
+            return;
+        }
+        let lease_until = now + data.lease_duration;
+        let reach = crate::discovery::Reach::new(&self.config.addresses, self.config.host, &data, source);
+        if let Some(known) = self.database.participants.get_mut(&prefix) {
+            known.lease_until = lease_until;
+            // An announcement that came by another interface does not move a participant whose addresses are the same.
+            if known.data != data {
+                known.data = data;
+                known.reach = reach;
+                self.match_builtin(now, prefix);
+                self.rematch_participant(now, prefix);
+            }
+            return;
+        }
+        if self.database.participants.len() > self.database.limits.participants_max {
+            self.counters.over_limit += 1;
+            return;
+        }
+        self.database.participants.insert(prefix, crate::discovery::KnownParticipant { data, reach, lease_until });
+        self.schedule.set_lease_check(self.database.next_lease_end());
+        self.announcer.greet(prefix);
+        self.push_event(super::Event::ParticipantDiscovered(prefix));
+        self.match_builtin(now, prefix);
+    }
+
+    /// Forgets a participant and everything in it.
+    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
+        if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
+            return;
+        }
+        let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
+        for guid in publications {
+            self.remove_publication(now, guid);
+        }
+        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
+        for guid in subscriptions {
+            self.remove_subscription(guid);
+        }
+        self.unmatch_builtin(now, prefix);
+        self.push_event(super::Event::ParticipantLost { prefix, reason });
+    }
+}

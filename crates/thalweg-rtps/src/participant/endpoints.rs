@@ -1,0 +1,186 @@
+//! The participant's own endpoints: user-defined and built-in ones in the same tables.
+
+use std::collections::BTreeMap;
+
+use super::{Event, KeyOf, Participant};
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::history::ChangeKind;
+use crate::payload::Payload;
+use crate::qos::{QosError, ReaderQos, WriterQos};
+use crate::reader::{Reader, ReassemblyBudget};
+use crate::shared::Shared;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed};
+use crate::writer::{NewChange, Writer, WriterOptions};
+
+/// What a writer is made of.
+#[derive(Clone, Debug)]
+pub struct WriterConfig {
+    /// Name of its topic.
+    pub topic_name: String,
+    /// Name of the topic's type.
+    pub type_name: String,
+    /// Whether the type has a key.
+    pub keyed: Keyed,
+    /// What it offers.
+    pub qos: WriterQos,
+    /// History budget and addressing.
+    pub options: WriterOptions,
+}
+
+/// What a reader is made of.
+#[derive(Clone)]
+pub struct ReaderConfig {
+    /// Name of its topic.
+    pub topic_name: String,
+    /// Name of the topic's type.
+    pub type_name: String,
+    /// Whether the type has a key.
+    pub keyed: Keyed,
+    /// What it requests.
+    pub qos: ReaderQos,
+    /// Computes instances; without it the key hash of the wire has to do.
+    pub key_of: Option<KeyOf>,
+}
+
+#[derive(Clone)]
+pub(super) struct LocalReader {
+    pub shared: Shared<Reader>,
+    pub key_of: Option<KeyOf>,
+}
+
+pub(super) struct Endpoints {
+    writers: BTreeMap<EntityId, Shared<Writer>>,
+    readers: BTreeMap<EntityId, LocalReader>,
+    next_key: u32,
+}
+
+impl Endpoints {
+    /// The built-in endpoints.
+    pub(super) fn new(prefix: GuidPrefix, budget: &ReassemblyBudget) -> Endpoints {
+        let mut endpoints = Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), next_key: 1 };
+        for (writer, reader) in super::builtin::PAIRS {
+            let guid = Guid::new(prefix, writer);
+            let state = Writer::new(guid, &super::builtin::writer_qos(), &WriterOptions::default());
+            endpoints.writers.insert(writer, Shared::new(state));
+            let guid = Guid::new(prefix, reader);
+            let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
+            let key_of = Some(super::builtin::key_of(writer));
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
+        }
+        endpoints
+    }
+
+    pub(super) fn writer(&self, entity: EntityId) -> Option<&Shared<Writer>> {
+        self.writers.get(&entity)
+    }
+
+    pub(super) fn reader(&self, entity: EntityId) -> Option<&Shared<Reader>> {
+        self.readers.get(&entity).map(|local| &local.shared)
+    }
+
+    pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
+        self.readers.get(&entity)
+    }
+
+    pub(super) fn user_writers(&self) -> Vec<EntityId> {
+        self.writers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
+    }
+
+    pub(super) fn user_readers(&self) -> Vec<EntityId> {
+        self.readers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
+    }
+
+    fn next_key(&mut self) -> u32 {
+        let key = self.next_key;
+        self.next_key += 1;
+        key
+    }
+}
+
+impl Participant {
+    /// Creates a writer and announces it.
+    ///
+    /// # Errors
+    /// When a policy is inconsistent or not effective.
+    pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
+        config.qos.check()?;
+        let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
+        let guid = Guid::new(self.config.prefix, entity);
+        let shared = Shared::new(Writer::new(guid, &config.qos, &config.options));
+        self.endpoints.writers.insert(entity, shared.clone());
+        let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.publications.insert(data);
+        self.match_local_writer(now, entity);
+        self.match_publication(now, guid);
+        Ok(shared)
+    }
+
+    /// Creates a reader and announces it.
+    ///
+    /// # Errors
+    /// When a policy is inconsistent or not effective.
+    pub fn create_reader(&mut self, now: Instant, config: ReaderConfig) -> Result<Shared<Reader>, QosError> {
+        config.qos.check()?;
+        let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
+        let guid = Guid::new(self.config.prefix, entity);
+        let shared = Shared::new(Reader::new(guid, &config.qos, config.keyed, self.budget.clone()));
+        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), key_of: config.key_of });
+        let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.subscriptions.insert(data);
+        self.match_local_reader(now, entity);
+        self.match_subscription(now, guid);
+        Ok(shared)
+    }
+
+    /// Deletes a writer and tells peers. Samples that were not acknowledged yet are gone with it.
+    pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
+        if entity.is_builtin() || self.endpoints.writers.remove(&entity).is_none() {
+            return;
+        }
+        let guid = Guid::new(self.config.prefix, entity);
+        self.unmatch_local_writer(entity);
+        self.remove_publication(now, guid);
+        self.schedule.forget(entity);
+        let mut key = Vec::new();
+        PublicationData::encode_key(guid, &mut key);
+        self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
+    }
+
+    /// Deletes a reader and tells peers.
+    pub fn delete_reader(&mut self, now: Instant, entity: EntityId) {
+        if entity.is_builtin() || self.endpoints.readers.remove(&entity).is_none() {
+            return;
+        }
+        let guid = Guid::new(self.config.prefix, entity);
+        self.unmatch_local_reader(entity);
+        self.remove_subscription(guid);
+        self.schedule.forget(entity);
+        let mut key = Vec::new();
+        SubscriptionData::encode_key(guid, &mut key);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
+    }
+
+    fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
+        let change =
+            NewChange { kind, instance: KeyHash(guid.to_bytes()), timestamp: None, payload: Payload::from(bytes) };
+        let Some(writer) = self.endpoints.writer(via) else { return };
+        let written = writer.lock().write(now, change);
+        if let Ok(written) = written {
+            self.rearm(via, written.arm.unwrap_or(Instant::NEVER));
+        }
+    }
+
+    /// Appends an event unless the newest one says the same.
+    pub(super) fn push_event(&mut self, event: Event) {
+        if self.events.back() != Some(&event) {
+            self.events.push_back(event);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a participant tells whoever drives it.
+
+use crate::qos::Mismatch;
+use crate::types::{EntityId, Guid, GuidPrefix};
+
+/// Why a remote participant is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostReason {
+    /// It said so.
+    Left,
+    /// Nothing was heard of it for its lease duration.
+    LeaseExpired,
+    /// The application ignores it.
+    Ignored,
+}
+
+/// News for the application, in the order in which they happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A participant was discovered.
+    ParticipantDiscovered(GuidPrefix),
+    /// A participant is gone, with all its endpoints.
+    ParticipantLost {
+        /// Which.
+        prefix: GuidPrefix,
+        /// Why.
+        reason: LostReason,
+    },
+    /// A local writer has one more reader.
+    PublicationMatched {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+    },
+    /// A local writer has one reader less.
+    PublicationUnmatched {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+    },
+    /// A local reader has one more writer.
+    SubscriptionMatched {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// A local reader has one writer less.
+    SubscriptionUnmatched {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// A reader of the same topic requests more than the local writer offers.
+    OfferedIncompatibleQos {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+        /// Every policy that fails.
+        mismatches: Vec<Mismatch>,
+    },
+    /// A writer of the same topic offers less than the local reader requests.
+    RequestedIncompatibleQos {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+        /// Every policy that fails.
+        mismatches: Vec<Mismatch>,
+    },
+    /// Endpoints of one topic do not match for another reason than QoS: type, key or partition.
+    NotMatched {
+        /// The local endpoint.
+        local: EntityId,
+        /// The other endpoint.
+        remote: Guid,
+        /// The reason in a sentence.
+        why: String,
+    },
+    /// The local reader has something to take.
+    DataAvailable {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// A write that was refused for want of room may be tried again.
+    SpaceAvailable {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// Every reader has acknowledged everything that the local writer wrote.
+    Acknowledged {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// A reader that did not acknowledge is no longer waited for, so that it does not hold up the others.
+    ReaderGivenUp {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+    },
+}

@@ -1,0 +1,237 @@
+//! Brings local endpoints together with the publications and subscriptions that discovery found.
+
+use super::{Event, Participant};
+use crate::discovery::endpoint_data::match_endpoints;
+use crate::qos::{Durability, MatchResult};
+use crate::reader::MatchedWriter;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix};
+use crate::writer::MatchedReader;
+
+impl Participant {
+    /// A local writer is new: compares it with every reader.
+    pub(super) fn match_local_writer(&mut self, now: Instant, writer: EntityId) {
+        let readers: Vec<Guid> = self.database.subscriptions.iter().map(|known| known.data.guid).collect();
+        for reader in readers {
+            self.match_writer_with(now, writer, reader);
+        }
+    }
+
+    /// A local reader is new: compares it with every writer.
+    pub(super) fn match_local_reader(&mut self, now: Instant, reader: EntityId) {
+        let writers: Vec<Guid> = self.database.publications.iter().map(|known| known.data.guid).collect();
+        for writer in writers {
+            self.match_reader_with(now, reader, writer);
+        }
+    }
+
+    /// A publication is new or has changed: compares it with every local reader.
+    pub(super) fn match_publication(&mut self, now: Instant, writer: Guid) {
+        for reader in self.endpoints.user_readers() {
+            self.match_reader_with(now, reader, writer);
+        }
+    }
+
+    /// A subscription is new or has changed: compares it with every local writer.
+    pub(super) fn match_subscription(&mut self, now: Instant, reader: Guid) {
+        for writer in self.endpoints.user_writers() {
+            self.match_writer_with(now, writer, reader);
+        }
+    }
+
+    /// The addresses of a participant have changed: renews what its matched endpoints know.
+    pub(super) fn rematch_participant(&mut self, now: Instant, prefix: GuidPrefix) {
+        let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
+        for guid in publications {
+            self.match_publication(now, guid);
+        }
+        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
+        for guid in subscriptions {
+            self.match_subscription(now, guid);
+        }
+    }
+
+    fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
+        let own = Guid::new(self.config.prefix, writer);
+        let (Some(publication), Some(subscription)) =
+            (self.database.publications.get(own), self.database.subscriptions.get(reader))
+        else {
+            return;
+        };
+        let result = match_endpoints(&publication.data, &subscription.data);
+        let was_matched = subscription.matched.contains(&writer);
+        if result != MatchResult::Match {
+            if was_matched {
+                self.unmatch_pair_of_writer(writer, reader);
+            }
+            match result {
+                MatchResult::Match | MatchResult::DifferentTopic => {}
+                MatchResult::Incompatible(mismatches) => {
+                    self.push_event(Event::OfferedIncompatibleQos { writer, reader, mismatches });
+                }
+                other => self.push_event(Event::NotMatched { local: writer, remote: reader, why: other.to_string() }),
+            }
+            return;
+        }
+        let Some(matched) = self.reader_as_matched(reader) else { return };
+        let Some(shared) = self.endpoints.writer(writer) else { return };
+        shared.lock().match_reader(now, matched);
+        self.schedule.make_ready(writer);
+        if !was_matched {
+            if let Some(known) = self.database.subscriptions.get_mut(reader) {
+                known.matched.push(writer);
+            }
+            self.push_event(Event::PublicationMatched { writer, reader });
+        }
+    }
+
+    /// A reader as its writer needs to know it.
+    fn reader_as_matched(&self, reader: Guid) -> Option<MatchedReader> {
+        let subscription = &self.database.subscriptions.get(reader)?.data;
+        let participant = self.database.participants.get(&reader.prefix)?;
+        let local = &self.config.addresses;
+        let reach = &participant.reach;
+        let own_addresses = !subscription.unicast.is_empty() || !subscription.multicast.is_empty();
+        Some(MatchedReader {
+            guid: reader,
+            vendor: participant.data.vendor,
+            reliable: subscription.qos.reliability.is_reliable(),
+            wants_history: subscription.qos.durability != Durability::Volatile,
+            unicast: if own_addresses { reach.choose(local, &subscription.unicast) } else { reach.user.clone() },
+            multicast: if own_addresses {
+                reach.choose_group(local, &subscription.multicast)
+            } else {
+                reach.user_multicast
+            },
+            on_this_host: reach.on_this_host,
+            receive_buffer_bytes: participant.data.receive_buffer_bytes,
+        })
+    }
+
+    fn match_reader_with(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+        let own = Guid::new(self.config.prefix, reader);
+        let (Some(publication), Some(subscription)) =
+            (self.database.publications.get(writer), self.database.subscriptions.get(own))
+        else {
+            return;
+        };
+        let result = match_endpoints(&publication.data, &subscription.data);
+        let was_matched = publication.matched.contains(&reader);
+        if result != MatchResult::Match {
+            if was_matched {
+                self.unmatch_pair_of_reader(now, reader, writer);
+            }
+            match result {
+                MatchResult::Match | MatchResult::DifferentTopic => {}
+                MatchResult::Incompatible(mismatches) => {
+                    self.push_event(Event::RequestedIncompatibleQos { reader, writer, mismatches });
+                }
+                other => self.push_event(Event::NotMatched { local: reader, remote: writer, why: other.to_string() }),
+            }
+            return;
+        }
+        let Some(matched) = self.writer_as_matched(writer) else { return };
+        let Some(shared) = self.endpoints.reader(reader) else { return };
+        shared.lock().match_writer(now, matched);
+        self.schedule.make_ready(reader);
+        if !was_matched {
+            if let Some(known) = self.database.publications.get_mut(writer) {
+                known.matched.push(reader);
+            }
+            self.push_event(Event::SubscriptionMatched { reader, writer });
+        }
+    }
+
+    /// A writer as its reader needs to know it.
+    fn writer_as_matched(&self, writer: Guid) -> Option<MatchedWriter> {
+        let publication = &self.database.publications.get(writer)?.data;
+        let participant = self.database.participants.get(&writer.prefix)?;
+        let reach = &participant.reach;
+        Some(MatchedWriter {
+            guid: writer,
+            vendor: participant.data.vendor,
+            reliable: publication.qos.reliability.is_reliable(),
+            keeps_history: publication.qos.durability != Durability::Volatile,
+            unicast: if publication.unicast.is_empty() {
+                reach.user.clone()
+            } else {
+                reach.choose(&self.config.addresses, &publication.unicast)
+            },
+        })
+    }
+
+    fn unmatch_pair_of_writer(&mut self, writer: EntityId, reader: Guid) {
+        if let Some(known) = self.database.subscriptions.get_mut(reader) {
+            known.matched.retain(|matched| *matched != writer);
+        }
+        self.forget_reader(writer, reader);
+    }
+
+    fn unmatch_pair_of_reader(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+        if let Some(known) = self.database.publications.get_mut(writer) {
+            known.matched.retain(|matched| *matched != reader);
+        }
+        self.forget_writer(now, reader, writer);
+    }
+
+    fn forget_reader(&mut self, writer: EntityId, reader: Guid) {
+        let Some(shared) = self.endpoints.writer(writer) else { return };
+        let (space, all_acknowledged) = {
+            let mut state = shared.lock();
+            (state.unmatch_reader(reader), state.all_acknowledged())
+        };
+        self.schedule.make_ready(writer);
+        self.push_event(Event::PublicationUnmatched { writer, reader });
+        if space {
+            self.push_event(Event::SpaceAvailable { writer });
+        }
+        if all_acknowledged {
+            self.push_event(Event::Acknowledged { writer });
+        }
+    }
+
+    fn forget_writer(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+        let Some(shared) = self.endpoints.reader(reader) else { return };
+        let outcome = shared.lock().unmatch_writer(now, writer);
+        if outcome.data_available {
+            self.push_event(Event::DataAvailable { reader });
+        }
+        self.push_event(Event::SubscriptionUnmatched { reader, writer });
+    }
+
+    /// A local writer is deleted: no reader is matched with it any more.
+    pub(super) fn unmatch_local_writer(&mut self, writer: EntityId) {
+        let readers: Vec<Guid> = self.database.subscriptions.iter().map(|known| known.data.guid).collect();
+        for reader in readers {
+            if let Some(known) = self.database.subscriptions.get_mut(reader) {
+                known.matched.retain(|matched| *matched != writer);
+            }
+        }
+    }
+
+    /// A local reader is deleted: no writer is matched with it any more.
+    pub(super) fn unmatch_local_reader(&mut self, reader: EntityId) {
+        let writers: Vec<Guid> = self.database.publications.iter().map(|known| known.data.guid).collect();
+        for writer in writers {
+            if let Some(known) = self.database.publications.get_mut(writer) {
+                known.matched.retain(|matched| *matched != reader);
+            }
+        }
+    }
+
+    /// A writer of the domain is gone.
+    pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid) {
+        let Some(known) = self.database.publications.remove(writer) else { return };
+        for reader in known.matched {
+            self.forget_writer(now, reader, writer);
+        }
+    }
+
+    /// A reader of the domain is gone.
+    pub(super) fn remove_subscription(&mut self, reader: Guid) {
+        let Some(known) = self.database.subscriptions.remove(reader) else { return };
+        for writer in known.matched {
+            self.forget_reader(writer, reader);
+        }
+    }
+}

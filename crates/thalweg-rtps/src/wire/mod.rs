@@ -88,4 +88,4 @@ mod flag {
 const MAGIC: [u8; 4] = *b"RTPS";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,4 +1,4 @@
-mod golden;
+pub(crate) mod golden;
 mod hostile;
 mod parameters;
 mod round_trip;

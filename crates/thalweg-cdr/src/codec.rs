@@ -1,0 +1,212 @@
+//! What a type must be able to do to travel.
+
+use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Layout};
+
+/// A type that can be written.
+///
+/// `#[derive(Topic)]` implements it; by hand, only [`encode`](Self::encode) is needed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be encoded as CDR",
+    label = "not a type that DDS knows",
+    note = "derive `Topic` for your own types; `Option` is for members of a struct only; there is no `usize`, `u128` or `&str` on the wire"
+)]
+pub trait Encode: Layout {
+    /// Writes the value, with the alignment and framing of its type.
+    ///
+    /// # Errors
+    /// When the value exceeds a bound or cannot be held by its wire type.
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError>;
+
+    /// Writes what of the value identifies an instance: its key members, or all of it if it has none
+    /// (the key holder of DDS-XTypes 1.3 §7.6.8.3).
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn encode_key(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        self.encode(encoder)
+    }
+
+    /// Writes several values in a row, as collections do; plain types go by one copy.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError>
+    where
+        Self: Sized,
+    {
+        elements.iter().try_for_each(|element| element.encode(encoder))
+    }
+
+    /// About how many bytes the value takes: exact for plain types, without padding otherwise.
+    fn size_hint(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// A type that can be read from untrusted bytes.
+///
+/// `#[derive(Topic)]` implements it; by hand, [`decode`](Self::decode) and [`default_value`](Self::default_value) are
+/// needed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be decoded from CDR",
+    label = "not a type that DDS knows",
+    note = "derive `Topic` for your own types; `Option` is for members of a struct only; there is no `usize`, `u128` or `&str` on the wire"
+)]
+pub trait Decode: Layout + Sized {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// When the bytes are not a value of the type; the error names the offset and what should have stood there.
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
+
+    /// Reads what [`encode_key`](Encode::encode_key) writes; members that are not in it take their default.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Self::decode(decoder)
+    }
+
+    /// The value of a member that the sender's version of the type does not have: zero, false, empty, the first
+    /// literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
+    fn default_value() -> Self;
+
+    /// Reads several values in a row, as sequences do; plain types go by one copy.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); when so many elements are more than the input deserves.
+    fn decode_elements(decoder: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>, DecodeError> {
+        decoder.charge(count, size_of::<Self>())?;
+        let mut elements = Vec::with_capacity(count);
+        for _ in 0..count {
+            elements.push(Self::decode(decoder)?);
+        }
+        Ok(elements)
+    }
+
+    /// Reads the elements of an array; plain types go by one copy.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
+        array_by(|| Self::decode(decoder))
+    }
+
+    /// Passes over a value without making it.
+    ///
+    /// # Errors
+    /// When the end of the value cannot be found.
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        Self::decode(decoder).map(drop)
+    }
+
+    /// Passes over several values in a row.
+    ///
+    /// # Errors
+    /// As [`skip`](Self::skip).
+    fn skip_elements(decoder: &mut Decoder<'_>, count: usize) -> Result<(), DecodeError> {
+        // A count of elements that take no bytes is held against the same budget as one of elements that take memory.
+        decoder.charge(count, 1)?;
+        (0..count).try_for_each(|_| Self::skip(decoder))
+    }
+
+    /// Copies what identifies an instance from a payload to a key hash, without making the value where it can be helped.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode) and [`encode`](Encode::encode).
+    fn transfer_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), DecodeError>
+    where
+        Self: Encode,
+    {
+        let value = if decoder.is_key_only() { Self::decode_key(decoder) } else { Self::decode(decoder) }?;
+        value.encode_key(encoder).map_err(|error| decoder.error(format!("a key that can be written, but {error}")))
+    }
+}
+
+/// A type whose values can be samples of a topic: a struct or a union.
+///
+/// Implemented by `#[derive(Topic)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a topic type",
+    label = "samples are structs or unions that derive `Topic`",
+    note = "a newtype such as `struct Metres(f64)` is a typedef in IDL and cannot be a topic: name its member"
+)]
+pub trait Topic: Encode + Decode {
+    /// The name that discovery announces, `module::Type` in IDL's spelling. Default: the Rust name.
+    const TYPE_NAME: &'static str;
+    /// Whether the type has key members, so that its topics have instances.
+    const KEYED: bool;
+    /// How the type may change between versions.
+    const EXTENSIBILITY: Extensibility;
+    /// Whether every key fits into 16 bytes, so that the key hash is the key itself and not its MD5.
+    const KEY_FITS_HASH: bool;
+}
+
+/// A type with a variable length, which `#[topic(max_len = …)]` can bound.
+#[diagnostic::on_unimplemented(
+    message = "`max_len` does not apply to `{Self}`",
+    note = "`max_len` bounds strings, sequences and maps"
+)]
+pub trait Bounded: Encode + Decode {
+    /// The largest key size of a value of at most this many elements, as a function of that number.
+    const BOUNDED_KEY_SIZE: BoundedKeySize;
+
+    /// The number that the bound limits: bytes of a string without its terminator, or elements.
+    fn length(&self) -> usize;
+
+    /// Reads a value of at most so many elements.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`]; before memory is taken when there are more elements.
+    fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError>;
+
+    /// Holds the length against a bound.
+    ///
+    /// # Errors
+    /// When there are more elements than the bound allows.
+    #[inline]
+    fn check_bound(&self, max_len: usize) -> Result<(), EncodeError> {
+        let length = self.length();
+        if length <= max_len { Ok(()) } else { Err(over_bound(length, max_len)) }
+    }
+}
+
+/// The parts of which a bounded type's key size is made, since it cannot be a constant function of a trait.
+#[derive(Debug, Clone, Copy)]
+pub struct BoundedKeySize {
+    /// What stands in front of the elements.
+    pub prefix: crate::KeySize,
+    /// One element.
+    pub element: crate::KeySize,
+    /// How many elements are written beside those that count: the terminator of a string.
+    pub extra: usize,
+}
+
+impl BoundedKeySize {
+    /// The size for a bound.
+    pub const fn at_most(self, max_len: usize) -> crate::KeySize {
+        self.prefix.then(self.element.times(max_len.saturating_add(self.extra)))
+    }
+}
+
+#[cold]
+fn over_bound(length: usize, max_len: usize) -> EncodeError {
+    EncodeError::new(format!("length {length} exceeds the bound of {max_len}"))
+}
+
+/// An array of what `make` makes; after its first failure the rest is not made.
+pub(crate) fn array_by<T: Decode, const N: usize>(
+    mut make: impl FnMut() -> Result<T, DecodeError>,
+) -> Result<[T; N], DecodeError> {
+    let mut failure = None;
+    let elements = std::array::from_fn(|_| {
+        if failure.is_none() {
+            match make() {
+                Ok(element) => return element,
+                Err(error) => failure = Some(error),
+            }
+        }
+        T::default_value()
+    });
+    failure.map_or(Ok(elements), Err)
+}

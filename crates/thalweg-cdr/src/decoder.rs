@@ -1,0 +1,491 @@
+//! The reading end: a cursor over untrusted bytes that checks every step.
+
+use crate::encoder::{
+    EMHEADER_MUST_UNDERSTAND, EXTENDED_LENGTH, EXTENDED_MUST_UNDERSTAND, FLAG_MUST_UNDERSTAND, NESTING_MAX,
+    PID_EXTENDED, PID_LIST_END,
+};
+use crate::representation::ENCAPSULATION_BYTES;
+use crate::{ByteOrder, DecodeError, Encapsulation, Extensibility, Representation};
+
+/// Reads values from a payload in one of the encodings.
+///
+/// Nothing that the bytes claim is believed: lengths are held against what is left, memory against the size of the
+/// input, nesting against [`NESTING_MAX`]. A clone is a second cursor at the same place and costs nothing.
+#[derive(Debug, Clone)]
+pub struct Decoder<'a> {
+    /// From the start of the payload to the end of the innermost frame.
+    bytes: &'a [u8],
+    position: usize,
+    origin: usize,
+    representation: Representation,
+    byte_order: ByteOrder,
+    /// The outermost type stands without the frame that its extensibility asks for.
+    unframed: bool,
+    /// What comes next is an inner dimension of an array.
+    in_array: bool,
+    /// What comes next is the outermost type, behind whose last key member nothing is of interest to a key hash.
+    outermost: bool,
+    /// The payload holds the key members only.
+    key_only: bool,
+    depth: u32,
+    /// How many more bytes of elements may be made from this input.
+    budget_bytes: usize,
+}
+
+/// How many bytes of elements one byte of input may become: a sequence of absent 64-byte optional members just fits.
+/// Chosen by us; [`BUDGET_START_BYTES`] come on top, so that small inputs are never refused.
+const BUDGET_PER_INPUT_BYTE: usize = 64;
+const BUDGET_START_BYTES: usize = 1 << 20;
+
+impl<'a> Decoder<'a> {
+    /// A decoder of a body without encapsulation header; alignment counts from the first byte.
+    pub fn new(body: &'a [u8], representation: Representation, byte_order: ByteOrder) -> Self {
+        Decoder {
+            bytes: body,
+            position: 0,
+            origin: 0,
+            representation,
+            byte_order,
+            unframed: false,
+            in_array: false,
+            outermost: false,
+            key_only: false,
+            depth: 0,
+            budget_bytes: body.len().saturating_mul(BUDGET_PER_INPUT_BYTE).saturating_add(BUDGET_START_BYTES),
+        }
+    }
+
+    /// A decoder of what follows the encapsulation header, and what that header says.
+    ///
+    /// # Errors
+    /// When the header is cut off or names an encoding that is none of XCDR1 and XCDR2.
+    pub fn of_payload(payload: &'a [u8]) -> Result<(Self, Encapsulation), DecodeError> {
+        let Some(header) = payload.first_chunk::<ENCAPSULATION_BYTES>() else {
+            return Err(DecodeError::new(0, "an encapsulation header of 4 bytes"));
+        };
+        let encapsulation = Encapsulation::from_id(u16::from_be_bytes([header[0], header[1]]))
+            .ok_or_else(|| DecodeError::new(0, "an encapsulation id of XCDR1 or XCDR2"))?;
+        let body = match encapsulation.representation {
+            // The options of XCDR1 are not always zero in the field, and mean nothing.
+            Representation::Xcdr1 => payload,
+            Representation::Xcdr2 => {
+                let padding = usize::from(header[3] & PADDING_MASK);
+                let end = payload.len().checked_sub(padding).filter(|end| *end >= ENCAPSULATION_BYTES);
+                &payload[..end.ok_or_else(|| DecodeError::new(2, "no more padding than there are bytes"))?]
+            }
+        };
+        let mut decoder = Decoder::new(body, encapsulation.representation, encapsulation.byte_order);
+        decoder.position = ENCAPSULATION_BYTES;
+        decoder.origin = ENCAPSULATION_BYTES;
+        Ok((decoder, encapsulation))
+    }
+
+    /// The encoding that is read.
+    pub fn representation(&self) -> Representation {
+        self.representation
+    }
+
+    /// How many bytes from the start of the payload the next value is read.
+    pub fn offset(&self) -> usize {
+        self.position
+    }
+
+    /// How many bytes are left in the innermost frame.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.position)
+    }
+
+    /// Whether the innermost frame is used up: what an appendable type's newer members then take is their default.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.position >= self.bytes.len()
+    }
+
+    /// Whether the payload holds key members only.
+    pub fn is_key_only(&self) -> bool {
+        self.key_only
+    }
+
+    /// The error that something else should have stood here.
+    #[cold]
+    pub fn error(&self, expected: impl Into<std::borrow::Cow<'static, str>>) -> DecodeError {
+        DecodeError::new(self.position, expected)
+    }
+
+    /// Skips to the next multiple of `alignment`, or of the encoding's largest alignment if that is less.
+    #[inline]
+    pub fn align(&mut self, alignment: usize) {
+        let mask = alignment.min(self.representation.max_alignment()) - 1;
+        self.position += self.origin.wrapping_sub(self.position) & mask;
+    }
+
+    /// Reads so many bytes as they are, without alignment.
+    ///
+    /// # Errors
+    /// When fewer are left; the error says that they should have been those of `what`.
+    #[inline]
+    pub fn bytes(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        match self.bytes.get(self.position..).and_then(|rest| rest.get(..count)) {
+            Some(bytes) => {
+                self.position += count;
+                Ok(bytes)
+            }
+            None => Err(self.short_of(count, what)),
+        }
+    }
+
+    /// Reads a number of `N` bytes, aligned to its size, and gives it in this machine's byte order.
+    ///
+    /// # Errors
+    /// When fewer bytes are left; the error says that they should have been those of `what`.
+    #[inline]
+    pub fn number<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+        self.align(N);
+        let Some(bytes) = self.bytes.get(self.position..).and_then(|rest| rest.first_chunk::<N>()) else {
+            return Err(self.short_of(N, what));
+        };
+        self.position += N;
+        let mut number = *bytes;
+        if !self.is_native() {
+            number.reverse();
+        }
+        Ok(number)
+    }
+
+    /// Reads the count in front of a string, sequence or map whose elements take at least so many bytes each.
+    ///
+    /// # Errors
+    /// When the count is cut off, or more than the rest of the input can hold.
+    #[inline]
+    pub fn length(&mut self, element_min_bytes: usize) -> Result<usize, DecodeError> {
+        let at = self.position;
+        let length = u32::from_ne_bytes(self.number("a length")?) as usize;
+        match length.checked_mul(element_min_bytes) {
+            Some(bytes) if bytes <= self.remaining() => Ok(length),
+            _ => Err(self.over_long(at, length)),
+        }
+    }
+
+    /// Accounts for so many elements of this size, before memory for them is taken.
+    ///
+    /// # Errors
+    /// When the input is too small to deserve that much memory, whatever it claims.
+    #[inline]
+    pub fn charge(&mut self, count: usize, element_bytes: usize) -> Result<(), DecodeError> {
+        match count.checked_mul(element_bytes.max(1)).and_then(|bytes| self.budget_bytes.checked_sub(bytes)) {
+            Some(rest) => {
+                self.budget_bytes = rest;
+                Ok(())
+            }
+            None => Err(self.error(format!("fewer than {count} elements, for an input of this size"))),
+        }
+    }
+
+    /// Reads an appendable type's members; what a newer sender added behind them is skipped.
+    #[inline]
+    pub fn appendable_type<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        if self.representation == Representation::Xcdr1 || std::mem::take(&mut self.unframed) {
+            return read(self);
+        }
+        self.delimited(read)
+    }
+
+    /// Reads a mutable type: `read` gets each member's id, with the decoder confined to that member, and tells whether
+    /// it knew the id. Members that it did not know are skipped.
+    ///
+    /// # Errors
+    /// Those of `read`; when a header or member is cut off; when a member must be understood and was not.
+    #[inline]
+    pub fn mutable_type(
+        &mut self,
+        mut read: impl FnMut(&mut Self, u32) -> Result<bool, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        match self.representation {
+            Representation::Xcdr1 => {
+                while let Some(parameter) = self.parameter_xcdr1()? {
+                    let outer = std::mem::replace(&mut self.origin, self.position);
+                    self.read_parameter(parameter, &mut read)?;
+                    self.origin = outer;
+                }
+                Ok(())
+            }
+            Representation::Xcdr2 => self.delimited(|decoder| {
+                while let Some(parameter) = decoder.parameter_xcdr2()? {
+                    decoder.read_parameter(parameter, &mut read)?;
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    /// Reads the elements of a collection, in the frame that the encoding gives to collections of such elements.
+    #[inline]
+    pub fn collection<T>(
+        &mut self,
+        elements_primitive: bool,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        if elements_primitive || self.representation == Representation::Xcdr1 {
+            return read(self);
+        }
+        self.delimited(read)
+    }
+
+    /// Reads an array of elements that are not primitive; the outermost dimension alone has a frame.
+    pub(crate) fn array<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let inner = std::mem::take(&mut self.in_array);
+        self.collection(inner, read)
+    }
+
+    /// Declares that the array that is read next is an inner dimension of the one that is being read.
+    pub(crate) fn begin_dimension(&mut self) {
+        self.in_array = true;
+    }
+
+    /// Reads an optional member of a final or appendable type.
+    ///
+    /// # Errors
+    /// Those of `read`; when the mark that tells whether the value is there is none.
+    #[inline]
+    pub fn optional<T>(
+        &mut self,
+        id: u32,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Option<T>, DecodeError> {
+        if self.representation == Representation::Xcdr1 {
+            return self.optional_xcdr1(id, read);
+        }
+        match self.bytes(1, "whether an optional member is present")? {
+            [0] => Ok(None),
+            [1] => read(self).map(Some),
+            _ => Err(DecodeError::new(self.position - 1, "0 or 1, whether an optional member is present")),
+        }
+    }
+
+    /// Reads something that may contain itself.
+    ///
+    /// # Errors
+    /// Those of `read`; when it is more than [`NESTING_MAX`] deep.
+    #[inline]
+    pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+        if self.depth == NESTING_MAX {
+            return Err(self.error(format!("no more than {NESTING_MAX} levels of nesting")));
+        }
+        self.depth += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    /// Tells, once, whether this is the outermost type: a key hash needs nothing behind its last key member.
+    pub fn begin_key(&mut self) -> bool {
+        std::mem::take(&mut self.outermost)
+    }
+
+    /// Skips something that starts with its length: an appendable or mutable type or a collection of XCDR2.
+    ///
+    /// # Errors
+    /// When the length is cut off or more than what is left.
+    pub fn skip_delimited(&mut self) -> Result<(), DecodeError> {
+        self.delimited(|_| Ok(()))
+    }
+
+    /// Skips an optional member of a final or appendable type.
+    ///
+    /// # Errors
+    /// As [`optional`](Self::optional).
+    pub fn skip_optional(
+        &mut self,
+        id: u32,
+        skip: impl FnOnce(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        self.optional(id, skip).map(drop)
+    }
+
+    /// Whether numbers stand in this machine's byte order.
+    #[inline]
+    pub(crate) fn is_native(&self) -> bool {
+        self.byte_order == ByteOrder::NATIVE
+    }
+
+    /// Aligns as a plain type that starts with a `start`-aligned number does, and tells whether its memory can be
+    /// copied as it is.
+    #[inline]
+    pub(crate) fn begins_plain(&mut self, start: usize, alignment: usize) -> bool {
+        self.align(start);
+        let mask = alignment.min(self.representation.max_alignment()) - 1;
+        self.is_native() && self.position.wrapping_sub(self.origin) & mask == 0
+    }
+
+    /// Declares that only key members follow.
+    pub(crate) fn set_key_only(&mut self) {
+        self.key_only = true;
+    }
+
+    /// Reads the outermost type: the encapsulation tells how it is framed, which need not be what its own
+    /// extensibility would make of it.
+    pub(crate) fn outermost<T>(
+        &mut self,
+        extensibility: Extensibility,
+        encapsulation: Encapsulation,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        use Extensibility::{Appendable, Final, Mutable};
+        self.outermost = true;
+        match (extensibility, encapsulation.extensibility) {
+            (Mutable, Mutable) | (Final, Final) | (Appendable, Appendable) => read(self),
+            (Appendable, Final) => {
+                self.unframed = self.representation == Representation::Xcdr2;
+                read(self)
+            }
+            (Final, Appendable) => self.delimited(read),
+            (Mutable, _) => Err(DecodeError::new(0, "an encapsulation with parameter list, for a mutable type")),
+            (_, Mutable) => Err(DecodeError::new(0, "an encapsulation without parameter list, for this type")),
+        }
+    }
+
+    fn delimited<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+        let length = u32::from_ne_bytes(self.number("the length of a type or collection")?) as usize;
+        self.confined(length, read)
+    }
+
+    /// Reads within the next `length` bytes, and goes on behind them.
+    #[inline]
+    fn confined<T>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let outer = self.bytes;
+        let Some(end) = self.position.checked_add(length).filter(|end| *end <= outer.len()) else {
+            return Err(self.short_of(length, "a type, collection or member"));
+        };
+        self.bytes = &outer[..end];
+        let value = read(self)?;
+        self.bytes = outer;
+        self.position = end;
+        Ok(value)
+    }
+
+    fn read_parameter(
+        &mut self,
+        parameter: Parameter,
+        read: &mut impl FnMut(&mut Self, u32) -> Result<bool, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let known = self.confined(parameter.length, |decoder| read(decoder, parameter.id))?;
+        if !known && parameter.must_understand {
+            return Err(self.error(format!("no member {} that must be understood before here", parameter.id)));
+        }
+        Ok(())
+    }
+
+    fn parameter_xcdr2(&mut self) -> Result<Option<Parameter>, DecodeError> {
+        self.align(4);
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        let header = u32::from_ne_bytes(self.number("a member header")?);
+        let length = match header >> 28 & 7 {
+            code @ 0..=3 => 1 << code,
+            4 => u32::from_ne_bytes(self.number("a member's length")?) as usize,
+            code => {
+                let count = u32::from_ne_bytes(self.clone().number("a member's length")?) as usize;
+                let element_bytes = [1, 4, 8][code as usize - 5];
+                count.checked_mul(element_bytes).and_then(|bytes| bytes.checked_add(4)).unwrap_or(usize::MAX)
+            }
+        };
+        let must_understand = header & EMHEADER_MUST_UNDERSTAND != 0;
+        Ok(Some(Parameter { id: header & MEMBER_ID_MASK, must_understand, length }))
+    }
+
+    /// The next parameter; `None` at the end of the list.
+    fn parameter_xcdr1(&mut self) -> Result<Option<Parameter>, DecodeError> {
+        loop {
+            let parameter = self.parameter_header_xcdr1()?;
+            match parameter.id {
+                PARAMETER_LIST_END => return Ok(None),
+                // What RTPS ends its lists with. A member 1 of no size cannot be meant.
+                PARAMETER_SENTINEL if parameter.length == 0 => return Ok(None),
+                PARAMETER_IGNORE => self.confined(parameter.length, |_| Ok(()))?,
+                _ => return Ok(Some(parameter)),
+            }
+        }
+    }
+
+    fn parameter_header_xcdr1(&mut self) -> Result<Parameter, DecodeError> {
+        self.align(4);
+        let at = self.position;
+        let id = u16::from_ne_bytes(self.number("a parameter id")?);
+        let length = u16::from_ne_bytes(self.number("a parameter's length")?);
+        if id & PID_MASK != PID_EXTENDED {
+            let must_understand = id & FLAG_MUST_UNDERSTAND != 0;
+            let id = match id & (PID_MASK | FLAG_OF_VENDOR) {
+                id @ FIRST_RESERVED_PID.. => u32::from(id) | OUTSIDE_MEMBER_IDS,
+                id => u32::from(id),
+            };
+            return Ok(Parameter { id, must_understand, length: usize::from(length) });
+        }
+        if length != EXTENDED_LENGTH {
+            return Err(DecodeError::new(at + 2, "8, the length of an extended parameter header"));
+        }
+        let id = u32::from_ne_bytes(self.number("a member id")?);
+        let length = u32::from_ne_bytes(self.number("a parameter's length")?) as usize;
+        let must_understand = id & EXTENDED_MUST_UNDERSTAND != 0;
+        Ok(Parameter { id: id & (MEMBER_ID_MASK | OUTSIDE_MEMBER_IDS), must_understand, length })
+    }
+
+    fn optional_xcdr1<T>(
+        &mut self,
+        id: u32,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Option<T>, DecodeError> {
+        let at = self.position;
+        let parameter = self.parameter_header_xcdr1()?;
+        if parameter.id != id {
+            return Err(DecodeError::new(at, format!("the parameter header of optional member {id}")));
+        }
+        if parameter.length == 0 {
+            return Ok(None);
+        }
+        let outer = std::mem::replace(&mut self.origin, self.position);
+        let value = self.confined(parameter.length, read)?;
+        self.origin = outer;
+        Ok(Some(value))
+    }
+
+    #[cold]
+    fn short_of(&self, count: usize, what: &'static str) -> DecodeError {
+        let plural = if count == 1 { "" } else { "s" };
+        self.error(format!("{count} byte{plural} of {what}, {} left", self.remaining()))
+    }
+
+    #[cold]
+    fn over_long(&self, at: usize, length: usize) -> DecodeError {
+        DecodeError::new(at, format!("a length that {} remaining bytes can hold, not {length}", self.remaining()))
+    }
+}
+
+/// The header of a member.
+#[derive(Debug, Clone, Copy)]
+struct Parameter {
+    id: u32,
+    must_understand: bool,
+    length: usize,
+}
+
+const PADDING_MASK: u8 = 0b11;
+const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
+const PID_MASK: u16 = 0x3fff;
+const FLAG_OF_VENDOR: u16 = 0x8000;
+/// Marks the parameter ids that no member can have: a vendor's own, and the reserved ones.
+const OUTSIDE_MEMBER_IDS: u32 = 0x8000_0000;
+const FIRST_RESERVED_PID: u16 = 0x3f00;
+const PARAMETER_LIST_END: u32 = PID_LIST_END as u32 | OUTSIDE_MEMBER_IDS;
+const PARAMETER_IGNORE: u32 = 0x3f03 | OUTSIDE_MEMBER_IDS;
+const PARAMETER_SENTINEL: u32 = 0x0001;

@@ -1,0 +1,117 @@
+//! What can go wrong with a value or with bytes, and where.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+/// Why a payload is not a value of the type: the offset where decoding stopped, and what should have stood there.
+///
+/// Display reads `24: expected 4 bytes of u32 (ShapeType.x)`. Offsets count from the first byte of the payload, its
+/// encapsulation header included. The error is one pointer wide, so that the way that succeeds stays in registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeError(Box<DecodeFailure>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct DecodeFailure {
+    offset: usize,
+    expected: Cow<'static, str>,
+    place: Option<Place>,
+}
+
+impl DecodeError {
+    /// An error at `offset`, where `expected` should have stood.
+    #[cold]
+    pub fn new(offset: usize, expected: impl Into<Cow<'static, str>>) -> Self {
+        DecodeError(Box::new(DecodeFailure { offset, expected: expected.into(), place: None }))
+    }
+
+    /// The same error, known to have happened in this member; the innermost member that is named stays.
+    #[cold]
+    #[must_use]
+    pub fn in_member(mut self, type_name: &'static str, member: &'static str) -> Self {
+        self.0.place.get_or_insert(Place { type_name, member });
+        self
+    }
+
+    /// Where decoding stopped: bytes from the start of the payload.
+    pub fn offset(&self) -> usize {
+        self.0.offset
+    }
+
+    /// What should have stood at the offset.
+    pub fn expected(&self) -> &str {
+        &self.0.expected
+    }
+
+    /// The innermost type and member that was being decoded, if one was.
+    pub fn place(&self) -> Option<(&'static str, &'static str)> {
+        self.0.place.map(|place| (place.type_name, place.member))
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: expected {}", self.0.offset, self.0.expected)?;
+        fmt_place(self.0.place, f)
+    }
+}
+
+impl Error for DecodeError {}
+
+/// Why a value cannot be written: a bound that it exceeds, or something that its wire type cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodeError(Box<EncodeFailure>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EncodeFailure {
+    problem: Cow<'static, str>,
+    place: Option<Place>,
+}
+
+impl EncodeError {
+    /// An error with the sentence that says what cannot be written.
+    #[cold]
+    pub fn new(problem: impl Into<Cow<'static, str>>) -> Self {
+        EncodeError(Box::new(EncodeFailure { problem: problem.into(), place: None }))
+    }
+
+    /// The same error, known to have happened in this member; the innermost member that is named stays.
+    #[cold]
+    #[must_use]
+    pub fn in_member(mut self, type_name: &'static str, member: &'static str) -> Self {
+        self.0.place.get_or_insert(Place { type_name, member });
+        self
+    }
+
+    /// What cannot be written, as a sentence.
+    pub fn problem(&self) -> &str {
+        &self.0.problem
+    }
+
+    /// The innermost type and member that was being encoded, if one was.
+    pub fn place(&self) -> Option<(&'static str, &'static str)> {
+        self.0.place.map(|place| (place.type_name, place.member))
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.problem)?;
+        fmt_place(self.0.place, f)
+    }
+}
+
+impl Error for EncodeError {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    type_name: &'static str,
+    member: &'static str,
+}
+
+fn fmt_place(place: Option<Place>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match place {
+        Some(Place { type_name, member }) => write!(f, " ({type_name}.{member})"),
+        None => Ok(()),
+    }
+}

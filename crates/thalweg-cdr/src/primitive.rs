@@ -1,0 +1,173 @@
+//! Numbers, booleans and characters, alone and in rows.
+
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
+
+/// Implements the traits for a number type: rows of numbers in the wire's byte order are copied at once, others swapped.
+macro_rules! number {
+    ($($number:ident)*) => {$(
+        impl Layout for $number {
+            const PRIMITIVE: bool = true;
+            const PLAIN: bool = true;
+            const START_ALIGNMENT: usize = size_of::<Self>();
+            const LENGTH_CODE: LengthCode = LengthCode::of_number(size_of::<Self>());
+            const KEY_SIZE: KeySize = KeySize::number(size_of::<Self>());
+            const MIN_BYTES: usize = size_of::<Self>();
+        }
+
+        impl Encode for $number {
+            #[inline]
+            fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                encoder.number(self.to_ne_bytes());
+                Ok(())
+            }
+
+            #[inline]
+            fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                if elements.is_empty() {
+                    return Ok(());
+                }
+                encoder.align(size_of::<Self>());
+                if encoder.is_native() || size_of::<Self>() == 1 {
+                    encoder.bytes(elements.as_bytes());
+                } else {
+                    encoder.reserve(size_of_val(elements));
+                    elements.iter().for_each(|element| encoder.number(element.to_ne_bytes()));
+                }
+                Ok(())
+            }
+
+            #[inline]
+            fn size_hint(&self) -> usize {
+                size_of::<Self>()
+            }
+        }
+
+        impl Decode for $number {
+            #[inline]
+            fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+                decoder.number(stringify!($number)).map(Self::from_ne_bytes)
+            }
+
+            #[inline]
+            fn default_value() -> Self {
+                Self::default()
+            }
+
+            #[inline]
+            fn decode_elements(decoder: &mut Decoder<'_>, count: usize) -> Result<Vec<Self>, DecodeError> {
+                let bytes = row(decoder, size_of::<Self>(), count, concat!(stringify!($number), " elements"))?;
+                let numbers = bytes.as_chunks().0.iter();
+                match <[Self]>::ref_from_bytes(bytes) {
+                    _ if !decoder.is_native() => {
+                        Ok(numbers.map(|number| Self::from_ne_bytes(reversed(*number))).collect())
+                    }
+                    Ok(aligned) => Ok(aligned.to_vec()),
+                    Err(_) => Ok(numbers.map(|number| Self::from_ne_bytes(*number)).collect()),
+                }
+            }
+
+            #[inline]
+            fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
+                let bytes = row(decoder, size_of::<Self>(), N, concat!(stringify!($number), " elements"))?;
+                let mut array = <[Self; N]>::new_zeroed();
+                array.as_mut_bytes().copy_from_slice(bytes);
+                if !decoder.is_native() {
+                    for (number, swapped) in array.iter_mut().zip(bytes.as_chunks().0) {
+                        *number = Self::from_ne_bytes(reversed(*swapped));
+                    }
+                }
+                Ok(array)
+            }
+
+            #[inline]
+            fn skip(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+                Self::decode(decoder).map(drop)
+            }
+
+            #[inline]
+            fn skip_elements(decoder: &mut Decoder<'_>, count: usize) -> Result<(), DecodeError> {
+                row(decoder, size_of::<Self>(), count, concat!(stringify!($number), " elements")).map(drop)
+            }
+
+            #[inline]
+            fn transfer_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), DecodeError> {
+                encoder.number(Self::decode(decoder)?.to_ne_bytes());
+                Ok(())
+            }
+        }
+    )*};
+}
+
+number!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+
+/// The bytes of so many numbers of this size, aligned; no bytes and no padding for none.
+#[inline]
+fn row<'a>(decoder: &mut Decoder<'a>, size: usize, count: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    decoder.align(size);
+    decoder.bytes(count.saturating_mul(size), what)
+}
+
+fn reversed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    bytes.reverse();
+    bytes
+}
+
+/// Implements the traits for a type that is one byte on the wire, and not every byte.
+macro_rules! single_byte {
+    ($type:ty, $what:literal, $from:expr, $into:expr) => {
+        impl Layout for $type {
+            const PRIMITIVE: bool = true;
+            const LENGTH_CODE: LengthCode = LengthCode::One;
+            const KEY_SIZE: KeySize = KeySize::number(1);
+            const MIN_BYTES: usize = 1;
+        }
+
+        impl Encode for $type {
+            #[inline]
+            fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+                encoder.bytes(&[$into(*self)?]);
+                Ok(())
+            }
+
+            #[inline]
+            fn size_hint(&self) -> usize {
+                1
+            }
+        }
+
+        impl Decode for $type {
+            #[inline]
+            fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+                let [byte] = decoder.number($what)?;
+                $from(byte).ok_or_else(|| DecodeError::new(decoder.offset() - 1, $what))
+            }
+
+            #[inline]
+            fn default_value() -> Self {
+                Self::default()
+            }
+
+            #[inline]
+            fn skip_elements(decoder: &mut Decoder<'_>, count: usize) -> Result<(), DecodeError> {
+                row(decoder, 1, count, $what).map(drop)
+            }
+        }
+    };
+}
+
+single_byte!(
+    bool,
+    "a bool, 0 or 1",
+    |byte: u8| (byte < 2).then_some(byte == 1),
+    |value: bool| -> Result<u8, EncodeError> { Ok(u8::from(value)) }
+);
+
+// IDL's `char` is one byte of ISO 8859-1.
+single_byte!(char, "a char", |byte: u8| Some(char::from(byte)), |value: char| {
+    u8::try_from(value).map_err(|_| EncodeError::new(format!("{value:?} is not in ISO 8859-1, which a char holds")))
+});

@@ -1,0 +1,86 @@
+//! Enums without data.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{DeriveInput, Error, Result, Variant};
+
+use crate::attributes::{TypeAttributes, VariantAttributes};
+use crate::{ImplHeader, type_name};
+
+pub fn expand(
+    input: &DeriveInput,
+    attributes: &TypeAttributes,
+    variants: &[(&Variant, VariantAttributes)],
+) -> Result<TokenStream> {
+    attributes.refuse("an enum without data", &["plain", "key", "extensibility"])?;
+    let Some((first, _)) = variants.first() else {
+        return Err(Error::new_spanned(&input.ident, "an enum needs a literal"));
+    };
+    let bits: usize = attributes.bit_bound.as_ref().map_or(Ok(32), syn::LitInt::base10_parse)?;
+    let holder_bytes: usize = match bits {
+        1..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        _ => return Err(Error::new_spanned(&attributes.bit_bound, "the bit bound of an enum is 1 to 32")),
+    };
+    let cdr = &attributes.cdr;
+    let name = type_name(input, attributes);
+    let holder = format_ident!("i{}", holder_bytes * 8);
+    let idents: Vec<_> = variants.iter().map(|(variant, _)| &variant.ident).collect();
+    let default =
+        variants.iter().find(|(_, found)| found.default.is_some()).map_or(&first.ident, |(variant, _)| &variant.ident);
+    let expected = format!("a literal of {name}");
+    let header = ImplHeader::new(input, cdr);
+    let layout = header.implement(
+        quote!(#cdr::Layout),
+        quote! {
+            const LENGTH_CODE: #cdr::LengthCode = #cdr::LengthCode::of_number(#holder_bytes);
+            const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::number(#holder_bytes);
+            const MIN_BYTES: usize = #holder_bytes;
+        },
+    );
+    let encode = header.implement(
+        quote!(#cdr::Encode),
+        quote! {
+            #[inline]
+            fn encode(&self, encoder: &mut #cdr::Encoder<'_>) -> ::core::result::Result<(), #cdr::EncodeError> {
+                let literal = match self { #(Self::#idents => Self::#idents as #holder),* };
+                #cdr::Encode::encode(&literal, encoder)
+            }
+            fn size_hint(&self) -> usize { #holder_bytes }
+        },
+    );
+    let decode = header.implement(
+        quote!(#cdr::Decode),
+        quote! {
+            #[inline]
+            fn decode(decoder: &mut #cdr::Decoder<'_>) -> ::core::result::Result<Self, #cdr::DecodeError> {
+                let literal = <#holder as #cdr::Decode>::decode(decoder)?;
+                #(if literal == Self::#idents as #holder { return ::core::result::Result::Ok(Self::#idents); })*
+                ::core::result::Result::Err(#cdr::DecodeError::new(decoder.offset() - #holder_bytes, #expected))
+            }
+            fn default_value() -> Self { Self::#default }
+            fn skip(decoder: &mut #cdr::Decoder<'_>) -> ::core::result::Result<(), #cdr::DecodeError> {
+                <#holder as #cdr::Decode>::skip(decoder)
+            }
+            fn skip_elements(
+                decoder: &mut #cdr::Decoder<'_>,
+                count: usize,
+            ) -> ::core::result::Result<(), #cdr::DecodeError> {
+                <#holder as #cdr::Decode>::skip_elements(decoder, count)
+            }
+        },
+    );
+    let type_ident = &input.ident;
+    let too_wide = format!("a literal of {name} does not fit its bit bound");
+    let check = quote! {
+        const _: () = {
+            #(::core::assert!(
+                #type_ident::#idents as #holder as i64 == #type_ident::#idents as i64
+                    && (#bits == 32 || (#type_ident::#idents as i64) < 1 << #bits),
+                #too_wide,
+            );)*
+        };
+    };
+    Ok(quote!(#layout #encode #decode #check))
+}

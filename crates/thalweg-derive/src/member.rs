@@ -1,0 +1,151 @@
+//! One member of a struct, and the code that moves it.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Error, Expr, Field, GenericArgument, Ident, Path, PathArguments, Result, Type};
+
+use crate::attributes::{AutoId, DefaultValue, MemberAttributes, member_id};
+
+pub struct Member {
+    pub field: Ident,
+    /// The name in IDL: raw identifiers lose their `r#`.
+    pub name: String,
+    /// The type of the value: what is in the `Option` for an optional member.
+    pub value_type: Type,
+    pub optional: bool,
+    pub key: bool,
+    pub id: u32,
+    pub must_understand: bool,
+    pub max_len: Option<Expr>,
+    pub default: DefaultValue,
+}
+
+impl Member {
+    /// The members with their ids: given ones, else sequential after the one before, else from the name.
+    pub fn parse_all<'a>(fields: impl Iterator<Item = &'a Field>, auto_id: AutoId) -> Result<Vec<Self>> {
+        let mut members: Vec<Member> = Vec::new();
+        for field in fields {
+            let next_id = match auto_id {
+                AutoId::Sequential => members.last().map_or(0, |previous| previous.id + 1),
+                AutoId::Hash => field.ident.as_ref().map_or(0, hashed_id),
+            };
+            let member = Member::parse(field, next_id)?;
+            if let Some(other) = members.iter().find(|other| other.id == member.id) {
+                let message = format!("member id {} is already that of `{}`", member.id, other.name);
+                return Err(Error::new(field.span(), message));
+            }
+            members.push(member);
+        }
+        Ok(members)
+    }
+
+    fn parse(field: &Field, next_id: u32) -> Result<Self> {
+        let attributes = MemberAttributes::parse(&field.attrs)?;
+        let Some(ident) = field.ident.clone() else {
+            return Err(Error::new(field.span(), "members of a topic type need names"));
+        };
+        let inner = in_option(&field.ty);
+        if let (Some(span), Some(_)) = (attributes.key, inner) {
+            return Err(Error::new(span, "a key member cannot be optional"));
+        }
+        if let (Some(span), Some("BTreeMap" | "HashMap")) = (attributes.key, last_segment(&field.ty).as_deref()) {
+            return Err(Error::new(span, "a map cannot be a key"));
+        }
+        Ok(Member {
+            name: ident.to_string().trim_start_matches("r#").to_owned(),
+            value_type: inner.unwrap_or(&field.ty).clone(),
+            optional: inner.is_some(),
+            key: attributes.key.is_some(),
+            id: attributes.id.as_ref().map_or(Ok(next_id), member_id)?,
+            must_understand: attributes.must_understand,
+            max_len: attributes.max_len,
+            default: attributes.default,
+            field: ident,
+        })
+    }
+
+    /// `Member { … }` of thalweg-cdr.
+    pub fn header(&self, cdr: &Path) -> TokenStream {
+        let (id, must_understand) = (self.id, self.must_understand);
+        quote!(#cdr::Member { id: #id, must_understand: #must_understand })
+    }
+
+    /// `.map_err(…)` that names the member.
+    pub fn named(&self, type_name: &str) -> TokenStream {
+        let name = &self.name;
+        quote!(.map_err(|error| error.in_member(#type_name, #name)))
+    }
+
+    /// Writes `value`, a reference; the whole of it or, with `function` `encode_key`, its key.
+    pub fn encode_value(&self, cdr: &Path, value: &TokenStream, function: &TokenStream) -> TokenStream {
+        match &self.max_len {
+            None => quote!(#cdr::Encode::#function(#value, encoder)),
+            Some(max_len) => quote! {
+                #cdr::Bounded::check_bound(#value, #max_len).and_then(|()| #cdr::Encode::#function(#value, encoder))
+            },
+        }
+    }
+
+    /// Reads a value.
+    pub fn decode_value(&self, cdr: &Path) -> TokenStream {
+        let value_type = &self.value_type;
+        match &self.max_len {
+            None => quote!(<#value_type as #cdr::Decode>::decode(decoder)),
+            Some(max_len) => quote!(<#value_type as #cdr::Bounded>::decode_bounded(decoder, #max_len)),
+        }
+    }
+
+    /// Reads the key of a value.
+    pub fn decode_key_value(&self, cdr: &Path) -> TokenStream {
+        let value_type = &self.value_type;
+        match &self.max_len {
+            None => quote!(<#value_type as #cdr::Decode>::decode_key(decoder)),
+            Some(_) => self.decode_value(cdr),
+        }
+    }
+
+    /// The value that the member takes when there is none.
+    pub fn default_value(&self, cdr: &Path) -> TokenStream {
+        let value_type = &self.value_type;
+        match &self.default {
+            DefaultValue::Given(expression) => quote!(#expression),
+            DefaultValue::OfRust => quote!(::core::default::Default::default()),
+            DefaultValue::OfType if self.optional => quote!(::core::option::Option::None),
+            DefaultValue::OfType => quote!(<#value_type as #cdr::Decode>::default_value()),
+        }
+    }
+
+    /// The member's part of the type's key size.
+    pub fn key_size(&self, cdr: &Path) -> TokenStream {
+        let value_type = &self.value_type;
+        match &self.max_len {
+            _ if self.optional => quote!(#cdr::KeySize::OVER),
+            None => quote!(<#value_type as #cdr::Layout>::KEY_SIZE),
+            Some(max_len) => quote!(<#value_type as #cdr::Bounded>::BOUNDED_KEY_SIZE.at_most(#max_len)),
+        }
+    }
+}
+
+/// The id that `autoid = "hash"` gives: 28 bits of the name's MD5 (DDS-XTypes 1.3 §7.3.1.2.1.1).
+fn hashed_id(name: &Ident) -> u32 {
+    let name = name.to_string();
+    let [a, b, c, d, ..] = md5::compute(name.trim_start_matches("r#")).0;
+    u32::from_le_bytes([a, b, c, d]) & 0x0fff_ffff
+}
+
+/// The `T` of `Option<T>`, however the path to `Option` is written.
+fn in_option(candidate: &Type) -> Option<&Type> {
+    let Type::Path(path) = candidate else { return None };
+    let last = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(inner)) if arguments.args.len() == 1 => Some(inner),
+        _ => None,
+    }
+}
+
+fn last_segment(of: &Type) -> Option<String> {
+    let Type::Path(path) = of else { return None };
+    path.path.segments.last().map(|segment| segment.ident.to_string())
+}

@@ -1,0 +1,173 @@
+//! The key of a struct: written, read back, and copied from a payload to a key hash.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use crate::attributes::Extensibility;
+use crate::member::Member;
+use crate::structure::Structure;
+
+/// The body of `encode_key`: in a payload, the key members as the struct has them; for a key hash, by their ids and
+/// without frame.
+pub fn encode_key(structure: &Structure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    let ordered = is_ordered(structure);
+    let in_payload = structure.key_members().into_iter().map(|member| {
+        let function = if member.optional { quote!(encode) } else { quote!(encode_key) };
+        structure.encode_member(member, &function)
+    });
+    let payload = structure.frame_encode(quote!(#(#in_payload)* ::core::result::Result::Ok(())));
+    if structure.extensibility != Extensibility::Mutable && ordered {
+        return payload;
+    }
+    let by_id = structure.key_members_by_id().into_iter().map(|member| {
+        let (field, named) = (&member.field, member.named(&structure.name));
+        let header = member.header(cdr);
+        match member.optional {
+            true => {
+                let value = member.encode_value(cdr, &quote!(value), &quote!(encode));
+                quote!(encoder.optional(#header, self.#field.as_ref(), |value, encoder| #value)#named?;)
+            }
+            false => {
+                let value = member.encode_value(cdr, &quote!(&self.#field), &quote!(encode_key));
+                quote!(#value #named?;)
+            }
+        }
+    });
+    quote! {
+        if encoder.is_key_hash() {
+            #(#by_id)*
+            return ::core::result::Result::Ok(());
+        }
+        #payload
+    }
+}
+
+/// The body of `decode_key`.
+pub fn decode_key(structure: &Structure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    let keyed = structure.is_keyed();
+    let wanted = |member: &Member| member.key || !keyed;
+    let read = |member: &Member| match member.optional {
+        true => member.decode_value(cdr),
+        false => member.decode_key_value(cdr),
+    };
+    if structure.extensibility == Extensibility::Mutable {
+        return structure.decode_mutable(read, wanted);
+    }
+    let fields = structure.members.iter().map(|member| {
+        let field = &member.field;
+        let value = match wanted(member) {
+            true => structure.decode_member(member, read(member)),
+            false => member.default_value(cdr),
+        };
+        quote!(#field: #value)
+    });
+    let body = quote!(::core::result::Result::Ok(Self { #(#fields),* }));
+    match structure.extensibility {
+        Extensibility::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
+        _ => body,
+    }
+}
+
+/// `transfer_key`, where the key can be copied member by member; nothing where it must be made first.
+pub fn transfer_key(structure: &Structure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    if structure.key_members().iter().any(|member| member.optional) {
+        return TokenStream::new();
+    }
+    let body = match structure.extensibility {
+        Extensibility::Mutable => transfer_mutable(structure),
+        _ if is_ordered(structure) => transfer_in_order(structure),
+        _ => return TokenStream::new(),
+    };
+    quote! {
+        fn transfer_key(
+            decoder: &mut #cdr::Decoder<'_>,
+            encoder: &mut #cdr::Encoder<'_>,
+        ) -> ::core::result::Result<(), #cdr::DecodeError> { #body }
+    }
+}
+
+/// Key members are copied and others skipped as they come; behind the last key member, only a nested struct goes on.
+fn transfer_in_order(structure: &Structure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    let keyed = structure.is_keyed();
+    let last_key = structure.members.iter().rposition(|member| member.key || !keyed);
+    let statements: Vec<_> = structure
+        .members
+        .iter()
+        .map(|member| {
+            let (value_type, named) = (&member.value_type, member.named(&structure.name));
+            if member.key || !keyed {
+                return quote!(<#value_type as #cdr::Decode>::transfer_key(decoder, encoder)#named?;);
+            }
+            let skipped = structure.skip_member(member);
+            quote!(if !decoder.is_key_only() { #skipped })
+        })
+        .collect();
+    let (upto_key, rest) = statements.split_at(last_key.map_or(0, |index| index + 1));
+    let rest = (!rest.is_empty()).then(|| quote!(if !outermost { #(#rest)* }));
+    let body = quote!(#(#upto_key)* #rest ::core::result::Result::Ok(()));
+    let outermost =
+        if rest.is_some() { quote!(let outermost = decoder.begin_key();) } else { quote!(decoder.begin_key();) };
+    match structure.extensibility {
+        Extensibility::Appendable => quote!(#outermost decoder.appendable_type(|decoder| { #body })),
+        _ => quote!(#outermost #body),
+    }
+}
+
+/// Members come in any order: the places of the key members are noted, then copied by id.
+fn transfer_mutable(structure: &Structure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    let members = structure.key_members_by_id();
+    let slots: Vec<_> = (0..members.len()).map(|index| format_ident!("member_{index}")).collect();
+    let ids = members.iter().map(|member| member.id);
+    let others = structure.members.iter().map(|member| member.id).filter(|id| members.iter().all(|key| key.id != *id));
+    let transfers = members.iter().zip(&slots).map(|(member, slot)| {
+        let (value_type, named) = (&member.value_type, member.named(&structure.name));
+        let message = format!("key member {}", member.id);
+        // A struct without key members is one key as a whole, and its members may be missing like any others.
+        let missing = match structure.is_keyed() {
+            true => quote!(return ::core::result::Result::Err(decoder.error(#message))#named),
+            false => {
+                let default = member.default_value(cdr);
+                quote! {
+                    <#value_type as #cdr::Encode>::encode_key(&#default, encoder)
+                        .map_err(|error| decoder.error(::std::string::ToString::to_string(&error)))#named?
+                }
+            }
+        };
+        quote! {
+            match #slot {
+                ::core::option::Option::Some(mut place) => {
+                    <#value_type as #cdr::Decode>::transfer_key(&mut place, encoder)#named?
+                }
+                ::core::option::Option::None => #missing,
+            }
+        }
+    });
+    let other_arm = {
+        let others: Vec<_> = others.collect();
+        (!others.is_empty()).then(|| quote!(#(#others)|* => {}))
+    };
+    quote! {
+        decoder.begin_key();
+        #(let mut #slots = ::core::option::Option::None;)*
+        decoder.mutable_type(|decoder, id| {
+            match id {
+                #(#ids => #slots = ::core::option::Option::Some(decoder.clone()),)*
+                #other_arm
+                _ => return ::core::result::Result::Ok(false),
+            }
+            ::core::result::Result::Ok(true)
+        })?;
+        #(#transfers)*
+        ::core::result::Result::Ok(())
+    }
+}
+
+/// Whether the key members stand in the order of their ids.
+fn is_ordered(structure: &Structure<'_>) -> bool {
+    structure.key_members().is_sorted_by_key(|member| member.id)
+}

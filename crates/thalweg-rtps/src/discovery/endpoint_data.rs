@@ -243,3 +243,6 @@ fn endpoint_key(payload: &[u8], is_kind: fn(EntityId) -> bool, expected: &'stati
     let (guid, offset) = key_in(payload, pid::ENDPOINT_GUID, "PID_ENDPOINT_GUID in the list")?;
     if is_kind(guid.entity) { Ok(guid) } else { Err(WireError { offset, expected }) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,7 +185,7 @@ impl ParticipantData {
     /// # Errors
     /// When no well-formed participant GUID is in it.
     pub fn decode_key(payload: &[u8]) -> Result<GuidPrefix, WireError> {
-        let (guid, offset) = key_in(payload, pid::PARTICIPANT_GUID, "PID_PARTICIPANT_GUID")?;
+        let (guid, offset) = key_in(payload, pid::PARTICIPANT_GUID, "PID_PARTICIPANT_GUID in the list")?;
         match guid {
             Guid { prefix, entity: EntityId::PARTICIPANT } if prefix != GuidPrefix::UNKNOWN => Ok(prefix),
             _ => Err(WireError { offset, expected: "GUID of a participant" }),
@@ -226,3 +226,6 @@ pub const PROPERTIES_MAX: usize = 64;
 const LEASE_DURATION: Duration = Duration::from_secs(100);
 /// What a participant speaks that announces no version.
 const OLDEST_VERSION: ProtocolVersion = ProtocolVersion { major: 2, minor: 0 };
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,18 @@ pub(crate) fn golden(name: &str) -> Vec<u8> {
     bytes_of(GOLDEN.iter().find(|golden| golden.name == name).unwrap().hex)
 }
 
+/// The payloads of all DATA in `message`.
+pub(crate) fn payloads(message: &[u8]) -> Vec<Vec<u8>> {
+    let submessages = Message::parse(message).unwrap().submessages();
+    let payload = |submessage| match submessage {
+        Ok(Submessage::Data(Data { content: Content::Data(range) | Content::Key(range), .. })) => {
+            Some(message[range].to_vec())
+        }
+        _ => None,
+    };
+    submessages.filter_map(payload).collect()
+}
+
 #[test]
 fn datagrams_of_other_vendors_say_what_their_senders_meant() {
     for Golden { name, hex, told: expect } in GOLDEN {

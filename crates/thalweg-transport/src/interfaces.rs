@@ -77,8 +77,7 @@ impl InterfaceSelection {
     pub fn selects(&self, interface: &Interface) -> bool {
         let named = |entries: &[String]| {
             entries.iter().any(|entry| {
-                *entry == interface.name
-                    || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
+                *entry == interface.name || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
             })
         };
         !named(&self.deny) && (self.allow.is_empty() || interface.loopback || named(&self.allow))

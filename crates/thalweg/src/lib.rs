@@ -1,1 +1,82 @@
-//! Data-distribution middleware on the OMG wire: the DDS API.
+//! Thalweg: data-distribution middleware on the OMG wire (RTPS 2.5, DDS 1.4, DDS-XTypes 1.3).
+//!
+//! Publish and subscribe between processes and hosts, with other DDS implementations too:
+//!
+//! ```no_run
+//! use thalweg::qos::{ReaderQos, WriterQos};
+//! use thalweg::{DomainParticipant, Topic};
+//!
+//! #[derive(Topic, Debug)]
+//! struct Pose {
+//!     x: f64,
+//!     y: f64,
+//! }
+//!
+//! # fn main() -> Result<(), thalweg::Error> {
+//! let participant = DomainParticipant::new(0)?;
+//! let topic = participant.create_topic::<Pose>("pose");
+//! let writer = participant.create_writer(&topic, WriterQos::default())?;
+//! writer.write(&Pose { x: 1.0, y: 2.0 })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start with [`DomainParticipant`]; it makes [`Topic`]s, [`DataWriter`]s and [`DataReader`]s.
+#![forbid(unsafe_code)]
+
+mod error;
+mod participant;
+mod publication;
+mod runtime;
+pub mod status;
+mod subscription;
+mod topic;
+
+/// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
+pub mod qos {
+    pub use thalweg_rtps::qos::*;
+}
+
+/// What discovery tells about participants, writers and readers.
+pub mod discovery {
+    pub use thalweg_rtps::discovery::Known;
+    pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+    pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+}
+
+/// Counters of sockets, participants, writers and readers.
+pub mod counters {
+    pub use thalweg_rtps::participant::ParticipantCounters;
+    pub use thalweg_rtps::reader::ReaderCounters;
+    pub use thalweg_rtps::writer::WriterCounters;
+    pub use thalweg_transport::udp::{ReceiveCounts, SendCounts};
+}
+
+/// Names and times that samples carry.
+pub mod types {
+    pub use thalweg_rtps::time::{INFINITE, Instant, Timestamp};
+    pub use thalweg_rtps::types::{
+        EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, ProtocolVersion, SequenceNumber, VendorId,
+    };
+}
+
+pub use error::{Error, ErrorKind};
+pub use participant::{DomainParticipant, DomainParticipantBuilder};
+pub use publication::{DataWriter, Publisher, PublisherQos};
+pub use runtime::Delivery;
+pub use subscription::{DataReader, Sample, Subscriber, SubscriberQos};
+pub use thalweg_cdr as cdr;
+pub use thalweg_cdr::Topic as TopicType;
+pub use thalweg_derive::Topic;
+pub use thalweg_rtps::history::{
+    InstanceState, InstanceStates, PayloadKind, ReadFilter, SampleInfo, SampleState, ViewState,
+};
+pub use thalweg_rtps::participant::KeyOf;
+pub use thalweg_rtps::payload::Payload;
+pub use thalweg_transport::udp::Notice;
+pub use topic::{Raw, Topic};
+
+/// The host's clocks, on the scale of [`SampleInfo::received`].
+pub mod clock {
+    pub use thalweg_transport::clock::{now, wall_clock};
+}

@@ -267,6 +267,11 @@ impl Writer {
         self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged.sample < last).count()
     }
 
+    /// Whether [`Writer::write`] would find room for a payload of this instance now.
+    pub fn has_room(&self, instance: &KeyHash, payload_bytes: usize) -> bool {
+        self.history.room_for(instance, payload_bytes)
+    }
+
     /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`].
     ///
     /// # Errors

@@ -18,6 +18,7 @@ pub use crate::sys::address::Family;
 pub use counters::{ReceiveCounts, SendCounts};
 pub use receive::{Datagram, Receiver, Wakeup};
 pub use send::{Origin, Sender, Sent};
+pub use socket::{GROUP_V4, GROUP_V6};
 
 /// What a participant wants from UDP.
 #[derive(Clone, Debug)]

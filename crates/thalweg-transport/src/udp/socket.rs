@@ -29,9 +29,9 @@ pub(crate) enum Sharing {
 }
 
 /// 239.255.0.1, the group of RTPS 2.5 §9.6.2.4.1.
-pub(crate) const GROUP_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+pub const GROUP_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 /// ff02::ffff:239.255.0.1, what other implementations use over IPv6.
-pub(crate) const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
+pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 impl UdpSocket {
     /// Opens and binds; port 0 lets the system choose.

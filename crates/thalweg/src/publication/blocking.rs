@@ -1,0 +1,117 @@
+//! Calls of a data writer that wait: for room, for acknowledgements, for readers.
+
+use std::time::Duration;
+
+use thalweg_rtps::qos::{History, Reliability};
+use thalweg_rtps::types::SequenceNumber;
+use thalweg_rtps::writer::WriteRefused;
+use thalweg_transport::clock;
+
+use super::WriterCell;
+use super::sending::{Outgoing, attempt, transmit};
+use crate::runtime::{Deadline, RuntimeState, on_io_thread};
+use crate::{Error, ErrorKind};
+
+/// Repeats a refused write whenever there may be room, until max_blocking_time has passed.
+pub(super) fn write_when_room(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    outgoing: Outgoing,
+    mut refused: WriteRefused,
+) -> Result<SequenceNumber, Error> {
+    if on_io_thread() {
+        return Err(inline_error(cell, &refused));
+    }
+    let deadline = Deadline::after(cell.max_blocking_time());
+    while !deadline.has_passed() {
+        let mut writer = cell.writer.lock();
+        if !writer.has_room(&outgoing.instance, outgoing.payload.len()) {
+            writer = cell.waiters.wait(&cell.writer, writer, deadline);
+        }
+        drop(writer);
+        match attempt(state, cell, clock::now(), outgoing.clone()) {
+            Ok(written) => return Ok(written.sequence),
+            Err(again) => refused = again,
+        }
+    }
+    Err(timeout_error(cell, &refused))
+}
+
+/// Waits until every reader that is waited for has acknowledged everything; asks them to do so at once.
+pub(super) fn wait_for_acknowledgments(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    timeout: Duration,
+) -> Result<(), Error> {
+    let deadline = Deadline::after(timeout);
+    let now = clock::now();
+    transmit(state, cell, now, |writer| writer.request_acknowledgement(now));
+    // The participant's timer repeats the request while acknowledgements are owed.
+    state.rearm(cell.guid().entity, Some(now));
+    let mut writer = cell.writer.lock();
+    while !writer.all_acknowledged() {
+        if deadline.has_passed() || on_io_thread() {
+            let cause = format!(
+                "timed out after {timeout:?}: {} of {} readers owe an acknowledgement",
+                writer.readers_behind(),
+                writer.matched_readers().len()
+            );
+            let advice = "wait longer, or look with `thalweg ls` which reader does not answer";
+            return Err(Error::new(ErrorKind::Timeout, "wait_for_acknowledgments", cause)
+                .on_topic(&cell.topic.name)
+                .advise(advice));
+        }
+        writer = cell.waiters.wait(&cell.writer, writer, deadline);
+    }
+    Ok(())
+}
+
+/// Waits until at least `count` readers are matched.
+pub(super) fn wait_for_matched(cell: &WriterCell, count: usize, timeout: Duration) -> Result<(), Error> {
+    let deadline = Deadline::after(timeout);
+    let mut writer = cell.writer.lock();
+    while writer.matched_readers().len() < count {
+        if deadline.has_passed() || on_io_thread() {
+            let cause =
+                format!("timed out after {timeout:?}: {} of {count} readers matched", writer.matched_readers().len());
+            let advice = "start the readers, or see the incompatible QoS status and `thalweg ls`";
+            return Err(Error::new(ErrorKind::Timeout, "wait_for_matched", cause)
+                .on_topic(&cell.topic.name)
+                .advise(advice));
+        }
+        writer = cell.waiters.wait(&cell.writer, writer, deadline);
+    }
+    Ok(())
+}
+
+fn timeout_error(cell: &WriterCell, refused: &WriteRefused) -> Error {
+    let cause = format!("timed out after {:?}: {}", cell.max_blocking_time(), owing(refused));
+    Error::new(ErrorKind::Timeout, "write", cause).on_topic(&cell.topic.name).advise(advice(cell))
+}
+
+fn inline_error(cell: &WriterCell, refused: &WriteRefused) -> Error {
+    let cause = format!(
+        "found no room in a listener that runs inline on the I/O thread, where it cannot wait for the acknowledgements \
+         that this thread itself receives: {}",
+        owing(refused)
+    );
+    Error::new(ErrorKind::Timeout, "write", cause)
+        .on_topic(&cell.topic.name)
+        .advise("use Delivery::Thread for listeners that write, or raise the history's limits")
+}
+
+fn owing(refused: &WriteRefused) -> String {
+    let WriteRefused { readers_behind, readers, held, .. } = refused;
+    if *readers_behind == 0 {
+        return format!("the history is full with {held} samples");
+    }
+    format!("{readers_behind} of {readers} readers owe an acknowledgement, the history holds {held} samples")
+}
+
+fn advice(cell: &WriterCell) -> &'static str {
+    match (cell.qos.reliability, cell.qos.history) {
+        (Reliability::BestEffort, _) => "raise resource_limits",
+        (Reliability::Reliable { .. }, History::KeepAll) => "raise max_blocking_time or resource_limits.max_samples",
+        (Reliability::Reliable { .. }, History::KeepLast(_)) => "raise max_blocking_time or resource_limits",
+    }
+}

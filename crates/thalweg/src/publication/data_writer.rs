@@ -1,0 +1,300 @@
+//! The handle that applications write through.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_cdr as cdr;
+use thalweg_rtps::history::{ChangeKind, PayloadKind};
+use thalweg_rtps::payload::Payload;
+use thalweg_rtps::qos::WriterQos;
+use thalweg_rtps::time::Timestamp;
+use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
+use thalweg_rtps::writer::WriterCounters;
+
+use super::blocking;
+use super::sending::{Outgoing, serialize, write};
+use super::{WriterCell, WriterStatusListener};
+use crate::runtime::{Delivery, Runtime};
+use crate::status::{IncompatibleQos, Matched, WriterStatus};
+use crate::{Error, ErrorKind, TopicType};
+
+/// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
+///
+/// All methods take `&self` and may be called from any thread. A write sends on the calling thread. Dropping the writer
+/// deletes it and tells its readers; samples that were not acknowledged yet are lost with it, so call
+/// [`DataWriter::wait_for_acknowledgments`] first where that matters.
+pub struct DataWriter<T> {
+    runtime: Arc<Runtime>,
+    cell: Arc<WriterCell>,
+    type_marker: PhantomData<fn(&T)>,
+}
+
+impl<T: TopicType> DataWriter<T> {
+    /// Writes a sample, with the present time as its source timestamp, and returns its number.
+    ///
+    /// Reliable with KEEP_ALL (or exhausted limits), it waits up to `max_blocking_time` for room.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] when there was no room in time: the text says which readers owe acknowledgements and what to
+    /// raise; within an inline listener it comes at once, see [`Delivery::Inline`]. [`ErrorKind::BadParameter`] when the
+    /// value cannot be encoded.
+    pub fn write(&self, sample: &T) -> Result<SequenceNumber, Error> {
+        self.write_encoded(sample, None)
+    }
+
+    /// As [`DataWriter::write`], with a source timestamp of the application's choice.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`].
+    pub fn write_at(&self, sample: &T, timestamp: Timestamp) -> Result<SequenceNumber, Error> {
+        self.write_encoded(sample, Some(timestamp))
+    }
+
+    /// Deletes the instance that `sample`'s key members name: readers see it `NotAliveDisposed`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the type has no key; else as [`DataWriter::write`].
+    pub fn dispose(&self, sample: &T) -> Result<SequenceNumber, Error> {
+        self.end_instance("dispose", sample, ChangeKind::Dispose)
+    }
+
+    /// Says that this writer will not write the instance any more. Readers see it disposed as well, unless the QoS turns
+    /// `autodispose` off; then it has no writers, once all have unregistered it.
+    ///
+    /// # Errors
+    /// As [`DataWriter::dispose`].
+    pub fn unregister(&self, sample: &T) -> Result<SequenceNumber, Error> {
+        self.end_instance("unregister", sample, self.unregister_kind())
+    }
+
+    fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
+        let instance = self.instance_of("write", sample)?;
+        let representation = self.cell.representation;
+        let encoded = serialize(cdr::encoded_size_hint(sample), |buffer| cdr::encode(sample, representation, buffer));
+        let payload = encoded.map_err(|error| self.unencodable("write", error))?;
+        let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload };
+        write(self.runtime.state(), &self.cell, outgoing)
+    }
+
+    fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {
+        self.require_key(operation)?;
+        let instance = self.instance_of(operation, sample)?;
+        let representation = self.cell.representation;
+        let encoded = serialize(64, |buffer| cdr::encode_key(sample, representation, buffer));
+        let payload = encoded.map_err(|error| self.unencodable(operation, error))?;
+        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
+    }
+
+    fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
+        if !T::KEYED {
+            return Ok(KeyHash::default());
+        }
+        cdr::key_hash(sample).map(KeyHash).map_err(|error| self.unencodable(operation, error))
+    }
+
+    fn unencodable(&self, operation: &'static str, error: cdr::EncodeError) -> Error {
+        Error::new(ErrorKind::BadParameter, operation, format!("cannot encode the sample: {error}"))
+            .on_topic(&self.cell.topic.name)
+            .because(error)
+    }
+}
+
+impl<T> DataWriter<T> {
+    pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<WriterCell>) -> DataWriter<T> {
+        DataWriter { runtime, cell, type_marker: PhantomData }
+    }
+
+    /// Writes a sample that is already serialized, with its encapsulation header of four bytes (RTPS 2.5 §10.2).
+    /// `bytes` are copied once, into a recycled buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] when there is no encapsulation header, or the topic is keyed and its key cannot be read;
+    /// else as [`DataWriter::write`].
+    pub fn write_serialized(&self, bytes: &[u8]) -> Result<SequenceNumber, Error> {
+        self.write_payload(&copied(bytes), None, None)
+    }
+
+    /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have
+    /// acknowledged it. `instance`: the sample's key hash, where the application knows it; `timestamp`: its source
+    /// timestamp, `None` for now.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write_serialized`].
+    pub fn write_payload(
+        &self,
+        payload: &Payload,
+        instance: Option<KeyHash>,
+        timestamp: Option<Timestamp>,
+    ) -> Result<SequenceNumber, Error> {
+        let instance = self.instance_of_payload("write", payload, instance, PayloadKind::Data)?;
+        let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload: payload.clone() };
+        write(self.runtime.state(), &self.cell, outgoing)
+    }
+
+    /// Disposes the instance of a serialized key (encapsulation header and key members). `instance` as in
+    /// [`DataWriter::write_payload`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the topic has no key; else as [`DataWriter::write_serialized`].
+    pub fn dispose_serialized(&self, key: &[u8], instance: Option<KeyHash>) -> Result<SequenceNumber, Error> {
+        self.end_serialized("dispose", key, instance, ChangeKind::Dispose)
+    }
+
+    /// Unregisters the instance of a serialized key, as [`DataWriter::unregister`] does.
+    ///
+    /// # Errors
+    /// As [`DataWriter::dispose_serialized`].
+    pub fn unregister_serialized(&self, key: &[u8], instance: Option<KeyHash>) -> Result<SequenceNumber, Error> {
+        self.end_serialized("unregister", key, instance, self.unregister_kind())
+    }
+
+    fn end_serialized(
+        &self,
+        operation: &'static str,
+        key: &[u8],
+        instance: Option<KeyHash>,
+        kind: ChangeKind,
+    ) -> Result<SequenceNumber, Error> {
+        self.require_key(operation)?;
+        let payload = copied(key);
+        let instance = self.instance_of_payload(operation, &payload, instance, PayloadKind::Key)?;
+        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
+    }
+
+    fn instance_of_payload(
+        &self,
+        operation: &'static str,
+        payload: &Payload,
+        instance: Option<KeyHash>,
+        kind: PayloadKind,
+    ) -> Result<KeyHash, Error> {
+        let bad = |cause: &str| Error::new(ErrorKind::BadParameter, operation, cause).on_topic(&self.cell.topic.name);
+        if payload.len() < cdr::ENCAPSULATION_BYTES {
+            return Err(bad("got fewer than the four bytes of an encapsulation header"));
+        }
+        if self.cell.topic.keyed == Keyed::No {
+            return Ok(KeyHash::default());
+        }
+        let computed = || self.cell.topic.key_of.as_ref().and_then(|key_of| key_of(payload, kind));
+        let cannot = || {
+            bad("cannot tell the instance of the bytes")
+                .advise("pass its key hash, or create the topic with a function that computes it")
+        };
+        instance.or_else(computed).ok_or_else(cannot)
+    }
+
+    fn require_key(&self, operation: &'static str) -> Result<(), Error> {
+        if self.cell.topic.keyed == Keyed::Yes {
+            return Ok(());
+        }
+        let cause = "needs instances, and the topic's type has no key";
+        Err(Error::new(ErrorKind::PreconditionNotMet, operation, cause).on_topic(&self.cell.topic.name))
+    }
+
+    fn unregister_kind(&self) -> ChangeKind {
+        if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
+    }
+
+    /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12); asks
+    /// them to do so at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] after `timeout`, saying how many readers owe an acknowledgement.
+    pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<(), Error> {
+        blocking::wait_for_acknowledgments(self.runtime.state(), &self.cell, timeout)
+    }
+
+    /// Waits until at least `count` readers are matched.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] after `timeout`, saying how many there are.
+    pub fn wait_for_matched(&self, count: usize, timeout: Duration) -> Result<(), Error> {
+        blocking::wait_for_matched(&self.cell, count, timeout)
+    }
+
+    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Error`] when the listener thread cannot be started.
+    pub fn on_status(
+        &self,
+        delivery: Delivery,
+        listener: impl FnMut(WriterStatus) + Send + 'static,
+    ) -> Result<(), Error> {
+        if delivery == Delivery::Thread {
+            let started = self.runtime.state().listeners.start();
+            started.map_err(|error| Error::system("starting the listener thread", error))?;
+        }
+        let listener: Box<WriterStatusListener> = Box::new(listener);
+        self.cell.status_listener().set(delivery, listener);
+        Ok(())
+    }
+
+    /// PUBLICATION_MATCHED; its changes start from zero again.
+    pub fn publication_matched(&self) -> Matched {
+        self.cell.tell_matched()
+    }
+
+    /// OFFERED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
+    pub fn offered_incompatible_qos(&self) -> IncompatibleQos {
+        self.cell.tell_incompatible()
+    }
+
+    /// GUIDs of the readers matched now.
+    pub fn matched_readers(&self) -> Vec<Guid> {
+        self.cell.writer.lock().matched_readers().collect()
+    }
+
+    /// What this writer sent, repaired and refused.
+    pub fn counters(&self) -> WriterCounters {
+        self.cell.writer.lock().counters()
+    }
+
+    /// Samples in its history: not acknowledged by everybody, or kept for late readers.
+    pub fn held(&self) -> usize {
+        self.cell.writer.lock().held()
+    }
+
+    /// Its name in the domain.
+    pub fn guid(&self) -> Guid {
+        self.cell.guid()
+    }
+
+    /// The QoS that it was created with, its publisher's part included.
+    pub fn qos(&self) -> &WriterQos {
+        &self.cell.qos
+    }
+
+    /// Name of its topic.
+    pub fn topic_name(&self) -> &str {
+        &self.cell.topic.name
+    }
+}
+
+fn copied(bytes: &[u8]) -> Payload {
+    let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+        buffer.extend_from_slice(bytes);
+        Ok(())
+    };
+    match serialize(bytes.len(), copy) {
+        Ok(payload) => payload,
+        Err(never) => match never {},
+    }
+}
+
+impl<T> Drop for DataWriter<T> {
+    fn drop(&mut self) {
+        self.cell.status_listener().clear();
+        let entity = self.cell.guid().entity;
+        self.runtime.state().endpoints.remove(entity);
+        self.runtime.command(|now, participant| participant.delete_writer(now, entity));
+    }
+}
+
+impl<T> fmt::Debug for DataWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataWriter({}, {:?})", self.guid(), self.topic_name())
+    }
+}

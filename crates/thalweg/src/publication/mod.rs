@@ -1,0 +1,76 @@
+//! The sending half of the API: publishers and data writers.
+
+mod blocking;
+mod data_writer;
+mod sending;
+mod writer_cell;
+
+use std::sync::Arc;
+
+use thalweg_rtps::participant::WriterConfig;
+use thalweg_rtps::qos::WriterQos;
+use thalweg_rtps::writer::WriterOptions;
+
+use crate::runtime::Runtime;
+use crate::{Error, Topic};
+pub use data_writer::DataWriter;
+pub(crate) use writer_cell::{WriterCell, WriterStatusListener};
+
+/// What the writers of a publisher have in common (DDS 1.4 §2.2.2.4.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublisherQos {
+    /// PARTITION: names, with wildcards, of which one must fit one of the reader's. Default empty: the one name "".
+    pub partition: Vec<String>,
+    /// GROUP_DATA: bytes announced with every writer. Default empty, at most 65,000.
+    pub group_data: Vec<u8>,
+}
+
+/// Creates data writers that share partitions (DDS 1.4 §2.2.2.4.1). Dropping it leaves its writers alive.
+pub struct Publisher {
+    runtime: Arc<Runtime>,
+    qos: PublisherQos,
+}
+
+impl Publisher {
+    pub(crate) fn new(runtime: Arc<Runtime>, qos: PublisherQos) -> Publisher {
+        Publisher { runtime, qos }
+    }
+
+    /// What its writers have in common.
+    pub fn qos(&self) -> &PublisherQos {
+        &self.qos
+    }
+
+    /// Creates a writer and announces it to the domain. Partition and group data are the publisher's, unless `qos` names
+    /// its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
+    pub fn create_writer<T>(&self, topic: &Topic<T>, mut qos: WriterQos) -> Result<DataWriter<T>, Error> {
+        if qos.partition.is_empty() {
+            qos.partition.clone_from(&self.qos.partition);
+        }
+        if qos.attached.group.is_empty() {
+            qos.attached.group.clone_from(&self.qos.group_data);
+        }
+        let description = Arc::clone(topic.description());
+        let config = WriterConfig {
+            topic_name: description.name.clone(),
+            type_name: description.type_name.clone(),
+            keyed: description.keyed,
+            qos: qos.clone(),
+            options: WriterOptions::default(),
+        };
+        let endpoints = &self.runtime.state().endpoints;
+        let cell = self.runtime.command(|now, participant| {
+            let writer = participant.create_writer(now, config)?;
+            let cell = Arc::new(WriterCell::new(writer, description, qos));
+            // Before the participant is unlocked, so that its first events already find the writer.
+            endpoints.insert_writer(Arc::clone(&cell));
+            Ok(cell)
+        });
+        let cell = cell.map_err(|error| Error::qos("create_writer", topic.name(), error))?;
+        Ok(DataWriter::new(Arc::clone(&self.runtime), cell))
+    }
+}

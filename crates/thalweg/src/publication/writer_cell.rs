@@ -1,0 +1,112 @@
+//! What a data writer's handle and the runtime share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use thalweg_cdr as cdr;
+use thalweg_rtps::qos::{Mismatch, Representation, WriterQos};
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::types::Guid;
+use thalweg_rtps::writer::Writer;
+
+use crate::runtime::{ListenerSlot, Waiters};
+use crate::status::{IncompatibleQos, Matched, WriterStatus};
+use crate::topic::TopicDescription;
+
+/// Callback for a writer's news.
+pub(crate) type WriterStatusListener = dyn FnMut(WriterStatus) + Send;
+
+/// One local writer as the application and the I/O thread see it.
+pub(crate) struct WriterCell {
+    guid: Guid,
+    max_blocking_time: Duration,
+    pub(super) writer: Shared<Writer>,
+    pub(super) topic: Arc<TopicDescription>,
+    pub(super) qos: WriterQos,
+    pub(super) representation: cdr::Representation,
+    pub(super) waiters: Waiters,
+    statuses: Mutex<Statuses>,
+    status_listener: ListenerSlot<WriterStatusListener>,
+}
+
+#[derive(Default)]
+struct Statuses {
+    matched: Matched,
+    incompatible: IncompatibleQos,
+}
+
+impl WriterCell {
+    pub(super) fn new(writer: Shared<Writer>, topic: Arc<TopicDescription>, qos: WriterQos) -> WriterCell {
+        let representation = match qos.representation() {
+            Representation::Xcdr2 => cdr::Representation::Xcdr2,
+            _ => cdr::Representation::Xcdr1,
+        };
+        let (guid, max_blocking_time) = {
+            let writer = writer.lock();
+            (writer.guid(), writer.max_blocking_time())
+        };
+        WriterCell {
+            guid,
+            max_blocking_time,
+            writer,
+            topic,
+            qos,
+            representation,
+            waiters: Waiters::default(),
+            statuses: Mutex::default(),
+            status_listener: ListenerSlot::default(),
+        }
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    pub(super) fn max_blocking_time(&self) -> Duration {
+        self.max_blocking_time
+    }
+
+    pub(crate) fn status_listener(&self) -> &ListenerSlot<WriterStatusListener> {
+        &self.status_listener
+    }
+
+    /// The writer made room or was acknowledged.
+    pub(crate) fn notify_waiters(&self) {
+        self.waiters.notify(&self.writer);
+    }
+
+    pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
+        self.update_matched(|matched| matched.add(reader))
+    }
+
+    pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<WriterStatus> {
+        self.update_matched(|matched| matched.remove(reader))
+    }
+
+    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<WriterStatus> {
+        let mut statuses = self.statuses();
+        update(&mut statuses.matched);
+        // Told to a listener, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
+        self.status_listener.delivery()?;
+        Some(WriterStatus::PublicationMatched(statuses.matched.tell()))
+    }
+
+    pub(crate) fn note_incompatible(&self, reader: Guid, mismatches: Vec<Mismatch>) -> Option<WriterStatus> {
+        let mut statuses = self.statuses();
+        statuses.incompatible.add(reader, mismatches);
+        self.status_listener.delivery()?;
+        Some(WriterStatus::OfferedIncompatibleQos(statuses.incompatible.tell()))
+    }
+
+    pub(super) fn tell_matched(&self) -> Matched {
+        self.statuses().matched.tell()
+    }
+
+    pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
+        self.statuses().incompatible.tell()
+    }
+
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

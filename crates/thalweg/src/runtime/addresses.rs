@@ -1,0 +1,118 @@
+//! Which addresses a participant announces, and where it announces itself.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::types::Locator;
+use thalweg_transport::interfaces::{Interface, is_link_local};
+use thalweg_transport::ports::{PARTICIPANT_INDEX_MAX, metatraffic_multicast, metatraffic_unicast, user_multicast};
+use thalweg_transport::udp::{GROUP_V4, GROUP_V6, Ports};
+
+/// What stays the same when interfaces change.
+#[derive(Clone, Debug)]
+pub(crate) struct AddressPlan {
+    pub(crate) domain_id: u32,
+    pub(crate) ports: Ports,
+    /// Unicast peers that the application named, with their ports.
+    pub(crate) peers: Vec<SocketAddr>,
+}
+
+/// Addresses of one kind that are announced; peers read 32, and each makes every announcement longer.
+const ANNOUNCED_MAX: usize = 16;
+
+/// The addresses for these interfaces.
+pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> LocalAddresses {
+    let unicast = |v4: Option<u16>, v6: Option<u16>| announced(interfaces, v4, v6);
+    let ports = &plan.ports;
+    let groups = |port: u16| -> Vec<Locator> {
+        let v4 = ports.multicast.0.then_some(IpAddr::V4(GROUP_V4));
+        let v6 = ports.multicast.1.then_some(IpAddr::V6(GROUP_V6));
+        [v4, v6].into_iter().flatten().map(|group| SocketAddr::new(group, port).into()).collect()
+    };
+    let metatraffic_multicast = groups(metatraffic_multicast(plan.domain_id));
+    let mut announce_to = metatraffic_multicast.clone();
+    announce_to.extend(plan.peers.iter().copied().map(Locator::from));
+    announce_to.extend(same_host(plan));
+    let mut seen = std::collections::HashSet::new();
+    announce_to.retain(|locator| seen.insert(*locator));
+    LocalAddresses {
+        metatraffic_unicast: unicast(ports.metatraffic_v4, ports.metatraffic_v6),
+        metatraffic_multicast,
+        default_unicast: unicast(ports.user_v4, ports.user_v6),
+        default_multicast: groups(user_multicast(plan.domain_id)),
+        interfaces: interfaces
+            .iter()
+            .flat_map(|interface| interface.addresses.iter().map(|address| (address.ip, address.prefix_bits)))
+            .collect(),
+        announce_to,
+    }
+}
+
+/// Addresses of other hosts' concern first, loopback last: peers on this host prefer that, others must not use it.
+fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<Locator> {
+    let port_of = |ip: &IpAddr| if ip.is_ipv4() { v4 } else { v6 };
+    let usable = |ip: &IpAddr| !is_link_local(ip) && (!ip.is_loopback() || ip.is_ipv4() || v4.is_none());
+    let mut ips: Vec<IpAddr> = interfaces.iter().flat_map(Interface::ips).filter(usable).collect();
+    ips.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    let mut locators: Vec<Locator> =
+        ips.iter().filter_map(|ip| Some(SocketAddr::new(*ip, port_of(ip)?).into())).collect();
+    if locators.len() > ANNOUNCED_MAX {
+        let loopback = locators.pop();
+        locators.truncate(ANNOUNCED_MAX - 1);
+        locators.extend(loopback);
+    }
+    locators
+}
+
+/// The well-known ports of other participants of this host: some listen to loopback only and hear no multicast.
+fn same_host(plan: &AddressPlan) -> impl Iterator<Item = Locator> {
+    let (domain, own) = (plan.domain_id, plan.ports.participant_index);
+    let v4 = plan.ports.metatraffic_v4.is_some();
+    (0..=PARTICIPANT_INDEX_MAX)
+        .filter(move |index| v4 && Some(*index) != own)
+        .map(move |index| SocketAddr::from((Ipv4Addr::LOCALHOST, metatraffic_unicast(domain, index))).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_transport::interfaces::InterfaceAddress;
+
+    fn interface(name: &str, ips: &[&str]) -> Interface {
+        let address = |ip: &&str| InterfaceAddress { ip: ip.parse().unwrap(), prefix_bits: 24 };
+        let addresses = ips.iter().map(address).collect();
+        Interface { name: name.into(), index: 1, addresses, loopback: name == "lo", multicast: true, mtu_bytes: None }
+    }
+
+    #[track_caller]
+    fn check(interfaces: &[Interface], expect: &[&str]) {
+        let ports = Ports { user_v4: Some(7411), user_v6: Some(7411), metatraffic_v4: Some(7410), ..Ports::default() };
+        let plan = AddressPlan { domain_id: 0, ports, peers: Vec::new() };
+        let told = local_addresses(&plan, interfaces).default_unicast;
+        let expect: Vec<Locator> = expect.iter().map(|text| text.parse::<SocketAddr>().unwrap().into()).collect();
+        assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn loopback_comes_last_and_link_local_addresses_not_at_all() {
+        let lo = interface("lo", &["127.0.0.1", "::1"]);
+        check(&[lo.clone()], &["127.0.0.1:7411"]);
+        let eth = interface("eth0", &["10.0.0.1", "fd00::2", "fe80::1"]);
+        check(&[lo, eth], &["10.0.0.1:7411", "[fd00::2]:7411", "127.0.0.1:7411"]);
+    }
+
+    #[test]
+    fn announcements_go_to_groups_peers_and_the_other_ports_of_this_host() {
+        let ports = Ports {
+            participant_index: Some(3),
+            metatraffic_v4: Some(7416),
+            multicast: (true, false),
+            ..Ports::default()
+        };
+        let peer: SocketAddr = "192.0.2.9:7410".parse().unwrap();
+        let to = local_addresses(&AddressPlan { domain_id: 0, ports, peers: vec![peer, peer] }, &[]).announce_to;
+        assert_eq!(to.len(), 1 + 1 + 32);
+        assert!(to[0].is_multicast() && to[1] == peer.into());
+        assert!(!to.contains(&"127.0.0.1:7416".parse::<SocketAddr>().unwrap().into()), "not to ourselves");
+    }
+}

@@ -1,0 +1,63 @@
+//! How application threads tell the I/O thread about earlier deadlines without waking it for nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::EntityId;
+use thalweg_transport::udp::Waker;
+
+/// Deadlines for the I/O thread, and how long it sleeps.
+///
+/// The I/O thread publishes until when it sleeps and then looks for requests once more; an application thread files its
+/// request and then looks how long the I/O thread sleeps. With both in one total order, at least one sees the other.
+pub(crate) struct Alarm {
+    waker: Waker,
+    /// Nanoseconds of the instant at which the I/O thread wakes by itself; 0 while it is awake.
+    sleeps_until: AtomicU64,
+    any: AtomicBool,
+    requests: Mutex<Vec<(EntityId, Instant)>>,
+}
+
+impl Alarm {
+    pub(super) fn new(waker: Waker) -> Alarm {
+        Alarm { waker, sleeps_until: AtomicU64::new(0), any: AtomicBool::new(false), requests: Mutex::default() }
+    }
+
+    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer.
+    pub(super) fn request(&self, entity: EntityId, at: Instant) {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push((entity, at));
+        self.any.store(true, Ordering::SeqCst);
+        if at.as_nanos() < self.sleeps_until.load(Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
+
+    /// Ends the I/O thread's present or next sleep.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Moves the requests filed since the last call to the end of `into`.
+    pub(super) fn take_requests(&self, into: &mut Vec<(EntityId, Instant)>) {
+        if self.any.swap(false, Ordering::SeqCst) {
+            into.append(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Whether there are requests to take.
+    pub(super) fn has_requests(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// The I/O thread is about to sleep until `until`; false when it must not, because a request has come.
+    pub(super) fn fall_asleep(&self, until: Instant) -> bool {
+        self.sleeps_until.store(until.as_nanos(), Ordering::SeqCst);
+        !self.any.load(Ordering::SeqCst)
+    }
+
+    /// The I/O thread is awake: requests need no wake-up.
+    pub(super) fn awake(&self) {
+        self.sleeps_until.store(0, Ordering::SeqCst);
+    }
+}

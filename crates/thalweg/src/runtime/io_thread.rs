@@ -1,0 +1,214 @@
+//! The I/O thread of a participant: receives, lets the state machine work, sends, tells.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::participant::Event;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::EntityId;
+use thalweg_transport::udp::{Datagram, Origin, Receiver, Wakeup};
+use thalweg_transport::{clock, thread};
+
+use super::RuntimeState;
+use super::addresses::{AddressPlan, local_addresses};
+
+/// How the I/O thread runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IoOptions {
+    /// Polls the sockets without ever sleeping.
+    pub(crate) busy_poll: bool,
+    /// Processors that it may run on; empty means any.
+    pub(crate) affinity: Vec<usize>,
+}
+
+thread_local! {
+    static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True on the I/O thread of any participant: what it waited for, it could not receive.
+pub(crate) fn on_io_thread() -> bool {
+    IS_IO_THREAD.get()
+}
+
+/// The longest sleep while reliable writers are active: their deadlines are further away, so writing wakes nobody.
+const ACTIVE_SLEEP_MAX: Duration = Duration::from_millis(20);
+/// How long after the last request of a writer the short sleeps go on.
+const ACTIVE_FOR: Duration = Duration::from_millis(30);
+/// Polls of a busy I/O thread between two looks at everything that is no busy socket.
+const POLLS_PER_WAIT: u32 = 32;
+/// How late timed waits may end; Linux's default of 50 µs is a whole round trip.
+const TIMER_SLACK: Duration = Duration::from_micros(5);
+/// How often the I/O thread gives way to calls of the API in one turn.
+const YIELDS_MAX: usize = 64;
+/// Rounds of farewell messages at shutdown, bounded in case a peer keeps asking.
+const FAREWELL_ROUNDS_MAX: usize = 64;
+
+pub(crate) struct IoThread {
+    state: Arc<RuntimeState>,
+    receiver: Receiver,
+    plan: AddressPlan,
+    options: IoOptions,
+    inbox: Vec<Datagram>,
+    outbox: Outbox,
+    events: Vec<Event>,
+    requests: Vec<(EntityId, Instant)>,
+    /// When the participant wants to be called again.
+    due: Instant,
+    /// Until when writers count as active.
+    active_until: Instant,
+}
+
+impl IoThread {
+    pub(super) fn new(state: Arc<RuntimeState>, receiver: Receiver, plan: AddressPlan, options: IoOptions) -> IoThread {
+        IoThread {
+            state,
+            receiver,
+            plan,
+            options,
+            inbox: Vec::new(),
+            outbox: Outbox::new(),
+            events: Vec::new(),
+            requests: Vec::new(),
+            due: Instant::ZERO,
+            active_until: Instant::ZERO,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        IS_IO_THREAD.set(true);
+        thread::set_timer_slack(TIMER_SLACK);
+        if !self.options.affinity.is_empty()
+            && let Err(error) = thread::set_affinity(&self.options.affinity)
+        {
+            tracing::warn!("the I/O thread runs on any processor: {error}");
+        }
+        while !self.state.is_stopping() {
+            let received = self.receiver.receive(&mut self.inbox);
+            let more = self.turn();
+            if received == 0 && !more {
+                if self.options.busy_poll { self.poll() } else { self.sleep() }
+            }
+        }
+        self.say_farewell();
+    }
+
+    /// One round: what was received, what is due, what is to be sent, what is to be told. True when more is to be sent.
+    fn turn(&mut self) -> bool {
+        self.let_callers_pass();
+        let now = clock::now();
+        self.state.alarm.take_requests(&mut self.requests);
+        if !self.requests.is_empty() {
+            self.active_until = now + ACTIVE_FOR;
+        }
+        let mut participant = self.state.participant.lock();
+        for (entity, at) in self.requests.drain(..) {
+            participant.rearm(entity, at);
+        }
+        for datagram in self.inbox.drain(..) {
+            participant.handle_datagram(now, &datagram.payload, datagram.source);
+        }
+        if participant.poll_timeout().is_some_and(|due| due <= now) {
+            participant.handle_timeout(now);
+        }
+        let more = participant.poll_transmit(now, &mut self.outbox);
+        while let Some(event) = participant.poll_event() {
+            self.events.push(event);
+        }
+        self.due = participant.poll_timeout().unwrap_or(Instant::NEVER);
+        drop(participant);
+        // Listeners first: what the application waits for is worth more than an acknowledgement.
+        for event in self.events.drain(..) {
+            self.state.deliver(event);
+        }
+        self.state.deliver_announced();
+        self.send();
+        more
+    }
+
+    fn send(&mut self) {
+        if !self.outbox.is_empty() {
+            self.state.sender.send(Origin::Metatraffic, &self.outbox);
+            self.outbox.clear();
+        }
+    }
+
+    /// A call of the API that waits for the participant goes first: this thread would otherwise take the lock again at
+    /// once, and a busy participant could never be asked anything.
+    fn let_callers_pass(&self) {
+        for _ in 0..YIELDS_MAX {
+            if self.state.callers.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn sleep(&mut self) {
+        let now = clock::now();
+        let limit = if now < self.active_until { now + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
+        let until = self.due.min(limit);
+        if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {
+            let timeout = (until != Instant::NEVER).then(|| until.since(now));
+            self.wait(timeout);
+        }
+        self.state.alarm.awake();
+    }
+
+    /// Spins until there is something to do.
+    fn poll(&mut self) {
+        loop {
+            for _ in 0..POLLS_PER_WAIT {
+                if self.receiver.receive_polling(&mut self.inbox) > 0 {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            if self.wait(Some(Duration::ZERO)) || self.state.alarm.has_requests() || clock::now() >= self.due {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the sockets; true when that ended before its time.
+    fn wait(&mut self, timeout: Option<Duration>) -> bool {
+        match self.receiver.wait(timeout) {
+            Ok(wakeup) => {
+                if wakeup.interfaces_changed {
+                    self.use_new_interfaces();
+                }
+                wakeup != Wakeup::default()
+            }
+            Err(error) => {
+                tracing::error!("the participant can no longer receive: {error}");
+                self.state.stopping.store(true, Ordering::Release);
+                true
+            }
+        }
+    }
+
+    fn use_new_interfaces(&mut self) {
+        match self.receiver.refresh_interfaces(&self.state.sender) {
+            Ok((interfaces, notices)) => {
+                notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+                let addresses = local_addresses(&self.plan, &interfaces);
+                self.state.participant.lock().set_addresses(clock::now(), addresses);
+            }
+            Err(error) => tracing::warn!("network interfaces changed, but cannot be listed: {error}"),
+        }
+    }
+
+    /// Tells all peers that the participant leaves, before the sockets close.
+    fn say_farewell(&mut self) {
+        self.state.participant.lock().shutdown(clock::now());
+        for _ in 0..FAREWELL_ROUNDS_MAX {
+            let more = self.state.participant.lock().poll_transmit(clock::now(), &mut self.outbox);
+            self.send();
+            if !more {
+                return;
+            }
+        }
+    }
+}

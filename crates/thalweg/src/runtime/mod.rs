@@ -1,0 +1,152 @@
+//! What runs behind one participant: the I/O thread, the listener thread, and what application threads share with them.
+
+mod addresses;
+mod alarm;
+mod endpoints;
+mod io_thread;
+mod listeners;
+mod notify;
+mod waiting;
+mod wall_clock;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
+
+use thalweg_rtps::participant::Participant;
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::time::{Instant, Timestamp};
+use thalweg_rtps::types::EntityId;
+use thalweg_transport::clock;
+use thalweg_transport::udp::{ReceiveCounts, Sender};
+
+use crate::Error;
+use crate::subscription::ReaderCell;
+pub(crate) use addresses::{AddressPlan, local_addresses};
+use alarm::Alarm;
+use endpoints::EndpointTable;
+pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
+pub use listeners::Delivery;
+pub(crate) use listeners::ListenerSlot;
+use listeners::ListenerThread;
+pub(crate) use waiting::{Deadline, Waiters};
+use wall_clock::WallClock;
+
+/// The threads of one participant. They end when the last handle of the participant, its writers and readers is dropped.
+pub(crate) struct Runtime {
+    state: Arc<RuntimeState>,
+    io_thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What all threads of a participant share.
+pub(crate) struct RuntimeState {
+    pub(crate) participant: Shared<Participant>,
+    /// API calls that wait for the participant; the I/O thread lets them pass.
+    callers: AtomicUsize,
+    pub(crate) sender: Arc<Sender>,
+    pub(crate) alarm: Alarm,
+    pub(crate) endpoints: EndpointTable,
+    pub(crate) listeners: ListenerThread,
+    wall_clock: WallClock,
+    stopping: AtomicBool,
+    /// Readers whose new inline listener is to be told of data that was there before it.
+    injected: Mutex<Vec<Arc<ReaderCell>>>,
+    received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
+}
+
+impl Runtime {
+    /// Starts the I/O thread.
+    pub(crate) fn start(
+        participant: Participant,
+        sender: Arc<Sender>,
+        receiver: thalweg_transport::udp::Receiver,
+        plan: AddressPlan,
+        options: IoOptions,
+    ) -> Result<Arc<Runtime>, Error> {
+        let state = Arc::new(RuntimeState {
+            participant: Shared::new(participant),
+            callers: AtomicUsize::new(0),
+            sender,
+            alarm: Alarm::new(receiver.waker()),
+            endpoints: EndpointTable::default(),
+            listeners: ListenerThread::default(),
+            wall_clock: WallClock::default(),
+            stopping: AtomicBool::new(false),
+            injected: Mutex::default(),
+            received: Box::new(receiver.counter_reader()),
+        });
+        let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
+        let handle = thread::Builder::new()
+            .name("thalweg-io".into())
+            .spawn(move || io_thread.run())
+            .map_err(|error| Error::system("starting the I/O thread", error))?;
+        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)) }))
+    }
+
+    pub(crate) fn state(&self) -> &Arc<RuntimeState> {
+        &self.state
+    }
+
+    /// Lets a call of the API use the participant; afterwards the I/O thread sends what that produced.
+    pub(crate) fn command<R>(&self, command: impl FnOnce(Instant, &mut Participant) -> R) -> R {
+        let result = self.state.with_participant(command);
+        self.state.alarm.wake();
+        result
+    }
+
+    /// Looks at the participant without changing it.
+    pub(crate) fn view<R>(&self, view: impl FnOnce(&Participant) -> R) -> R {
+        self.state.with_participant(|_, participant| view(participant))
+    }
+
+    /// What was received since the participant was created.
+    pub(crate) fn received(&self) -> ReceiveCounts {
+        (self.state.received)()
+    }
+}
+
+impl RuntimeState {
+    fn with_participant<R>(&self, work: impl FnOnce(Instant, &mut Participant) -> R) -> R {
+        self.callers.fetch_add(1, Ordering::Relaxed);
+        let mut participant = self.participant.lock();
+        self.callers.fetch_sub(1, Ordering::Relaxed);
+        work(clock::now(), &mut participant)
+    }
+
+    /// An application thread changed an endpoint's deadline.
+    pub(crate) fn rearm(&self, entity: EntityId, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.alarm.request(entity, at);
+        }
+    }
+
+    /// Wall-clock time at `now`, without reading another clock most of the time.
+    pub(crate) fn timestamp(&self, now: Instant) -> Timestamp {
+        self.wall_clock.at(now)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.state.stopping.store(true, Ordering::Release);
+        self.state.alarm.wake();
+        let handle = self.io_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        join_unless_current(handle);
+        // Last, so that listeners hear what the I/O thread told them.
+        join_unless_current(self.state.listeners.stop());
+    }
+}
+
+/// Waits for a thread's end, unless that thread is the one that asks: a listener may drop the last handle.
+fn join_unless_current(handle: Option<JoinHandle<()>>) {
+    let current: ThreadId = thread::current().id();
+    if let Some(handle) = handle.filter(|handle| handle.thread().id() != current)
+        && handle.join().is_err()
+    {
+        tracing::error!("a thread of the participant ended by a panic");
+    }
+}

@@ -1,0 +1,114 @@
+//! Brings the participant's events to waiting threads, statuses and listeners.
+
+use std::sync::{Arc, PoisonError};
+
+use thalweg_rtps::participant::Event;
+use thalweg_rtps::types::EntityId;
+
+use super::RuntimeState;
+use super::listeners::{Delivery, Notification};
+use crate::publication::WriterCell;
+use crate::status::{ReaderStatus, WriterStatus};
+use crate::subscription::ReaderCell;
+
+impl RuntimeState {
+    /// Delivers one event; runs inline listeners on the spot.
+    pub(super) fn deliver(&self, event: Event) {
+        match event {
+            Event::DataAvailable { reader } => {
+                if let Some(cell) = self.endpoints.reader(reader) {
+                    self.deliver_data(&cell);
+                }
+            }
+            Event::SpaceAvailable { writer } | Event::Acknowledged { writer } => {
+                if let Some(cell) = self.endpoints.writer(writer) {
+                    cell.notify_waiters();
+                }
+            }
+            Event::PublicationMatched { writer, reader } => {
+                self.deliver_writer_status(writer, |cell| cell.note_matched(reader));
+            }
+            Event::PublicationUnmatched { writer, reader } => {
+                self.deliver_writer_status(writer, |cell| cell.note_unmatched(reader));
+            }
+            Event::OfferedIncompatibleQos { writer, reader, mismatches } => {
+                self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
+            }
+            Event::ReaderGivenUp { writer, reader } => {
+                tracing::warn!(%writer, %reader, "a reader that does not acknowledge is no longer waited for");
+                self.deliver_writer_status(writer, |_| Some(WriterStatus::ReaderGivenUp(reader)));
+            }
+            Event::SubscriptionMatched { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_matched(writer));
+            }
+            Event::SubscriptionUnmatched { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_unmatched(writer));
+            }
+            Event::RequestedIncompatibleQos { reader, writer, mismatches } => {
+                self.deliver_reader_status(reader, |cell| cell.note_incompatible(writer, mismatches));
+            }
+            Event::NotMatched { local, remote, why } => {
+                tracing::info!(%local, %remote, "endpoints do not match: {why}")
+            }
+            Event::ParticipantDiscovered(prefix) => tracing::debug!(%prefix, "participant discovered"),
+            Event::ParticipantLost { prefix, reason } => tracing::info!(%prefix, ?reason, "participant lost"),
+        }
+    }
+
+    /// Tells everybody who waits for data of this reader.
+    pub(crate) fn deliver_data(&self, cell: &Arc<ReaderCell>) {
+        cell.notify_waiters();
+        match cell.data_listener().delivery() {
+            None => {}
+            Some(Delivery::Inline) => cell.call_data_listener(),
+            Some(Delivery::Thread) => {
+                if cell.mark_pending() {
+                    self.listeners.push(Notification::Data(Arc::clone(cell)));
+                }
+            }
+        }
+    }
+
+    /// As [`RuntimeState::deliver_data`] from an application thread: an inline listener runs on the I/O thread only.
+    pub(crate) fn announce_data(&self, cell: &Arc<ReaderCell>) {
+        if cell.data_listener().delivery() == Some(Delivery::Inline) {
+            self.injected.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(cell));
+            self.alarm.wake();
+        } else {
+            self.deliver_data(cell);
+        }
+    }
+
+    /// Runs the listeners that application threads asked for.
+    pub(super) fn deliver_announced(&self) {
+        let announced = std::mem::take(&mut *self.injected.lock().unwrap_or_else(PoisonError::into_inner));
+        announced.iter().for_each(|cell| self.deliver_data(cell));
+    }
+
+    /// `note` brings the status up to date and returns what a listener is to be told; `None`: nobody listens.
+    fn deliver_writer_status(&self, writer: EntityId, note: impl FnOnce(&WriterCell) -> Option<WriterStatus>) {
+        let Some(cell) = self.endpoints.writer(writer) else { return };
+        let status = note(&cell);
+        cell.notify_waiters();
+        match (cell.status_listener().delivery(), status) {
+            (Some(Delivery::Inline), Some(status)) => cell.status_listener().call(|listener| listener(status)),
+            (Some(Delivery::Thread), Some(status)) => {
+                self.listeners.push(Notification::WriterStatus(Arc::clone(&cell), status));
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver_reader_status(&self, reader: EntityId, note: impl FnOnce(&ReaderCell) -> Option<ReaderStatus>) {
+        let Some(cell) = self.endpoints.reader(reader) else { return };
+        let status = note(&cell);
+        cell.notify_waiters();
+        match (cell.status_listener().delivery(), status) {
+            (Some(Delivery::Inline), Some(status)) => cell.status_listener().call(|listener| listener(status)),
+            (Some(Delivery::Thread), Some(status)) => {
+                self.listeners.push(Notification::ReaderStatus(Arc::clone(&cell), status));
+            }
+            _ => {}
+        }
+    }
+}

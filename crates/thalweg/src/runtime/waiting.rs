@@ -1,0 +1,57 @@
+//! Threads of the application that wait for an endpoint to change.
+
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::time::Instant;
+use thalweg_transport::clock;
+
+/// Counts the threads that wait for one endpoint, so that telling nobody costs no system call.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(AtomicUsize);
+
+impl Waiters {
+    /// Gives the lock away until the endpoint changed or `deadline` came. The caller checks its condition before and after,
+    /// under the same lock.
+    pub(crate) fn wait<'a, T>(
+        &self,
+        shared: &'a Shared<T>,
+        guard: MutexGuard<'a, T>,
+        deadline: Deadline,
+    ) -> MutexGuard<'a, T> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let woken = shared.changed().wait_timeout(guard, deadline.left());
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Wakes all of them. The change was made under the endpoint's lock, which orders it before or after each wait.
+    pub(crate) fn notify<T>(&self, shared: &Shared<T>) {
+        if self.0.load(Ordering::Relaxed) > 0 {
+            shared.changed().notify_all();
+        }
+    }
+}
+
+/// Until when a call may block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// `timeout` from now on; an infinite one never comes.
+    pub(crate) fn after(timeout: Duration) -> Deadline {
+        Deadline(clock::now() + timeout)
+    }
+
+    pub(crate) fn has_passed(self) -> bool {
+        self.0 != Instant::NEVER && clock::now() >= self.0
+    }
+
+    fn left(self) -> Duration {
+        // Bounded, because the system's own clock cannot count to infinity; whoever waits looks again after an hour.
+        self.0.since(clock::now()).min(Duration::from_secs(3600))
+    }
+}

@@ -1,0 +1,270 @@
+//! The handle that applications receive through.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_rtps::history::{InstanceState, ReadFilter, TakenSample};
+use thalweg_rtps::qos::ReaderQos;
+use thalweg_rtps::reader::ReaderCounters;
+use thalweg_rtps::types::{Guid, KeyHash};
+use thalweg_transport::clock;
+
+use super::reader_cell::{DataListener, ReaderStatusListener};
+use super::{ReaderCell, Sample};
+use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::{Error, ErrorKind};
+
+/// Receives samples of type `T` from one topic (DDS 1.4 §2.2.2.5.3).
+///
+/// All methods take `&self` and may be called from any thread. Dropping the reader deletes it and tells its writers; samples
+/// taken before stay valid.
+pub struct DataReader<T> {
+    runtime: Arc<Runtime>,
+    cell: Arc<ReaderCell>,
+    /// Listeners get handles that delete nothing when they are dropped.
+    owner: bool,
+    type_marker: PhantomData<fn() -> T>,
+}
+
+thread_local! {
+    /// Samples between the reader's lock and the application's list; taken while in use.
+    static TAKEN: Cell<Vec<TakenSample>> = const { Cell::new(Vec::new()) };
+}
+
+impl<T> DataReader<T> {
+    pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<ReaderCell>) -> DataReader<T> {
+        DataReader { runtime, cell, owner: true, type_marker: PhantomData }
+    }
+
+    /// Removes up to `max` samples in the order in which they arrived.
+    pub fn take(&self, max: usize) -> Vec<Sample<T>> {
+        let mut samples = Vec::new();
+        self.take_into(max, &ReadFilter::ALL, &mut samples);
+        samples
+    }
+
+    /// Removes the oldest sample.
+    pub fn take_one(&self) -> Option<Sample<T>> {
+        self.fetch(
+            |reader, now, into| reader.take(now, 1, &ReadFilter::ALL, into),
+            |mut taken| taken.next().map(Sample::new),
+        )
+    }
+
+    /// Removes up to `max` samples that `filter` selects and appends them to `samples`, without allocating once that list has
+    /// grown to its size. Returns how many.
+    pub fn take_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
+        self.fetch(|reader, now, into| reader.take(now, max, filter, into), |taken| append(samples, taken))
+    }
+
+    /// As [`DataReader::take`], but the samples stay, marked READ.
+    pub fn read(&self, max: usize) -> Vec<Sample<T>> {
+        let mut samples = Vec::new();
+        self.read_into(max, &ReadFilter::ALL, &mut samples);
+        samples
+    }
+
+    /// As [`DataReader::take_into`], but the samples stay, marked READ.
+    pub fn read_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
+        let read = |reader: &mut thalweg_rtps::reader::Reader, _, into: &mut Vec<TakenSample>| {
+            let count = reader.read(max, filter, into);
+            thalweg_rtps::reader::TakeOutcome { count, arm: None }
+        };
+        self.fetch(read, |taken| append(samples, taken))
+    }
+
+    /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.
+    pub fn next_instance(&self, after: Option<KeyHash>) -> Option<KeyHash> {
+        self.cell.reader.lock().cache().next_instance(after)
+    }
+
+    /// State of an instance; `None` when it is not known (any more).
+    pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
+        self.cell.reader.lock().cache().instance_state(instance)
+    }
+
+    /// Samples that wait to be taken, read ones included.
+    pub fn available(&self) -> usize {
+        self.cell.reader.lock().cache().len()
+    }
+
+    /// Lets `fetch` move samples out under the reader's lock, and `keep` turn them into the application's without it.
+    fn fetch<R>(
+        &self,
+        fetch: impl FnOnce(
+            &mut thalweg_rtps::reader::Reader,
+            thalweg_rtps::time::Instant,
+            &mut Vec<TakenSample>,
+        ) -> thalweg_rtps::reader::TakeOutcome,
+        keep: impl FnOnce(std::vec::Drain<'_, TakenSample>) -> R,
+    ) -> R {
+        let mut taken = TAKEN.take();
+        let outcome = fetch(&mut self.cell.reader.lock(), clock::now(), &mut taken);
+        self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
+        let kept = keep(taken.drain(..));
+        TAKEN.set(taken);
+        kept
+    }
+
+    /// Waits until there is a sample that was not read yet; at once true when there is. False after `timeout`.
+    ///
+    /// Within an inline listener it never waits, since that thread is the one that receives.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let mut reader = self.cell.reader.lock();
+        if reader.cache().has_unread() {
+            return true;
+        }
+        let deadline = Deadline::after(timeout);
+        while !reader.cache().has_unread() {
+            if on_io_thread() || deadline.has_passed() {
+                return false;
+            }
+            reader = self.cell.waiters.wait(&self.cell.reader, reader, deadline);
+        }
+        true
+    }
+
+    /// Waits until at least `count` writers are matched.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] after `timeout`, saying how many there are.
+    pub fn wait_for_matched(&self, count: usize, timeout: Duration) -> Result<(), Error> {
+        let deadline = Deadline::after(timeout);
+        let mut reader = self.cell.reader.lock();
+        while reader.matched_writers().len() < count {
+            if deadline.has_passed() || on_io_thread() {
+                let now = reader.matched_writers().len();
+                let cause = format!("timed out after {timeout:?}: {now} of {count} writers matched");
+                let advice = "start the writers, or see the incompatible QoS status and `thalweg ls`";
+                return Err(Error::new(ErrorKind::Timeout, "wait_for_matched", cause)
+                    .on_topic(&self.cell.topic.name)
+                    .advise(advice));
+            }
+            reader = self.cell.waiters.wait(&self.cell.reader, reader, deadline);
+        }
+        Ok(())
+    }
+
+    /// Calls `listener` whenever samples have arrived, in place of an earlier listener; once at first, when samples are
+    /// there already. One call may stand for many samples: take until nothing is left.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Error`] when the listener thread cannot be started.
+    pub fn on_data(
+        &self,
+        delivery: Delivery,
+        mut listener: impl FnMut(&DataReader<T>) + Send + 'static,
+    ) -> Result<(), Error>
+    where
+        T: 'static,
+    {
+        let state = self.runtime.state();
+        if delivery == Delivery::Thread {
+            state.listeners.start().map_err(|error| Error::system("starting the listener thread", error))?;
+        }
+        let runtime = Arc::downgrade(&self.runtime);
+        let callback: Box<DataListener> = Box::new(move |cell: &Arc<ReaderCell>| {
+            if let Some(runtime) = runtime.upgrade() {
+                let cell = Arc::clone(cell);
+                listener(&DataReader { runtime, cell, owner: false, type_marker: PhantomData });
+            }
+        });
+        self.cell.data_listener().set(delivery, callback);
+        if self.cell.reader.lock().cache().has_unread() {
+            state.announce_data(&self.cell);
+        }
+        Ok(())
+    }
+
+    /// Stops calling the data listener. A call under way on another thread ends by itself.
+    pub fn clear_on_data(&self) {
+        self.cell.data_listener().clear();
+    }
+
+    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Error`] when the listener thread cannot be started.
+    pub fn on_status(
+        &self,
+        delivery: Delivery,
+        listener: impl FnMut(ReaderStatus) + Send + 'static,
+    ) -> Result<(), Error> {
+        if delivery == Delivery::Thread {
+            let started = self.runtime.state().listeners.start();
+            started.map_err(|error| Error::system("starting the listener thread", error))?;
+        }
+        let listener: Box<ReaderStatusListener> = Box::new(listener);
+        self.cell.status_listener().set(delivery, listener);
+        Ok(())
+    }
+
+    /// SUBSCRIPTION_MATCHED; its changes start from zero again.
+    pub fn subscription_matched(&self) -> Matched {
+        self.cell.tell_matched()
+    }
+
+    /// REQUESTED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
+    pub fn requested_incompatible_qos(&self) -> IncompatibleQos {
+        self.cell.tell_incompatible()
+    }
+
+    /// GUIDs of the writers matched now.
+    pub fn matched_writers(&self) -> Vec<Guid> {
+        self.cell.reader.lock().matched_writers().collect()
+    }
+
+    /// What this reader received, lost (SAMPLE_LOST) and could not store (SAMPLE_REJECTED).
+    pub fn counters(&self) -> ReaderCounters {
+        self.cell.reader.lock().counters()
+    }
+
+    /// Samples that KEEP_LAST replaced by newer ones before they were taken.
+    pub fn overwritten(&self) -> u64 {
+        self.cell.reader.lock().cache().overwritten()
+    }
+
+    /// Its name in the domain.
+    pub fn guid(&self) -> Guid {
+        self.cell.guid()
+    }
+
+    /// The QoS that it was created with, its subscriber's part included.
+    pub fn qos(&self) -> &ReaderQos {
+        &self.cell.qos
+    }
+
+    /// Name of its topic.
+    pub fn topic_name(&self) -> &str {
+        &self.cell.topic.name
+    }
+}
+
+fn append<T>(samples: &mut Vec<Sample<T>>, taken: std::vec::Drain<'_, TakenSample>) -> usize {
+    let count = taken.len();
+    samples.extend(taken.map(Sample::new));
+    count
+}
+
+impl<T> Drop for DataReader<T> {
+    fn drop(&mut self) {
+        if !self.owner {
+            return;
+        }
+        self.cell.data_listener().clear();
+        self.cell.status_listener().clear();
+        let entity = self.cell.guid().entity;
+        self.runtime.state().endpoints.remove(entity);
+        self.runtime.command(|now, participant| participant.delete_reader(now, entity));
+    }
+}
+
+impl<T> fmt::Debug for DataReader<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DataReader({}, {:?})", self.guid(), self.topic_name())
+    }
+}

@@ -1,0 +1,75 @@
+//! The receiving half of the API: subscribers, data readers, samples.
+
+mod data_reader;
+mod reader_cell;
+mod sample;
+
+use std::sync::Arc;
+
+use thalweg_rtps::participant::ReaderConfig;
+use thalweg_rtps::qos::ReaderQos;
+
+use crate::runtime::Runtime;
+use crate::{Error, Topic};
+pub use data_reader::DataReader;
+pub(crate) use reader_cell::ReaderCell;
+pub use sample::Sample;
+
+/// What the readers of a subscriber have in common (DDS 1.4 §2.2.2.5.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubscriberQos {
+    /// PARTITION: names, with wildcards, of which one must fit one of the writer's. Default empty: the one name "".
+    pub partition: Vec<String>,
+    /// GROUP_DATA: bytes announced with every reader. Default empty, at most 65,000.
+    pub group_data: Vec<u8>,
+}
+
+/// Creates data readers that share partitions (DDS 1.4 §2.2.2.5.2). Dropping it leaves its readers alive.
+pub struct Subscriber {
+    runtime: Arc<Runtime>,
+    qos: SubscriberQos,
+}
+
+impl Subscriber {
+    pub(crate) fn new(runtime: Arc<Runtime>, qos: SubscriberQos) -> Subscriber {
+        Subscriber { runtime, qos }
+    }
+
+    /// What its readers have in common.
+    pub fn qos(&self) -> &SubscriberQos {
+        &self.qos
+    }
+
+    /// Creates a reader and announces it to the domain. Partition and group data are the subscriber's, unless `qos` names
+    /// its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
+    pub fn create_reader<T>(&self, topic: &Topic<T>, mut qos: ReaderQos) -> Result<DataReader<T>, Error> {
+        if qos.partition.is_empty() {
+            qos.partition.clone_from(&self.qos.partition);
+        }
+        if qos.attached.group.is_empty() {
+            qos.attached.group.clone_from(&self.qos.group_data);
+        }
+        let description = Arc::clone(topic.description());
+        let config = ReaderConfig {
+            topic_name: description.name.clone(),
+            type_name: description.type_name.clone(),
+            keyed: description.keyed,
+            qos: qos.clone(),
+            key_of: description.key_of.clone(),
+        };
+        let endpoints = &self.runtime.state().endpoints;
+        let cell = self.runtime.command(|now, participant| {
+            let reader = participant.create_reader(now, config)?;
+            let cell = Arc::new(ReaderCell::new(reader, description, qos));
+            // Before the participant is unlocked, so that its first events already find the reader.
+            endpoints.insert_reader(Arc::clone(&cell));
+            Ok(cell)
+        });
+        let cell = cell.map_err(|error| Error::qos("create_reader", topic.name(), error))?;
+        Ok(DataReader::new(Arc::clone(&self.runtime), cell))
+    }
+}

@@ -1,0 +1,121 @@
+//! What a data reader's handle and the runtime share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg_rtps::qos::{Mismatch, ReaderQos};
+use thalweg_rtps::reader::Reader;
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::types::Guid;
+
+use crate::runtime::{ListenerSlot, Waiters};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::topic::TopicDescription;
+
+/// Callback for a reader's news.
+pub(crate) type ReaderStatusListener = dyn FnMut(ReaderStatus) + Send;
+/// Callback for a reader's data; makes the typed handle itself.
+pub(crate) type DataListener = dyn FnMut(&Arc<ReaderCell>) + Send;
+
+/// One local reader as the application and the I/O thread see it.
+pub(crate) struct ReaderCell {
+    guid: Guid,
+    pub(super) reader: Shared<Reader>,
+    pub(super) topic: Arc<TopicDescription>,
+    pub(super) qos: ReaderQos,
+    pub(super) waiters: Waiters,
+    statuses: Mutex<Statuses>,
+    data_listener: ListenerSlot<DataListener>,
+    status_listener: ListenerSlot<ReaderStatusListener>,
+    /// A call of the data listener is queued for the listener thread.
+    pending: AtomicBool,
+}
+
+#[derive(Default)]
+struct Statuses {
+    matched: Matched,
+    incompatible: IncompatibleQos,
+}
+
+impl ReaderCell {
+    pub(super) fn new(reader: Shared<Reader>, topic: Arc<TopicDescription>, qos: ReaderQos) -> ReaderCell {
+        let guid = reader.lock().guid();
+        ReaderCell {
+            guid,
+            reader,
+            topic,
+            qos,
+            waiters: Waiters::default(),
+            statuses: Mutex::default(),
+            data_listener: ListenerSlot::default(),
+            status_listener: ListenerSlot::default(),
+            pending: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener> {
+        &self.data_listener
+    }
+
+    pub(crate) fn status_listener(&self) -> &ListenerSlot<ReaderStatusListener> {
+        &self.status_listener
+    }
+
+    pub(crate) fn call_data_listener(self: &Arc<Self>) {
+        self.data_listener.call(|listener| listener(self));
+    }
+
+    /// True when no call was queued yet; now one is.
+    pub(crate) fn mark_pending(&self) -> bool {
+        !self.pending.swap(true, Ordering::AcqRel)
+    }
+
+    /// The queued call is about to be made: data that comes from now on asks for another one.
+    pub(crate) fn clear_pending(&self) {
+        self.pending.store(false, Ordering::Release);
+    }
+
+    /// The reader has data, or its matches changed.
+    pub(crate) fn notify_waiters(&self) {
+        self.waiters.notify(&self.reader);
+    }
+
+    pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {
+        self.update_matched(|matched| matched.add(writer))
+    }
+
+    pub(crate) fn note_unmatched(&self, writer: Guid) -> Option<ReaderStatus> {
+        self.update_matched(|matched| matched.remove(writer))
+    }
+
+    fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<ReaderStatus> {
+        let mut statuses = self.statuses();
+        update(&mut statuses.matched);
+        // Told to a listener, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
+        self.status_listener.delivery()?;
+        Some(ReaderStatus::SubscriptionMatched(statuses.matched.tell()))
+    }
+
+    pub(crate) fn note_incompatible(&self, writer: Guid, mismatches: Vec<Mismatch>) -> Option<ReaderStatus> {
+        let mut statuses = self.statuses();
+        statuses.incompatible.add(writer, mismatches);
+        self.status_listener.delivery()?;
+        Some(ReaderStatus::RequestedIncompatibleQos(statuses.incompatible.tell()))
+    }
+
+    pub(super) fn tell_matched(&self) -> Matched {
+        self.statuses().matched.tell()
+    }
+
+    pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
+        self.statuses().incompatible.tell()
+    }
+
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
+        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,96 @@
+//! A received sample on loan.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use thalweg_cdr as cdr;
+use thalweg_rtps::history::{PayloadKind, SampleInfo, TakenSample};
+use thalweg_rtps::payload::Payload;
+
+use crate::{Error, ErrorKind, TopicType};
+
+/// One received sample: its bytes, shared with the buffer they arrived in, and everything about it (DDS 1.4 §2.2.2.5.5).
+///
+/// Decoding happens when [`Sample::data`] is called, on the caller's thread. The buffer goes back to its pool when the last
+/// sample in it is dropped; a sample that is kept for long may keep up to 64 KiB of neighbours alive.
+#[derive(Clone)]
+pub struct Sample<T> {
+    taken: TakenSample,
+    type_marker: PhantomData<fn() -> T>,
+}
+
+impl<T> Sample<T> {
+    pub(super) fn new(taken: TakenSample) -> Sample<T> {
+        Sample { taken, type_marker: PhantomData }
+    }
+
+    /// Everything about the sample but its value.
+    pub fn info(&self) -> &SampleInfo {
+        &self.taken.info
+    }
+
+    /// Whether there is a value; false for the news that an instance was disposed or lost its writers.
+    pub fn is_valid(&self) -> bool {
+        self.taken.info.valid
+    }
+
+    /// The serialized sample with its encapsulation header. Of an invalid sample: what is remembered of its instance's key,
+    /// as [`Sample::bytes_kind`] says, or nothing.
+    pub fn bytes(&self) -> &[u8] {
+        &self.taken.payload
+    }
+
+    /// Whether [`Sample::bytes`] are a whole sample or only a key.
+    pub fn bytes_kind(&self) -> PayloadKind {
+        self.taken.payload_kind
+    }
+
+    /// The bytes as a payload, which can be kept or written again without a copy.
+    pub fn payload(&self) -> &Payload {
+        &self.taken.payload
+    }
+}
+
+impl<T: TopicType> Sample<T> {
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the sample has none, see [`Sample::is_valid`]; [`ErrorKind::Error`] when the
+    /// bytes are not a value of the type, naming the offset and what was expected there.
+    pub fn data(&self) -> Result<T, Error> {
+        if !self.is_valid() {
+            let cause = "found no value: the sample tells the end of an instance";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "data", cause).advise("ask for its key"));
+        }
+        cdr::decode(self.bytes()).map_err(|error| undecodable("data", error))
+    }
+
+    /// Decodes the key members, also those of an invalid sample; what the other members hold is unspecified.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the key is not known, because the instance ended before any sample or key of it
+    /// arrived; [`ErrorKind::Error`] as for [`Sample::data`].
+    pub fn key(&self) -> Result<T, Error> {
+        if self.bytes().is_empty() {
+            let cause = "is not known: nothing but a hash of it has arrived";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "key", cause));
+        }
+        let decoded = match self.taken.payload_kind {
+            PayloadKind::Data => cdr::decode(self.bytes()),
+            PayloadKind::Key => cdr::decode_key(self.bytes()),
+        };
+        decoded.map_err(|error| undecodable("key", error))
+    }
+}
+
+fn undecodable(operation: &'static str, error: cdr::DecodeError) -> Error {
+    Error::new(ErrorKind::Error, operation, format!("cannot be decoded: {error}"))
+        .because(error)
+        .advise("writer and reader must use the same type definition")
+}
+
+impl<T> fmt::Debug for Sample<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sample({} bytes, {:?})", self.bytes().len(), self.info())
+    }
+}

@@ -1,0 +1,86 @@
+//! Topics: a name, a type and how instances are told apart.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use thalweg_cdr as cdr;
+use thalweg_rtps::history::PayloadKind;
+use thalweg_rtps::participant::KeyOf;
+use thalweg_rtps::types::{KeyHash, Keyed};
+
+use crate::TopicType;
+
+/// Type parameter of endpoints that exchange bytes which the application serializes itself; see
+/// [`DomainParticipant::create_raw_topic`](crate::DomainParticipant::create_raw_topic).
+#[derive(Clone, Copy, Debug)]
+pub enum Raw {}
+
+/// A named stream of samples of type `T` (DDS 1.4 §2.2.2.3.2); `T` is a type that derives `Topic`, or [`Raw`].
+///
+/// Cheap to clone. Nothing is announced until an endpoint uses it.
+pub struct Topic<T> {
+    description: Arc<TopicDescription>,
+    type_marker: PhantomData<fn() -> T>,
+}
+
+/// What endpoints of a topic share.
+pub(crate) struct TopicDescription {
+    pub(crate) name: String,
+    pub(crate) type_name: String,
+    pub(crate) keyed: Keyed,
+    /// Tells the instance of a serialized sample; `None` leaves it to the hash that writers may send along.
+    pub(crate) key_of: Option<KeyOf>,
+}
+
+impl<T> Topic<T> {
+    pub(crate) fn from_description(description: TopicDescription) -> Topic<T> {
+        Topic { description: Arc::new(description), type_marker: PhantomData }
+    }
+
+    /// Its name; endpoints with equal names meet.
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    /// The type's name; it must be equal on both sides as well.
+    pub fn type_name(&self) -> &str {
+        &self.description.type_name
+    }
+
+    /// Whether the type has a key, so that the topic has instances.
+    pub fn keyed(&self) -> Keyed {
+        self.description.keyed
+    }
+
+    pub(crate) fn description(&self) -> &Arc<TopicDescription> {
+        &self.description
+    }
+}
+
+impl<T: TopicType> Topic<T> {
+    pub(crate) fn typed(name: &str) -> Topic<T> {
+        let keyed = if T::KEYED { Keyed::Yes } else { Keyed::No };
+        let key_of: KeyOf = Arc::new(|payload: &[u8], kind: PayloadKind| {
+            cdr::key_hash_of_payload::<T>(payload, kind == PayloadKind::Key).ok().map(KeyHash)
+        });
+        Topic::from_description(TopicDescription {
+            name: name.to_owned(),
+            type_name: T::TYPE_NAME.to_owned(),
+            keyed,
+            key_of: T::KEYED.then_some(key_of),
+        })
+    }
+}
+
+impl<T> Clone for Topic<T> {
+    fn clone(&self) -> Self {
+        Topic { description: Arc::clone(&self.description), type_marker: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Topic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Topic({:?}, {})", self.name(), self.type_name())
+    }
+}

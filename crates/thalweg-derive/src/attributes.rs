@@ -103,6 +103,8 @@ pub struct MemberAttributes {
     pub max_len: Option<Expr>,
     pub default: DefaultValue,
     pub must_understand: bool,
+    /// In the default branch of a union: the field that takes the label.
+    pub label: Option<Span>,
 }
 
 impl MemberAttributes {
@@ -113,6 +115,7 @@ impl MemberAttributes {
             max_len: None,
             default: DefaultValue::OfType,
             must_understand: false,
+            label: None,
         };
         for_each_entry(attributes, |meta| {
             match word_of(&meta)?.as_str() {
@@ -124,7 +127,8 @@ impl MemberAttributes {
                 }
                 "default" => found.default = DefaultValue::OfRust,
                 "must_understand" => found.must_understand = true,
-                _ => return Err(meta.error("expected `key`, `id`, `max_len`, `default` or `must_understand`")),
+                "label" => found.label = Some(meta.path.span()),
+                _ => return Err(meta.error("expected `key`, `id`, `max_len`, `default`, `must_understand` or `label`")),
             }
             Ok(())
         })?;

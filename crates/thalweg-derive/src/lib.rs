@@ -1,6 +1,7 @@
 //! `#[derive(Topic)]`: makes a Rust type a DDS type.
 
 mod attributes;
+mod branch;
 mod enumeration;
 mod member;
 mod newtype;

@@ -45,6 +45,9 @@ impl Member {
         let Some(ident) = field.ident.clone() else {
             return Err(Error::new(field.span(), "members of a topic type need names"));
         };
+        if let Some(span) = attributes.label {
+            return Err(Error::new(span, "`label` stands in the default branch of a union"));
+        }
         let inner = in_option(&field.ty);
         if let (Some(span), Some(_)) = (attributes.key, inner) {
             return Err(Error::new(span, "a key member cannot be optional"));

@@ -76,10 +76,7 @@ impl Structure<'_> {
         let key_sizes = self.key_members_by_id().into_iter().map(|member| member.key_size(cdr));
         let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::ZERO #(.then(#key_sizes))*;);
         if self.extensibility != Extensibility::Final {
-            return quote! {
-                const LENGTH_CODE: #cdr::LengthCode = #cdr::LengthCode::OwnBytes;
-                #key_size
-            };
+            return key_size;
         }
         let min_bytes = self.members.iter().map(|member| match member.optional {
             true => quote!(1),

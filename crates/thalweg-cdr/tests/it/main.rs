@@ -1,4 +1,6 @@
 //! The codec and the derive, as a user of both sees them.
 
-mod smoke;
+mod golden;
+mod property;
+mod types;
 mod zoo;

@@ -112,7 +112,6 @@ pub struct Participant {
     ignored: BTreeSet<GuidPrefix>,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
-    rng: Rng,
     counters: ParticipantCounters,
 }
 
@@ -129,7 +128,6 @@ impl Participant {
             ignored: BTreeSet::new(),
             events: VecDeque::new(),
             budget,
-            rng,
             counters: ParticipantCounters::default(),
             config,
         };

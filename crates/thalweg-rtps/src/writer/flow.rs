@@ -71,10 +71,6 @@ impl Flow {
         self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
     }
 
-    pub(super) fn window(&self) -> u64 {
-        self.window
-    }
-
     /// May another datagram leave? One may always be on its way, however small the window.
     pub(super) fn admits(&self, cost: u64) -> bool {
         let in_flight = self.sent - self.acknowledged;
@@ -93,13 +89,15 @@ impl Flow {
     /// Notes that an acknowledgement of everything up to `position` is being asked for.
     pub(super) fn record_request(&mut self, position: Position) {
         self.asked_at = self.sent;
-        if let Some(last) = self.checkpoints.back_mut()
-            && (last.0 == position || self.checkpoints.len() >= CHECKPOINTS_MAX)
-        {
-            if let Some(last) = self.checkpoints.back_mut() {
-                *last = (position, self.sent);
+        let full = self.checkpoints.len() >= CHECKPOINTS_MAX;
+        match self.checkpoints.back_mut() {
+            Some((last, _)) if *last > position => return,
+            Some((last, sent)) if *last == position || full => {
+                *last = position;
+                *sent = self.sent;
+                return;
             }
-            return;
+            _ => {}
         }
         self.checkpoints.push_back((position, self.sent));
     }
@@ -160,7 +158,7 @@ mod tests {
     fn the_window_closes_when_full_and_opens_with_acknowledgements() {
         let mut flow = Flow::new();
         flow.set_receive_buffer(Some(150_000));
-        assert_eq!(flow.window(), 100_000);
+        assert_eq!(flow.window, 100_000);
         let position = |n| Position::whole(SequenceNumber(n));
         for n in 1..=10 {
             assert!(flow.admits(10_000), "datagram {n}");

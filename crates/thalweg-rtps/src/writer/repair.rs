@@ -13,6 +13,8 @@ use crate::wire::{FragmentSet, SequenceSet};
 pub(super) struct Repair<'a> {
     pub history: &'a WriterHistory,
     pub next_unsent: SequenceNumber,
+    /// Fragments of sample `next_unsent` that were sent.
+    pub next_fragment: u32,
     pub start: SequenceNumber,
     pub limit: usize,
     pub scratch: &'a mut Vec<u8>,
@@ -32,10 +34,11 @@ impl<'a> Repair<'a> {
         while !packer.is_full()
             && let Some((sequence, wanted)) = requests.pop_front()
         {
-            match self.held(sequence) {
+            let in_mid_sample = sequence == self.next_unsent;
+            match self.held(sequence, self.next_unsent) {
                 Some(change) => {
                     let Some(fragment_bytes) = self.fragment_bytes(change) else { continue };
-                    let total = fragments_of(change, fragment_bytes);
+                    let total = if in_mid_sample { self.next_fragment } else { fragments_of(change, fragment_bytes) };
                     for number in wanted.iter().filter(|number| (1..=total).contains(number)) {
                         let (writer, reader) = (self.writer, self.reader);
                         push_fragment(packer, self.scratch, writer, reader, change, fragment_bytes, number - 1);
@@ -82,7 +85,7 @@ impl<'a> Repair<'a> {
         next_fragment: &mut u32,
         told_until: &mut SequenceNumber,
     ) -> bool {
-        let Some(change) = self.held(sequence) else {
+        let Some(change) = self.held(sequence, self.next_unsent.previous()) else {
             let next_held = self.history.next_from(sequence.max(self.start)).map_or(self.next_unsent, |c| c.sequence);
             *told_until = next_held.min(self.next_unsent).max(sequence.next());
             packer.gap(self.reader, sequence, *told_until);
@@ -105,8 +108,8 @@ impl<'a> Repair<'a> {
         true
     }
 
-    fn held(&self, sequence: SequenceNumber) -> Option<&'a Change> {
-        let concerns_reader = sequence >= self.start && sequence < self.next_unsent;
+    fn held(&self, sequence: SequenceNumber, last: SequenceNumber) -> Option<&'a Change> {
+        let concerns_reader = sequence >= self.start && sequence <= last;
         let history: &'a WriterHistory = self.history;
         history.get(sequence).filter(|_| concerns_reader)
     }

@@ -111,7 +111,9 @@ impl Writer {
     /// A HEARTBEAT of what was sent so far; counts as a request for acknowledgement to everybody.
     fn next_heartbeat(&mut self, now: Instant, reader: EntityId) -> Heartbeat {
         let last = self.outgoing.next_unsent.previous();
-        self.flow.record_request(Position::whole(last));
+        if self.outgoing.next_fragment == 0 {
+            self.flow.record_request(Position::whole(last));
+        }
         self.heartbeat.asked_for = last;
         self.heartbeat.wanted = false;
         self.heartbeat.last_sent = Some(now);
@@ -197,6 +199,7 @@ impl Writer {
             let mut repair = Repair {
                 history: &self.history,
                 next_unsent: self.outgoing.next_unsent,
+                next_fragment: self.outgoing.next_fragment,
                 start: reader.start,
                 limit,
                 scratch: &mut self.outgoing.scratch,

@@ -1,0 +1,86 @@
+//! Participants that find each other, and leave.
+
+use thalweg::DomainParticipant;
+
+use crate::fixture::*;
+
+#[test]
+fn participants_see_each_other_with_name_and_data_and_see_them_leave() {
+    let domain = domain();
+    let name = unique("robot");
+    let builder = DomainParticipant::builder(domain).loopback_only().name(&name).user_data(*b"here");
+    let (robot, watcher) = (builder.property("role", "test").create().unwrap(), participant(domain));
+    let topic = robot.create_topic::<Shape>(&unique("seen"));
+    let writer = robot.create_writer(&topic, reliable_writer()).unwrap();
+    let found = || watcher.discovered_participants().into_iter().find(|other| other.entity_name == name);
+    eventually("the participant is discovered", || found().is_some());
+    let data = found().unwrap();
+    assert_eq!((data.guid_prefix, data.user_data.as_slice()), (robot.guid_prefix(), b"here".as_slice()));
+    assert!(data.properties.contains(&("role".into(), "test".into())));
+    let guid = writer.guid();
+    let publication = || watcher.publications().into_iter().find(|known| known.data.guid == guid);
+    eventually("its writer is discovered", || publication().is_some());
+    assert_eq!(publication().unwrap().data.type_name, "Shape");
+    drop((robot, writer));
+    eventually("its end is told, long before its lease ends", || found().is_none() && publication().is_none());
+}
+
+#[test]
+fn unicast_peers_are_found_without_multicast() {
+    let domain = domain();
+    let create = || DomainParticipant::builder(domain).loopback_only().without_multicast().peer("127.0.0.1").create();
+    let (here, there) = (create().unwrap(), create().unwrap());
+    let topic = here.create_topic::<Count>(&unique("unicast"));
+    let writer = here.create_writer(&topic, reliable_writer()).unwrap();
+    let reader = there.create_reader(&topic, reliable_reader()).unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    writer.write(&Count { value: 3 }).unwrap();
+    assert_eq!(take(&reader, 1).len(), 1);
+}
+
+#[test]
+fn domains_and_domain_tags_keep_participants_apart() {
+    let domain = domain();
+    let tagged = |tag: &str| DomainParticipant::builder(domain).loopback_only().domain_tag(tag).create().unwrap();
+    let (red, also_red, blue) = (tagged("red"), tagged("red"), tagged("blue"));
+    let others = |participant: &DomainParticipant| -> Vec<_> {
+        participant.discovered_participants().iter().map(|data| data.guid_prefix).collect()
+    };
+    eventually("equal tags meet", || others(&red).contains(&also_red.guid_prefix()));
+    eventually("equal tags meet", || others(&also_red).contains(&red.guid_prefix()));
+    assert!(!others(&blue).contains(&red.guid_prefix()) && !others(&red).contains(&blue.guid_prefix()));
+}
+
+#[test]
+fn an_ignored_participant_is_gone_for_good() {
+    let Pair { writer, reader, participants: (here, there) } =
+        pair::<Count>("ignored", reliable_writer(), reliable_reader());
+    here.ignore_participant(there.guid_prefix());
+    eventually("its reader is no longer matched", || writer.matched_readers().is_empty());
+    assert!(here.discovered_participants().iter().all(|data| data.guid_prefix != there.guid_prefix()));
+    drop(reader);
+}
+
+#[test]
+fn more_participants_than_well_known_ports_find_each_other() {
+    let domain = domain();
+    let crowd: Vec<_> = (0..36).map(|_| participant(domain)).collect();
+    let topic_name = unique("crowd");
+    let writer = crowd[35].create_writer(&crowd[35].create_topic::<Count>(&topic_name), late_writer()).unwrap();
+    writer.write(&Count { value: 35 }).unwrap();
+    let readers: Vec<_> = crowd
+        .iter()
+        .map(|member| member.create_reader(&member.create_topic::<Count>(&topic_name), late_reader()).unwrap())
+        .collect();
+    for reader in &readers {
+        assert_eq!(take(reader, 1)[0].data().unwrap(), Count { value: 35 });
+    }
+}
+
+#[test]
+fn what_cannot_be_created_says_why() {
+    let error = DomainParticipant::new(233).err().unwrap();
+    assert!(error.to_string().contains("domain id 233 is above 232"), "{error}");
+    let error = DomainParticipant::builder(0).peer("no such host.invalid").create().err().unwrap();
+    assert!(error.to_string().contains("cannot find the peer \"no such host.invalid\""), "{error}");
+}

@@ -1,0 +1,12 @@
+//! The API over real sockets on loopback: participants in this process and in child processes.
+
+mod blocking;
+mod discovery;
+mod exchange;
+mod fixture;
+mod instances;
+mod large;
+mod listeners;
+mod processes;
+mod qos;
+mod raw;

@@ -1,1 +1,24 @@
 //! Deterministic simulation of Thalweg participants on a virtual network.
+#![forbid(unsafe_code)]
+
+mod application;
+pub mod clock;
+pub mod dissect;
+mod draw;
+mod endpoints;
+mod events;
+pub mod inbox;
+pub mod laws;
+pub mod network;
+pub mod plan;
+mod process;
+pub mod queue;
+pub mod record;
+pub mod sample;
+mod settle;
+mod simulation;
+pub mod trace;
+mod traffic;
+mod world;
+
+pub use world::{Breach, Outcome, Report, World, run, run_seeds, trace};

@@ -1,0 +1,223 @@
+//! Draws a plan from a seed, as far as a test has not fixed it.
+
+use std::time::Duration;
+
+use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
+use thalweg_rtps::rng::Rng;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::Keyed;
+
+use crate::clock::HostClock;
+use crate::network::Weather;
+use crate::plan::{Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
+
+/// What a test wants to be so and not otherwise.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fixed {
+    pub(crate) hosts: Option<usize>,
+    pub(crate) processes: Option<usize>,
+    pub(crate) topics: Option<usize>,
+    pub(crate) writers: Option<usize>,
+    pub(crate) readers: Option<usize>,
+    pub(crate) samples: Option<u32>,
+    pub(crate) payload_bytes: Option<usize>,
+    pub(crate) reliable: Option<bool>,
+    pub(crate) durable: Option<bool>,
+    pub(crate) history: Option<History>,
+    pub(crate) loss: Option<f64>,
+    pub(crate) weather: Option<Weather>,
+    pub(crate) calm: bool,
+}
+
+/// The lease of every process: longer than any split, so that nobody is taken for dead who is not.
+const LEASE: Duration = Duration::from_secs(100);
+/// The lease where somebody vanishes: others wait for him no longer.
+const SHORT_LEASE: Duration = Duration::from_secs(10);
+
+pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
+    let mut rng = Rng::new(seed ^ 0x7e57_5eed);
+    let processes = fixed.processes.unwrap_or_else(|| 2 + rng.below(4) as usize);
+    let hosts = fixed.hosts.unwrap_or_else(|| 1 + rng.below(processes as u64) as usize);
+    let mut plan = Plan {
+        seed,
+        hosts: (0..hosts).map(|_| draw_clock(&mut rng)).collect(),
+        processes: (0..processes).map(|number| draw_process(&mut rng, number, hosts)).collect(),
+        topics: Vec::new(),
+        weather: draw_weather(&mut rng, fixed),
+        splits: Vec::new(),
+        carries_multicast: rng.chance(0.8),
+        patience: Duration::from_secs(60),
+    };
+    let topics = fixed.topics.unwrap_or_else(|| 1 + rng.below(3) as usize);
+    plan.topics = (0..topics).map(|number| draw_topic(&mut rng, number, processes, fixed)).collect();
+    if !fixed.calm {
+        draw_trouble(&mut rng, &mut plan);
+    }
+    plan
+}
+
+fn draw_clock(rng: &mut Rng) -> HostClock {
+    HostClock { offset_nanos: rng.below(1 << 45), drift_ppm: 200 - rng.below(401) as i32 }
+}
+
+fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
+    let latest = if rng.chance(0.7) { 100 } else { 3_000 };
+    ProcessPlan {
+        host: number % hosts,
+        starts: milliseconds(rng.below(latest)),
+        ends: None,
+        receive_buffer_bytes: pick(rng, [65_536, 212_992, 1 << 20, 4 << 20]),
+        datagram_cost: Duration::from_nanos(pick(rng, [500, 3_000, 20_000, 100_000])),
+        lease_duration: LEASE,
+    }
+}
+
+fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
+    let drawn = Weather {
+        loss: if rng.chance(0.4) { 0.0 } else { rng.below(300) as f64 / 1000.0 },
+        duplication: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
+        reordering: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
+        latency: Duration::from_micros(pick(rng, [30, 200, 2_000, 20_000])),
+        jitter: Duration::from_micros(pick(rng, [0, 10, 500, 5_000])),
+    };
+    let weather = fixed.weather.unwrap_or(drawn);
+    Weather { loss: fixed.loss.unwrap_or(weather.loss), ..weather }
+}
+
+/// What a topic's endpoints have in common.
+struct Kind {
+    reliable: bool,
+    durable: bool,
+    history: History,
+}
+
+fn draw_topic(rng: &mut Rng, number: usize, processes: usize, fixed: &Fixed) -> TopicPlan {
+    let kind = Kind {
+        reliable: fixed.reliable.unwrap_or_else(|| rng.chance(0.8)),
+        durable: fixed.durable.unwrap_or_else(|| rng.chance(0.4)),
+        history: fixed.history.unwrap_or_else(|| match rng.below(10) {
+            0..6 => History::KeepAll,
+            depth => History::KeepLast([1, 1, 3, 10][depth as usize - 6]),
+        }),
+    };
+    let keyed = if rng.chance(0.5) { Keyed::Yes } else { Keyed::No };
+    let writers = fixed.writers.unwrap_or_else(|| 1 + rng.below(2) as usize);
+    let readers = fixed.readers.unwrap_or_else(|| 1 + rng.below(3) as usize);
+    TopicPlan {
+        name: format!("topic{number}"),
+        keyed,
+        instances: if rng.chance(0.2) { InstanceSharing::Shared } else { InstanceSharing::Own },
+        writers: (0..writers).map(|_| draw_writer(rng, &kind, processes, fixed)).collect(),
+        readers: (0..readers).map(|_| draw_reader(rng, &kind, processes)).collect(),
+    }
+}
+
+fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> WriterPlan {
+    let large = rng.chance(0.15);
+    let payload_bytes = match large {
+        true => 1_000 + rng.below(150_000) as usize,
+        false => {
+            let most = pick(rng, [50, 500, 2_000]);
+            16 + rng.below(most) as usize
+        }
+    };
+    let max_samples = rng.chance(0.5).then(|| 10 + rng.below(50) as u32);
+    let blocking = Duration::from_millis(pick(rng, [100, 1_000]));
+    let qos = WriterQos {
+        reliability: match kind.reliable {
+            true => Reliability::Reliable { max_blocking_time: blocking },
+            false => Reliability::BestEffort,
+        },
+        durability: if kind.durable { Durability::TransientLocal } else { Durability::Volatile },
+        history: kind.history,
+        resource_limits: ResourceLimits {
+            // A durable KEEP_ALL writer with a limit is full for ever once it is full.
+            max_samples: max_samples.filter(|_| kind.history == History::KeepAll && !kind.durable),
+            ..ResourceLimits::default()
+        },
+        ..WriterQos::default()
+    };
+    let first_write = 200 + rng.below(1_500);
+    let burst = if rng.chance(0.3) { 1 + rng.below(40) as u32 } else { 1 };
+    let samples = if large { 2 + rng.below(8) } else { 10 + rng.below(120) };
+    WriterPlan {
+        process: rng.below(processes as u64) as usize,
+        created: milliseconds(rng.below(first_write)),
+        qos,
+        first_write: milliseconds(first_write),
+        samples: fixed.samples.unwrap_or(samples as u32),
+        period: Duration::from_micros(500 + rng.below(40_000)) * burst.div_ceil(4),
+        burst,
+        payload_bytes: fixed.payload_bytes.unwrap_or(payload_bytes),
+        instances: 1 + rng.below(5) as u8,
+        endings: if rng.chance(0.3) { 0.1 } else { 0.0 },
+    }
+}
+
+fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize) -> ReaderPlan {
+    let reliable = kind.reliable && rng.chance(0.85);
+    let durable = kind.durable && rng.chance(0.8);
+    let history = if reliable && rng.chance(0.85) { kind.history } else { History::KeepLast(1 + rng.below(5) as u32) };
+    let limited = history == History::KeepAll && rng.chance(0.3);
+    let pace = match rng.below(10) {
+        0..8 => Pace::Eager(Duration::from_micros(pick(rng, [0, 50, 1_000]))),
+        _ => {
+            Pace::Polling { period: Duration::from_millis(1 + rng.below(50)), samples_max: pick(rng, [5, usize::MAX]) }
+        }
+    };
+    ReaderPlan {
+        process: rng.below(processes as u64) as usize,
+        created: milliseconds(if rng.chance(0.6) { rng.below(200) } else { rng.below(4_000) }),
+        qos: ReaderQos {
+            reliability: if reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
+            durability: if durable { Durability::TransientLocal } else { Durability::Volatile },
+            history,
+            resource_limits: ResourceLimits {
+                max_samples: limited.then(|| 3 + rng.below(20) as u32),
+                ..ResourceLimits::default()
+            },
+            ..ReaderQos::default()
+        },
+        pace,
+    }
+}
+
+/// Splits, ends and hanging applications.
+fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
+    if plan.hosts.len() > 1 && rng.chance(0.3) {
+        let from = 300 + rng.below(2_500);
+        let hosts = 1 + rng.below((1 << plan.hosts.len()) - 2);
+        let length = pick(rng, [200, 1_000, 8_000]);
+        plan.splits.push(SplitPlan {
+            from: milliseconds(from),
+            until: milliseconds(from + 100 + rng.below(length)),
+            hosts,
+        });
+    }
+    if plan.processes.len() > 2 && rng.chance(0.3) {
+        let process = rng.below(plan.processes.len() as u64) as usize;
+        let at = plan.processes[process].starts + Duration::from_millis(500 + rng.below(2_000));
+        let leaves = rng.chance(0.5) || !plan.splits.is_empty();
+        let ending = if leaves { Ending::Leaves } else { Ending::Vanishes };
+        plan.processes[process].ends = Some((at, ending));
+        if ending == Ending::Vanishes {
+            plan.processes.iter_mut().for_each(|process| process.lease_duration = SHORT_LEASE);
+        }
+    }
+    if rng.chance(0.1) {
+        let topic = rng.below(plan.topics.len() as u64) as usize;
+        // The others must be able to go on: a writer whose only reader hangs has to wait.
+        let readers = &mut plan.topics[topic].readers;
+        if readers.len() > 1 {
+            readers[0].pace = Pace::Never;
+        }
+    }
+}
+
+fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
+    from[rng.below(N as u64) as usize]
+}
+
+fn milliseconds(count: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(count)
+}

@@ -1,0 +1,230 @@
+//! Applications at work: they create endpoints, write and take.
+
+use std::time::Duration;
+
+use thalweg_rtps::history::{ReadFilter, TakenSample};
+use thalweg_rtps::participant::{ReaderConfig, WriterConfig};
+use thalweg_rtps::qos::Reliability;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::Keyed;
+use thalweg_rtps::writer::WriterOptions;
+
+use crate::plan::{Pace, Plan};
+use crate::record::{TakenRecord, WrittenRecord};
+use crate::sample::Sample;
+use crate::simulation::{Happening, Simulation};
+use crate::trace::Step;
+
+impl Simulation {
+    pub(crate) fn create_writer(&mut self, number: usize) {
+        let index = self.writers[number].record.index;
+        let topic = &self.plan.topics[index.topic];
+        let plan = &topic.writers[index.place];
+        let config = WriterConfig {
+            topic_name: topic.name.clone(),
+            type_name: Plan::TYPE_NAME.to_string(),
+            keyed: topic.keyed,
+            qos: plan.qos.clone(),
+            options: WriterOptions::default(),
+        };
+        let process = plan.process;
+        let now = self.processes[process].local(self.now);
+        let Some(participant) = self.processes[process].participant.as_mut() else { return };
+        match participant.create_writer(now, config) {
+            Ok(handle) => {
+                let guid = handle.lock().guid();
+                self.endpoints.insert((process, guid.entity), number);
+                self.writers[number].record.guid = Some(guid);
+                self.writers[number].handle = Some(handle);
+                self.note(process, format!("creates writer {number}"));
+            }
+            Err(error) => self.breach(format!("writer {number} refused: {error}")),
+        }
+        self.drive(process);
+    }
+
+    pub(crate) fn create_reader(&mut self, number: usize) {
+        let index = self.readers[number].record.index;
+        let topic = &self.plan.topics[index.topic];
+        let plan = &topic.readers[index.place];
+        let config = ReaderConfig {
+            topic_name: topic.name.clone(),
+            type_name: Plan::TYPE_NAME.to_string(),
+            keyed: topic.keyed,
+            qos: plan.qos.clone(),
+            key_of: Some(Sample::key_of()),
+        };
+        let (process, pace) = (plan.process, plan.pace);
+        let now = self.processes[process].local(self.now);
+        let Some(participant) = self.processes[process].participant.as_mut() else { return };
+        match participant.create_reader(now, config) {
+            Ok(handle) => {
+                let guid = handle.lock().guid();
+                self.endpoints.insert((process, guid.entity), number);
+                self.readers[number].record.guid = Some(guid);
+                self.readers[number].handle = Some(handle);
+                self.note(process, format!("creates reader {number}"));
+            }
+            Err(error) => self.breach(format!("reader {number} refused: {error}")),
+        }
+        if let Pace::Polling { period, .. } = pace {
+            self.queue.plan(self.now + period, Happening::Take(number));
+        }
+        self.drive(process);
+    }
+
+    pub(crate) fn burst(&mut self, number: usize) {
+        let plan =
+            &self.plan.topics[self.writers[number].record.index.topic].writers[self.writers[number].record.index.place];
+        self.writers[number].left_in_burst = plan.burst.max(1);
+        self.write(number);
+    }
+
+    /// Writes what is left of the burst, until a write is refused.
+    pub(crate) fn write(&mut self, number: usize) {
+        let index = self.writers[number].record.index;
+        let process = self.writers[number].record.process;
+        let now = self.processes[process].local(self.now);
+        loop {
+            let application = &mut self.writers[number];
+            let topic = &self.plan.topics[index.topic];
+            let plan = &topic.writers[index.place];
+            if application.is_done(plan) || application.left_in_burst == 0 {
+                return;
+            }
+            let Some(handle) = application.handle.clone() else { return };
+            application.prepare(topic, plan);
+            let Some(change) = application.change(topic, plan) else { return };
+            let (kind, instance) = (change.kind, change.instance);
+            let outcome = handle.lock().write(now, change);
+            let entity = handle.lock().guid().entity;
+            let (sequence, arm) = match outcome {
+                Ok(written) => {
+                    let sequence = written.sequence;
+                    application.accept(self.now, WrittenRecord { sequence, kind, instance, at: self.now });
+                    (Some(sequence), written.arm)
+                }
+                Err(refused) => (None, refused.arm),
+            };
+            self.trace.record(self.now, process, Step::Wrote { writer: number, sequence });
+            self.transmit(number, process, now);
+            if let (Some(at), Some(participant)) = (arm, self.processes[process].participant.as_mut()) {
+                participant.rearm(entity, at);
+            }
+            self.drive(process);
+            if sequence.is_none() {
+                return self.wait_for_space(number);
+            }
+            let plan = &self.plan.topics[index.topic].writers[index.place];
+            if self.writers[number].left_in_burst == 0 {
+                self.queue.plan(self.now + plan.period, Happening::Burst(number));
+            }
+        }
+    }
+
+    /// Sends on the writing thread, as production does.
+    pub(crate) fn transmit(&mut self, number: usize, process: usize, now: Instant) {
+        let Some(handle) = self.writers[number].handle.clone() else { return };
+        self.outbox.clear();
+        let mut sending = handle.lock().start_sending(now, &mut self.outbox);
+        while sending {
+            self.send(process);
+            self.outbox.clear();
+            sending = handle.lock().continue_sending(now, &mut self.outbox);
+        }
+    }
+
+    pub(crate) fn wait_for_space(&mut self, number: usize) {
+        let index = self.writers[number].record.index;
+        let reliability = self.plan.topics[index.topic].writers[index.place].qos.reliability;
+        let blocking = match reliability {
+            Reliability::Reliable { max_blocking_time } => max_blocking_time,
+            Reliability::BestEffort => Duration::from_millis(100),
+        };
+        let Some(pending) = self.writers[number].pending.as_mut() else { return };
+        pending.refused_at.get_or_insert(self.now);
+        pending.waits += 1;
+        let waits = pending.waits;
+        self.queue.plan(self.now + blocking, Happening::GiveUp { writer: number, waits });
+    }
+
+    pub(crate) fn give_up_write(&mut self, number: usize, waits: u32) {
+        if self.writers[number].pending.as_ref().is_some_and(|pending| pending.waits == waits) {
+            self.writers[number].record.timeouts += 1;
+            self.write(number);
+        }
+    }
+
+    /// Takes as much as the pace says, checks it and notes it down.
+    pub(crate) fn take(&mut self, number: usize) {
+        let reader = &mut self.readers[number];
+        reader.take_planned = false;
+        let (index, process) = (reader.record.index, reader.record.process);
+        let (Some(handle), Some(guid)) = (reader.handle.clone(), reader.record.guid) else { return };
+        let samples_max = match self.plan.topics[index.topic].readers[index.place].pace {
+            Pace::Polling { period, samples_max } => {
+                self.queue.plan(self.now + period, Happening::Take(number));
+                samples_max
+            }
+            Pace::Eager(_) | Pace::Never => usize::MAX,
+        };
+        let now = self.processes[process].local(self.now);
+        let mut taken = std::mem::take(&mut self.taken);
+        let outcome = handle.lock().take(now, samples_max, &ReadFilter::ALL, &mut taken);
+        for sample in taken.drain(..) {
+            self.check_content(number, &sample);
+            let info = sample.info;
+            let one = TakenRecord {
+                writer: info.writer,
+                sequence: info.sequence,
+                instance: info.instance,
+                valid: info.valid,
+                instance_state: info.instance_state,
+                at: self.now,
+            };
+            self.readers[number].record.taken.push(one);
+            let step = Step::Took { reader: number, sequence: info.sequence, valid: info.valid };
+            self.trace.record(self.now, process, step);
+        }
+        self.taken = taken;
+        if let (Some(at), Some(participant)) = (outcome.arm, self.processes[process].participant.as_mut()) {
+            participant.rearm(guid.entity, at);
+        }
+        if outcome.count > 0 {
+            self.drive(process);
+        }
+    }
+
+    /// What a reader gets must be what its writer wrote under that number.
+    fn check_content(&mut self, number: usize, taken: &TakenSample) {
+        let info = taken.info;
+        let topic = self.readers[number].record.index.topic;
+        let writer = self.writers.iter().find(|writer| writer.record.guid == Some(info.writer));
+        let Some(writer) = writer else {
+            return self.breach(format!("reader {number} took {} of an unknown writer {}", info.sequence, info.writer));
+        };
+        let plan = &self.plan.topics[topic].writers[writer.record.index.place];
+        let found = match info.valid {
+            true => Sample::decode(&taken.payload, plan.payload_bytes).map(Some),
+            false => Ok(None),
+        };
+        let written = writer.record.written.iter().find(|written| written.sequence == info.sequence);
+        let complaint = match (found, written) {
+            (Err(damage), _) => Some(damage),
+            (Ok(Some(_)), None) => Some("was never written".to_string()),
+            (Ok(Some(sample)), Some(written)) => {
+                let index_fits = i64::from(sample.index) + 1 == written.sequence.0;
+                (!index_fits || written.instance != info.instance).then(|| format!("is another one: {sample:?}"))
+            }
+            (Ok(None), _) => None,
+        };
+        if let Some(complaint) = complaint {
+            self.breach(format!("reader {number} took {} of {}: {complaint}", info.sequence, info.writer));
+        }
+        let keyed = self.plan.topics[topic].keyed == Keyed::Yes;
+        let told = Sample::decode_key(&taken.payload).map(|sample| sample.key());
+        if keyed && told != Some(info.instance) {
+            self.breach(format!("reader {number} took {} whose key is not told", info.sequence));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What participants tell, and what the applications and the record make of it.
+
+use thalweg_rtps::participant::Event;
+use thalweg_rtps::types::{EntityId, Guid, SequenceNumber};
+
+use crate::plan::Pace;
+use crate::record::MatchRecord;
+use crate::simulation::{Happening, Simulation};
+
+impl Simulation {
+    pub(crate) fn handle_event(&mut self, process: usize, event: Event) {
+        match &event {
+            Event::DataAvailable { reader } => return self.data_available(process, *reader),
+            Event::SpaceAvailable { writer } => {
+                if let Some(number) = self.endpoints.get(&(process, *writer)) {
+                    self.queue.plan(self.now, Happening::Retry(*number));
+                }
+                return;
+            }
+            Event::ParticipantDiscovered(prefix) => {
+                self.processes[process].record.discovered.entry(*prefix).or_insert(self.now);
+            }
+            Event::ParticipantLost { prefix, .. } => {
+                self.processes[process].record.lost.push((*prefix, self.now));
+            }
+            Event::PublicationMatched { writer, reader } => self.match_begins(process, *writer, *reader),
+            Event::PublicationUnmatched { writer, reader } => self.match_ends(process, *writer, *reader),
+            Event::SubscriptionMatched { reader, writer } => self.match_begins(process, *reader, *writer),
+            Event::SubscriptionUnmatched { reader, writer } => self.match_ends(process, *reader, *writer),
+            Event::ReaderGivenUp { writer, reader } => {
+                if let Some(number) = self.endpoints.get(&(process, *writer)) {
+                    self.writers[*number].record.given_up.push(*reader);
+                }
+            }
+            _ => {}
+        }
+        self.note(process, format!("{event:?}"));
+    }
+
+    pub(crate) fn data_available(&mut self, process: usize, reader: EntityId) {
+        let Some(number) = self.endpoints.get(&(process, reader)).copied() else { return };
+        let index = self.readers[number].record.index;
+        if let Pace::Eager(delay) = self.plan.topics[index.topic].readers[index.place].pace
+            && !self.readers[number].take_planned
+        {
+            self.readers[number].take_planned = true;
+            self.queue.plan(self.now + delay, Happening::Take(number));
+        }
+    }
+
+    pub(crate) fn match_begins(&mut self, process: usize, local: EntityId, peer: Guid) {
+        let Some(number) = self.endpoints.get(&(process, local)).copied() else { return };
+        let mut one = MatchRecord { peer, from: self.now, until: None, after: SequenceNumber::ZERO };
+        if local.is_writer() {
+            let writer = &mut self.writers[number];
+            one.after = writer.record.written.last().map_or(SequenceNumber::ZERO, |written| written.sequence);
+            writer.record.matches.push(one);
+        } else {
+            self.readers[number].record.matches.push(one);
+        }
+    }
+
+    pub(crate) fn match_ends(&mut self, process: usize, local: EntityId, peer: Guid) {
+        let Some(number) = self.endpoints.get(&(process, local)).copied() else { return };
+        let matches = match local.is_writer() {
+            true => &mut self.writers[number].record.matches,
+            false => &mut self.readers[number].record.matches,
+        };
+        for one in matches.iter_mut().filter(|one| one.peer == peer && one.until.is_none()) {
+            one.until = Some(self.now);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What arrives.
+
+use std::collections::BTreeMap;
+
+use thalweg_rtps::history::{ChangeKind, InstanceState};
+use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
+
+use crate::plan::{InstanceSharing, Pace};
+use crate::record::{Pair, Record, WrittenRecord};
+
+/// No reader gets a value twice or after a later one of the same writer: best effort and reliable alike.
+pub fn in_order_and_once(record: &Record) -> Result<(), String> {
+    for pair in record.pairs().filter(|pair| pair.only_match().is_some()) {
+        let mut last = SequenceNumber::ZERO;
+        for taken in pair.taken().filter(|taken| taken.valid) {
+            if taken.sequence <= last {
+                return Err(format!("{}: took {} after {last}", pair.name(), taken.sequence));
+            }
+            last = taken.sequence;
+        }
+    }
+    Ok(())
+}
+
+/// A reliable reader of a KEEP_ALL writer gets every value: from the match on, and from the very first with durability.
+pub fn exactly_once(record: &Record) -> Result<(), String> {
+    record.pairs().filter(|pair| keeps_all(pair) && is_owed_everything(pair)).try_for_each(check_exactly_once)
+}
+
+/// Under KEEP_LAST the newest `depth` values of each instance arrive, whatever was overwritten before.
+pub fn last_values_arrive(record: &Record) -> Result<(), String> {
+    let applies = |pair: &Pair<'_>| {
+        let sole_writer = pair.topic().writers.len() == 1;
+        let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
+        !keeps_all(pair) && is_owed_everything(pair) && !pair.writer.ends_instances() && (sole_writer || own)
+    };
+    record.pairs().filter(applies).filter(|pair| pair.is_there_at_end()).try_for_each(check_last_values)
+}
+
+/// Where the network loses nothing and nobody is overrun, even best effort loses nothing.
+pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(), String> {
+    let overrun = record.processes.iter().any(|process| process.dropped > 0);
+    if !record.plan.weather.is_clear() || !record.plan.splits.is_empty() || overrun {
+        return Ok(());
+    }
+    for pair in record.pairs().filter(|pair| !pair.is_reliable() && pair.is_there_at_end()) {
+        let reader = pair.reader_plan();
+        let unlimited = reader.depth().is_none() && reader.qos.resource_limits.max_samples.is_none();
+        let Some(from) = pair.matched_on_both_sides().filter(|_| unlimited && reader.pace != Pace::Never) else {
+            continue;
+        };
+        let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
+        let values = pair.writer.written.iter().filter(|written| written.kind == ChangeKind::Write);
+        let lost = values.clone().find(|written| written.at > from && !taken.contains(&written.sequence));
+        if let Some(lost) = lost {
+            return Err(format!("{}: {} was lost", pair.name(), lost.sequence));
+        }
+    }
+    Ok(())
+}
+
+/// Dispose and unregister arrive: at the end each instance is at the reader what its writer made it.
+pub fn instances_end_as_their_writer_said(record: &Record) -> Result<(), String> {
+    let applies = |pair: &Pair<'_>| {
+        let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
+        own && is_owed_everything(pair) && pair.is_there_at_end()
+    };
+    record.pairs().filter(applies).try_for_each(check_instance_states)
+}
+
+fn keeps_all(pair: &Pair<'_>) -> bool {
+    pair.writer_plan().depth().is_none() && pair.reader_plan().depth().is_none()
+}
+
+/// Reliable, matched once and never given up, and the application takes what arrives.
+fn is_owed_everything(pair: &Pair<'_>) -> bool {
+    let takes = pair.reader_plan().pace != Pace::Never;
+    pair.is_reliable() && takes && !pair.was_given_up() && pair.only_match().is_some()
+}
+
+/// Values that the reader must get, apart from those of instances that were deleted: durability ends with them.
+fn owed<'a>(pair: &Pair<'a>) -> Vec<&'a WrittenRecord> {
+    let after = match pair.is_durable() {
+        true => SequenceNumber::ZERO,
+        false => pair.only_match().map_or(SequenceNumber::ZERO, |one| one.after),
+    };
+    let departed = if pair.is_durable() { departed_instances(pair) } else { Vec::new() };
+    let values = pair.writer.written.iter().filter(|written| written.kind == ChangeKind::Write);
+    values.filter(|written| written.sequence > after && !departed.contains(&written.instance)).collect()
+}
+
+fn departed_instances(pair: &Pair<'_>) -> Vec<KeyHash> {
+    let ended = pair.writer.written.iter().filter(|written| written.kind.unregisters());
+    ended.map(|written| written.instance).collect()
+}
+
+fn check_exactly_once(pair: Pair<'_>) -> Result<(), String> {
+    let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
+    let owed = owed(&pair);
+    let last_taken = taken.last().copied().unwrap_or_default();
+    let missing = owed.iter().find(|written| {
+        let due = pair.is_there_at_end() || written.sequence < last_taken;
+        due && taken.binary_search(&written.sequence).is_err()
+    });
+    match missing {
+        Some(missing) => Err(format!(
+            "{}: {} is missing; took {} values up to {last_taken} of {} written",
+            pair.name(),
+            missing.sequence,
+            taken.len(),
+            pair.writer.written.len()
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_last_values(pair: Pair<'_>) -> Result<(), String> {
+    let depth = pair.writer_plan().depth().into_iter().chain(pair.reader_plan().depth()).min().unwrap_or(1) as usize;
+    let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
+    let mut by_instance: BTreeMap<KeyHash, Vec<SequenceNumber>> = BTreeMap::new();
+    for written in owed(&pair) {
+        by_instance.entry(written.instance).or_default().push(written.sequence);
+    }
+    for (instance, values) in by_instance {
+        let newest = values.iter().rev().take(depth);
+        if let Some(missing) = newest.clone().find(|sequence| !taken.contains(sequence)) {
+            return Err(format!(
+                "{}: {missing}, one of the last {depth} of instance {instance}, is missing; the newest is {:?}",
+                pair.name(),
+                values.last()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_instance_states(pair: Pair<'_>) -> Result<(), String> {
+    let after = match pair.is_durable() {
+        true => SequenceNumber::ZERO,
+        false => pair.only_match().map_or(SequenceNumber::ZERO, |one| one.after),
+    };
+    let departed = if pair.is_durable() { departed_instances(&pair) } else { Vec::new() };
+    let mut expected: BTreeMap<KeyHash, InstanceState> = BTreeMap::new();
+    for written in pair.writer.written.iter().filter(|written| written.sequence > after) {
+        let before = expected.get(&written.instance).copied();
+        let state = match (written.kind, before) {
+            (ChangeKind::Write, _) => InstanceState::Alive,
+            (ChangeKind::Dispose | ChangeKind::DisposeUnregister, _) => InstanceState::NotAliveDisposed,
+            (ChangeKind::Unregister, Some(InstanceState::Alive)) => InstanceState::NotAliveNoWriters,
+            (ChangeKind::Unregister, Some(before)) => before,
+            (ChangeKind::Unregister, None) => continue,
+        };
+        expected.insert(written.instance, state);
+    }
+    for (instance, state) in expected.into_iter().filter(|(instance, _)| !departed.contains(instance)) {
+        let last = pair.taken().filter(|taken| taken.instance == instance).last();
+        if last.map(|taken| taken.instance_state) != Some(state) {
+            return Err(format!("{}: instance {instance} should be {state:?}; last taken: {last:?}", pair.name()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Who knows whom, and when.
+
+use std::time::Duration;
+
+use crate::record::Record;
+
+/// Time in which participants find each other in good weather. With losses announcements have to be repeated.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// Endpoints match exactly when DDS says that they do.
+pub fn matches_follow_qos(record: &Record) -> Result<(), String> {
+    for pair in record.pairs() {
+        let at_writer = pair.writer.matches.iter().any(|one| one.peer == pair.reader_guid);
+        let at_reader = pair.reader.matches.iter().any(|one| one.peer == pair.writer_guid);
+        let should = pair.should_match();
+        let complete = record.settled_at.is_some() && pair.is_there_at_end();
+        let wrong = match should {
+            true => complete && !(at_writer && at_reader),
+            false => at_writer || at_reader,
+        };
+        if wrong {
+            let sides = format!("matched at the writer: {at_writer}, at the reader: {at_reader}");
+            return Err(format!("{}: match expected: {should}; {sides}", pair.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Participants know each other soon after the later of them has started, unless the network is split.
+pub fn converges(record: &Record) -> Result<(), String> {
+    if !record.plan.splits.is_empty() {
+        return Ok(());
+    }
+    // Ten times the loss-free bound covers losses of 30 % in both directions for more than a million seeds.
+    let bound = if record.plan.weather.loss > 0.0 { BOUND * 10 } else { BOUND };
+    for (number, process) in record.processes.iter().enumerate() {
+        for (other_number, other) in record.processes.iter().enumerate().filter(|(other, _)| *other != number) {
+            let stays = record.is_there_at_end(number) && record.is_there_at_end(other_number);
+            let starts = record.plan.processes[number].starts.max(record.plan.processes[other_number].starts);
+            let took = process.discovered.get(&other.prefix).map(|at| at.since(starts));
+            if stays && took.is_none_or(|took| took > bound) {
+                return Err(format!("p{number} knew p{other_number} after {took:?}; the bound is {bound:?}"));
+            }
+        }
+    }
+    Ok(())
+}

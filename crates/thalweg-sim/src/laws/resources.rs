@@ -1,0 +1,55 @@
+//! What it costs, and how long anybody waits.
+
+use std::time::Duration;
+
+use crate::plan::{Ending, Pace};
+use crate::record::Record;
+
+/// How long a write may wait for acknowledgements when nothing else holds them up.
+const WAIT_BOUND: Duration = Duration::from_secs(5);
+/// Datagrams that a participant may send in each of the quiet seconds at the end, for each one it knows.
+const QUIET_DATAGRAMS: u64 = 4;
+
+/// A refused write is accepted within a bound that splits, dead readers and slow readers stretch by their own time.
+pub fn no_write_waits_longer_than_its_bound(record: &Record) -> Result<(), String> {
+    for writer in &record.writers {
+        let topic = &record.plan.topics[writer.index.topic];
+        let plan = &topic.writers[writer.index.place];
+        let held = plan.qos.resource_limits.max_samples.unwrap_or(0);
+        let pace = |reader: &crate::plan::ReaderPlan| match reader.pace {
+            Pace::Polling { period, samples_max } => {
+                let takes = u32::try_from((held as usize).div_ceil(samples_max)).unwrap_or(u32::MAX);
+                period * takes.saturating_add(1) * topic.writers.len() as u32
+            }
+            Pace::Eager(_) | Pace::Never => Duration::ZERO,
+        };
+        let slowest = topic.readers.iter().map(pace).max().unwrap_or_default();
+        let dead = record.plan.processes.iter().filter(|process| matches!(process.ends, Some((_, Ending::Vanishes))));
+        let lease = dead.map(|process| process.lease_duration).max().unwrap_or_default();
+        let bound = WAIT_BOUND + slowest + record.plan.separated() + lease * 2;
+        if writer.longest_wait > bound {
+            return Err(format!(
+                "writer {} of topic {} in p{} waited {:?}; the bound is {bound:?}",
+                writer.index.place, writer.index.topic, writer.process, writer.longest_wait
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Once everything is settled, participants have little to say.
+pub fn quiet_when_idle(record: &Record) -> Result<(), String> {
+    let Some(settled_at) = record.settled_at else { return Ok(()) };
+    let seconds = record.ended_at.since(settled_at).as_secs().max(1);
+    let hangs = record.plan.readers().any(|(_, reader)| reader.pace == Pace::Never);
+    for (number, process) in record.processes.iter().enumerate().filter(|_| !hangs) {
+        let bound = seconds * QUIET_DATAGRAMS * record.processes.len() as u64;
+        if process.sent_when_settled > bound {
+            return Err(format!(
+                "p{number} sent {} datagrams in the last {seconds} s; the bound is {bound}",
+                process.sent_when_settled
+            ));
+        }
+    }
+    Ok(())
+}

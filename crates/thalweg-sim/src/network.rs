@@ -1,0 +1,316 @@
+//! A network of hosts that loses, delays, repeats and splits: given a datagram it says who gets it when.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use thalweg_rtps::rng::Rng;
+use thalweg_rtps::time::Instant;
+
+/// How the network between hosts behaves. Within a host nothing is lost and everything takes [`LOOPBACK_LATENCY`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weather {
+    /// Probability that an IP packet is lost, for each receiving host.
+    pub loss: f64,
+    /// Probability that a datagram arrives twice.
+    pub duplication: f64,
+    /// Probability that a datagram is held up by ten times the jitter, so that later ones overtake it.
+    pub reordering: f64,
+    /// Least time from host to host.
+    pub latency: Duration,
+    /// Random time on top, evenly spread from zero.
+    pub jitter: Duration,
+}
+
+impl Weather {
+    /// A good wired network: 100 µs from host to host, nothing lost.
+    pub const CLEAR: Weather = Weather {
+        loss: 0.0,
+        duplication: 0.0,
+        reordering: 0.0,
+        latency: Duration::from_micros(100),
+        jitter: Duration::ZERO,
+    };
+
+    /// True when every datagram arrives once and in order.
+    pub fn is_clear(&self) -> bool {
+        self.loss == 0.0 && self.duplication == 0.0 && self.jitter.is_zero()
+    }
+}
+
+/// Time between two processes of one host.
+pub const LOOPBACK_LATENCY: Duration = Duration::from_micros(15);
+/// Payload of a UDP datagram that fits one Ethernet frame; longer ones travel in several IP packets.
+const PACKET_BYTES: usize = 1472;
+/// The largest payload that UDP over IPv4 carries.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// What becomes of one copy of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It reaches this process at this time.
+    Arrives {
+        /// Receiving process.
+        process: usize,
+        /// When.
+        at: Instant,
+    },
+    /// The network lost it on its way to this process.
+    Lost {
+        /// Who would have received it.
+        process: usize,
+    },
+    /// The hosts cannot reach each other at the moment.
+    Separated {
+        /// Who would have received it.
+        process: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Socket {
+    process: usize,
+    host: usize,
+    address: SocketAddr,
+}
+
+/// Who listens where, and how datagrams travel between them.
+#[derive(Debug)]
+pub struct Network {
+    rng: Rng,
+    weather: Weather,
+    carries_multicast: bool,
+    /// Group of hosts that each host is in; hosts of different groups cannot reach each other.
+    sides: Vec<u32>,
+    sockets: Vec<Socket>,
+    unroutable: u64,
+}
+
+impl Network {
+    /// A network of `hosts` hosts without sockets. Without multicast, groups reach only processes of the same host.
+    pub fn new(seed: u64, hosts: usize, weather: Weather, carries_multicast: bool) -> Network {
+        Network {
+            rng: Rng::new(seed),
+            weather,
+            carries_multicast,
+            sides: vec![0; hosts],
+            sockets: Vec::new(),
+            unroutable: 0,
+        }
+    }
+
+    /// The address of a host: 10.0.x.y.
+    pub fn address_of(host: usize) -> IpAddr {
+        let [high, low] = u16::try_from(host + 1).unwrap_or(u16::MAX).to_be_bytes();
+        IpAddr::V4(Ipv4Addr::new(10, 0, high, low))
+    }
+
+    /// Opens a port of `host` for `process`; a group address joins that group.
+    pub fn listen(&mut self, process: usize, host: usize, address: SocketAddr) {
+        self.sockets.push(Socket { process, host, address });
+    }
+
+    /// Closes all sockets of `process`.
+    pub fn close(&mut self, process: usize) {
+        self.sockets.retain(|socket| socket.process != process);
+    }
+
+    /// Puts each host on the side that `side_of` says; [`Network::heal`] joins them again.
+    pub fn split(&mut self, side_of: impl Fn(usize) -> u32) {
+        for (host, side) in self.sides.iter_mut().enumerate() {
+            *side = side_of(host);
+        }
+    }
+
+    /// Lets all hosts reach each other.
+    pub fn heal(&mut self) {
+        self.split(|_| 0);
+    }
+
+    /// Changes the weather from now on.
+    pub fn set_weather(&mut self, weather: Weather) {
+        self.weather = weather;
+    }
+
+    /// Datagrams that nobody could receive: no such port, or longer than UDP carries.
+    pub fn unroutable(&self) -> u64 {
+        self.unroutable
+    }
+
+    /// Sends a datagram from `host` and appends what becomes of each copy to `fates`.
+    pub fn send(&mut self, now: Instant, host: usize, to: SocketAddr, bytes: usize, fates: &mut Vec<Fate>) {
+        let before = fates.len();
+        if bytes <= DATAGRAM_BYTES_MAX {
+            // One packet reaches a host or not: what it meets on its way is the same for all processes there.
+            let mut last_host = None;
+            for index in 0..self.sockets.len() {
+                let socket = self.sockets[index];
+                if !self.is_addressed(host, to, &socket) {
+                    continue;
+                }
+                let lost = match last_host {
+                    Some((known, lost)) if known == socket.host => lost,
+                    _ => self.is_lost(host, socket.host, bytes),
+                };
+                last_host = Some((socket.host, lost));
+                self.deliver(now, host, &socket, lost, fates);
+            }
+        }
+        self.unroutable += u64::from(fates.len() == before);
+    }
+
+    fn is_addressed(&self, from_host: usize, to: SocketAddr, socket: &Socket) -> bool {
+        if to.port() != socket.address.port() {
+            return false;
+        }
+        if to.ip().is_multicast() {
+            return to.ip() == socket.address.ip() && (self.carries_multicast || from_host == socket.host);
+        }
+        let reaches =
+            if to.ip().is_loopback() { from_host == socket.host } else { to.ip() == Network::address_of(socket.host) };
+        reaches && !socket.address.ip().is_multicast()
+    }
+
+    fn is_lost(&mut self, from_host: usize, to_host: usize, bytes: usize) -> bool {
+        if from_host == to_host || self.weather.loss == 0.0 {
+            return false;
+        }
+        let packets = i32::try_from(bytes.div_ceil(PACKET_BYTES).max(1)).unwrap_or(i32::MAX);
+        self.rng.chance(1.0 - (1.0 - self.weather.loss).powi(packets))
+    }
+
+    fn deliver(&mut self, now: Instant, from_host: usize, socket: &Socket, lost: bool, fates: &mut Vec<Fate>) {
+        let process = socket.process;
+        if from_host == socket.host {
+            fates.push(Fate::Arrives { process, at: now + LOOPBACK_LATENCY });
+            return;
+        }
+        if self.sides[from_host] != self.sides[socket.host] {
+            fates.push(Fate::Separated { process });
+            return;
+        }
+        if lost {
+            fates.push(Fate::Lost { process });
+            return;
+        }
+        let at = now + self.travel_time();
+        fates.push(Fate::Arrives { process, at });
+        if self.weather.duplication > 0.0 && self.rng.chance(self.weather.duplication) {
+            let at = now + self.travel_time();
+            fates.push(Fate::Arrives { process, at });
+        }
+    }
+
+    fn travel_time(&mut self) -> Duration {
+        if self.weather.jitter.is_zero() {
+            return self.weather.latency;
+        }
+        let jitter_nanos = u64::try_from(self.weather.jitter.as_nanos()).unwrap_or(u64::MAX);
+        let held_up = if self.rng.chance(self.weather.reordering) { 10 } else { 0 };
+        let extra = self.rng.below(jitter_nanos).saturating_add(jitter_nanos.saturating_mul(held_up));
+        self.weather.latency + Duration::from_nanos(extra)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: &str = "239.255.0.1:7400";
+
+    fn three_hosts(weather: Weather) -> Network {
+        let mut network = Network::new(1, 3, weather, true);
+        for host in 0..3 {
+            network.listen(host, host, SocketAddr::new(Network::address_of(host), 7411));
+            network.listen(host, host, GROUP.parse().unwrap());
+        }
+        network
+    }
+
+    /// Sends from host 0 and shows who gets it: number and microseconds, `x` for lost, `/` for separated.
+    fn send(network: &mut Network, to: &str, bytes: usize) -> String {
+        let mut fates = Vec::new();
+        network.send(Instant::ZERO, 0, to.parse().unwrap(), bytes, &mut fates);
+        let show = |fate: &Fate| match fate {
+            Fate::Arrives { process, at } => format!("{process}:{}", at.as_nanos() / 1000),
+            Fate::Lost { process } => format!("{process}x"),
+            Fate::Separated { process } => format!("{process}/"),
+        };
+        fates.iter().map(show).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_datagram_reaches_whom_it_addresses() {
+        let mut network = three_hosts(Weather::CLEAR);
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 100), "1:100");
+        assert_eq!(send(&mut network, "127.0.0.1:7411", 100), "0:15");
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+        assert_eq!(network.unroutable(), 0);
+        assert_eq!(send(&mut network, "10.0.0.2:7412", 100), "");
+        assert_eq!(send(&mut network, "10.0.0.2:7400", 100), "", "the group's port is not the host's");
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 65_508), "");
+        assert_eq!(network.unroutable(), 3);
+        network.close(1);
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 2:100");
+    }
+
+    #[test]
+    fn a_split_separates_until_it_heals() {
+        let mut network = three_hosts(Weather::CLEAR);
+        network.split(|host| u32::from(host == 2));
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2/");
+        network.heal();
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+    }
+
+    #[test]
+    fn groups_stay_on_the_host_where_multicast_is_blocked() {
+        let mut network = Network::new(1, 2, Weather::CLEAR, false);
+        network.listen(0, 0, GROUP.parse().unwrap());
+        network.listen(1, 1, GROUP.parse().unwrap());
+        assert_eq!(send(&mut network, GROUP, 100), "0:15");
+    }
+
+    #[test]
+    fn loss_and_repetition_come_as_often_as_asked() {
+        let weather = Weather { loss: 0.2, duplication: 0.1, ..Weather::CLEAR };
+        let mut network = three_hosts(weather);
+        let mut fates = Vec::new();
+        for _ in 0..10_000 {
+            network.send(Instant::ZERO, 0, "10.0.0.2:7411".parse().unwrap(), 100, &mut fates);
+        }
+        let lost = fates.iter().filter(|fate| matches!(fate, Fate::Lost { .. })).count();
+        assert!((1_850..2_150).contains(&lost), "{lost} of 10000 lost at 20 %");
+        let repeated = fates.len() - 10_000;
+        assert!((700..900).contains(&repeated), "{repeated} of 8000 repeated at 10 %");
+    }
+
+    #[test]
+    fn a_datagram_in_many_packets_is_lost_more_often() {
+        let mut network = three_hosts(Weather { loss: 0.01, ..Weather::CLEAR });
+        let mut fates = Vec::new();
+        for _ in 0..5_000 {
+            network.send(Instant::ZERO, 0, "10.0.0.2:7411".parse().unwrap(), 65_000, &mut fates);
+        }
+        let lost = fates.iter().filter(|fate| matches!(fate, Fate::Lost { .. })).count();
+        assert!((1_600..2_000).contains(&lost), "{lost} of 5000 lost, 36 % expected");
+    }
+
+    #[test]
+    fn jitter_reorders() {
+        let jitter = Duration::from_millis(1);
+        let mut network = three_hosts(Weather { jitter, reordering: 0.1, ..Weather::CLEAR });
+        let mut fates = Vec::new();
+        for _ in 0..1_000 {
+            network.send(Instant::ZERO, 0, "10.0.0.2:7411".parse().unwrap(), 100, &mut fates);
+        }
+        let times: Vec<u64> = fates
+            .iter()
+            .map(|fate| match fate {
+                Fate::Arrives { at, .. } => at.as_nanos(),
+                _ => 0,
+            })
+            .collect();
+        assert!(times.iter().all(|at| (100_000..11_200_000).contains(at)));
+        assert!(times.iter().filter(|at| **at > 10_000_000).count() > 50);
+    }
+}

@@ -1,0 +1,296 @@
+//! What a simulated world consists of and what happens in it, apart from chance on the network.
+
+use std::fmt;
+use std::time::Duration;
+
+use thalweg_rtps::qos::{
+    Durability, History, MatchResult, Offer, ReaderQos, Reliability, Request, ResourceLimits, WriterQos,
+    match_endpoints,
+};
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::Keyed;
+
+use crate::clock::HostClock;
+use crate::network::Weather;
+
+/// A whole scenario. The same plan always leads to the same course of events.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Seed of the network's chance and of everything else that is random while the plan is carried out.
+    pub seed: u64,
+    /// The clock of each host.
+    pub hosts: Vec<HostClock>,
+    /// One participant each.
+    pub processes: Vec<ProcessPlan>,
+    /// What is written and read.
+    pub topics: Vec<TopicPlan>,
+    /// How the network between hosts behaves.
+    pub weather: Weather,
+    /// Times in which some hosts cannot reach the others.
+    pub splits: Vec<SplitPlan>,
+    /// Whether the network carries multicast; where it does not, participants know each other's addresses.
+    pub carries_multicast: bool,
+    /// How long after everything planned the world may take to settle.
+    pub patience: Duration,
+}
+
+/// One process with one participant.
+#[derive(Clone, Debug)]
+pub struct ProcessPlan {
+    /// Where it runs.
+    pub host: usize,
+    /// When it starts.
+    pub starts: Instant,
+    /// When and how it ends before the world does.
+    pub ends: Option<(Instant, Ending)>,
+    /// Size of its receive buffer, which it announces.
+    pub receive_buffer_bytes: u32,
+    /// Processor time that receiving a datagram takes.
+    pub datagram_cost: Duration,
+    /// The lease it announces.
+    pub lease_duration: Duration,
+}
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It says so.
+    Leaves,
+    /// From one moment to the next, without a word.
+    Vanishes,
+}
+
+/// A topic with its endpoints.
+#[derive(Clone, Debug)]
+pub struct TopicPlan {
+    /// Its name.
+    pub name: String,
+    /// Whether it has instances.
+    pub keyed: Keyed,
+    /// Whether writers of a keyed topic write the same instances or each its own.
+    pub instances: InstanceSharing,
+    /// Who writes.
+    pub writers: Vec<WriterPlan>,
+    /// Who reads.
+    pub readers: Vec<ReaderPlan>,
+}
+
+/// Who writes the instances of a keyed topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceSharing {
+    /// Each writer has its own.
+    Own,
+    /// All writers write the same ones.
+    Shared,
+}
+
+/// One writer and what its application does.
+#[derive(Clone, Debug)]
+pub struct WriterPlan {
+    /// In which process.
+    pub process: usize,
+    /// When it is created, if the process is there by then.
+    pub created: Instant,
+    /// Its QoS.
+    pub qos: WriterQos,
+    /// When it writes the first sample.
+    pub first_write: Instant,
+    /// How many samples it writes.
+    pub samples: u32,
+    /// Time between bursts.
+    pub period: Duration,
+    /// Samples written one directly after the other.
+    pub burst: u32,
+    /// Bytes of a sample, at least 16.
+    pub payload_bytes: usize,
+    /// How many instances it writes on a keyed topic.
+    pub instances: u8,
+    /// Probability that a write is a dispose or unregister instead.
+    pub endings: f64,
+}
+
+/// One reader and what its application does.
+#[derive(Clone, Debug)]
+pub struct ReaderPlan {
+    /// In which process.
+    pub process: usize,
+    /// When it is created, if the process is there by then.
+    pub created: Instant,
+    /// Its QoS.
+    pub qos: ReaderQos,
+    /// When it takes what has arrived.
+    pub pace: Pace,
+}
+
+/// When an application takes samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Everything, so long after it is told that there is something.
+    Eager(Duration),
+    /// At most so many samples in each period.
+    Polling {
+        /// Time between two takes.
+        period: Duration,
+        /// Most samples of one take.
+        samples_max: usize,
+    },
+    /// Never: an application that hangs.
+    Never,
+}
+
+/// A time in which the network is in two parts.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitPlan {
+    /// When it begins.
+    pub from: Instant,
+    /// When it heals.
+    pub until: Instant,
+    /// Hosts of the one part, a bit each; hosts from 64 on are in the other.
+    pub hosts: u64,
+}
+
+impl SplitPlan {
+    /// Which part a host is in.
+    pub fn side(&self, host: usize) -> u32 {
+        u32::from(host < 64 && self.hosts >> host & 1 == 1)
+    }
+}
+
+/// A writer or reader of the plan: topic and place in its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointIndex {
+    /// Which topic.
+    pub topic: usize,
+    /// Which of its writers, or readers.
+    pub place: usize,
+}
+
+impl Plan {
+    /// Name of the type of all topics.
+    pub const TYPE_NAME: &'static str = "Sample";
+
+    /// All writers, topic by topic.
+    pub fn writers(&self) -> impl Iterator<Item = (EndpointIndex, &WriterPlan)> {
+        self.topics.iter().enumerate().flat_map(|(topic, plan)| {
+            plan.writers.iter().enumerate().map(move |(place, writer)| (EndpointIndex { topic, place }, writer))
+        })
+    }
+
+    /// All readers, topic by topic.
+    pub fn readers(&self) -> impl Iterator<Item = (EndpointIndex, &ReaderPlan)> {
+        self.topics.iter().enumerate().flat_map(|(topic, plan)| {
+            plan.readers.iter().enumerate().map(move |(place, reader)| (EndpointIndex { topic, place }, reader))
+        })
+    }
+
+    /// What the rules of DDS say about a writer and a reader of one topic.
+    pub fn match_of(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> MatchResult {
+        let (topic_name, type_name, keyed) = (topic.name.as_str(), Plan::TYPE_NAME, topic.keyed);
+        let offer = Offer { topic_name, type_name, keyed, qos: &writer.qos };
+        match_endpoints(&offer, &Request { topic_name, type_name, keyed, qos: &reader.qos })
+    }
+
+    /// When the last planned thing happens, if no write has to wait.
+    pub fn last_activity(&self) -> Instant {
+        let writes = self.writers().map(|(_, writer)| writer.last_write());
+        let created = self.readers().map(|(_, reader)| reader.created);
+        let splits = self.splits.iter().map(|split| split.until);
+        let processes =
+            self.processes.iter().flat_map(|process| [Some(process.starts), process.ends.map(|(at, _)| at)]);
+        writes.chain(created).chain(splits).chain(processes.flatten()).max().unwrap_or_default()
+    }
+
+    /// Time in which any hosts were separated, in sum.
+    pub fn separated(&self) -> Duration {
+        self.splits.iter().map(|split| split.until.since(split.from)).sum()
+    }
+}
+
+impl WriterPlan {
+    /// When the last sample is written, if no write has to wait.
+    pub fn last_write(&self) -> Instant {
+        let bursts = self.samples.div_ceil(self.burst.max(1));
+        self.first_write + self.period * bursts
+    }
+
+    /// KEEP_LAST depth, or `None`.
+    pub fn depth(&self) -> Option<u32> {
+        depth_of(self.qos.history)
+    }
+}
+
+impl ReaderPlan {
+    /// KEEP_LAST depth, or `None`.
+    pub fn depth(&self) -> Option<u32> {
+        depth_of(self.qos.history)
+    }
+}
+
+fn depth_of(history: History) -> Option<u32> {
+    match history {
+        History::KeepLast(depth) => Some(depth),
+        History::KeepAll => None,
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weather = &self.weather;
+        write!(
+            f,
+            "seed {}, {} hosts, {:?} to {:?}",
+            self.seed,
+            self.hosts.len(),
+            weather.latency,
+            weather.latency + weather.jitter
+        )?;
+        write!(f, ", loss {} %, repeated {} %", weather.loss * 100.0, weather.duplication * 100.0)?;
+        writeln!(f, ", held up {} %, multicast: {}", weather.reordering * 100.0, self.carries_multicast)?;
+        for (number, process) in self.processes.iter().enumerate() {
+            write!(f, "p{number} on host {} from {}", process.host, seconds(process.starts))?;
+            if let Some((at, ending)) = process.ends {
+                write!(f, ", {} at {}", if ending == Ending::Leaves { "leaves" } else { "vanishes" }, seconds(at))?;
+            }
+            let buffer = process.receive_buffer_bytes >> 10;
+            writeln!(
+                f,
+                ", buffer {buffer} KiB, {:?} a datagram, lease {:?}",
+                process.datagram_cost, process.lease_duration
+            )?;
+        }
+        for split in &self.splits {
+            writeln!(f, "split {:b} from {} to {}", split.hosts, seconds(split.from), seconds(split.until))?;
+        }
+        for (number, (index, writer)) in self.writers().enumerate() {
+            let topic = &self.topics[index.topic];
+            let keyed = if topic.keyed == Keyed::Yes { "keyed" } else { "keyless" };
+            write!(f, "{} ({keyed}, {:?}) writer {number} in p{}", topic.name, topic.instances, writer.process)?;
+            write!(f, " from {}, writes from {}", seconds(writer.created), seconds(writer.first_write))?;
+            write!(f, ": {} x {} B", writer.samples, writer.payload_bytes)?;
+            write!(
+                f,
+                ", {} every {:?}, {} instances, ends {}",
+                writer.burst, writer.period, writer.instances, writer.endings
+            )?;
+            let qos = &writer.qos;
+            writeln!(f, "; {}", summary(qos.reliability, qos.durability, qos.history, qos.resource_limits))?;
+        }
+        for (number, (index, reader)) in self.readers().enumerate() {
+            let topic = &self.topics[index.topic].name;
+            write!(f, "{topic} reader {number} in p{} from {}", reader.process, seconds(reader.created))?;
+            let qos = &reader.qos;
+            let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
+            writeln!(f, ", {:?}; {summary}", reader.pace)?;
+        }
+        Ok(())
+    }
+}
+
+fn seconds(at: Instant) -> String {
+    format!("{:.3} s", at.as_nanos() as f64 / 1e9)
+}
+
+fn summary(reliability: Reliability, durability: Durability, history: History, limits: ResourceLimits) -> String {
+    let reliability = if reliability.is_reliable() { "reliable" } else { "best effort" };
+    format!("{reliability}, {durability:?}, {history:?}, at most {:?} samples", limits.max_samples)
+}

@@ -1,0 +1,127 @@
+//! One simulated process: a participant as in production, its clock, its sockets and its processor.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::participant::{Participant, ParticipantConfig};
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
+
+use crate::clock::HostClock;
+use crate::inbox::Inbox;
+use crate::network::Network;
+use crate::plan::{Plan, ProcessPlan};
+use crate::record::ProcessRecord;
+
+/// The domain of all simulated participants.
+const DOMAIN: u32 = 0;
+/// Discovery's group.
+const DISCOVERY_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)), 7400);
+/// User data's group.
+const USER_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)), 7401);
+
+/// A process and what surrounds its participant.
+pub(crate) struct Process {
+    pub(crate) host: usize,
+    pub(crate) clock: HostClock,
+    /// There between start and end.
+    pub(crate) participant: Option<Participant>,
+    pub(crate) started: bool,
+    pub(crate) inbox: Inbox,
+    /// Time of the world at which the participant wants its timeout; earlier plans for it are void.
+    pub(crate) timer_at: Instant,
+    /// How often it asked for a timeout at one and the same time.
+    pub(crate) timeouts_at_once: (Instant, u32),
+    pub(crate) source: SocketAddr,
+    pub(crate) record: ProcessRecord,
+}
+
+impl Process {
+    pub(crate) fn new(plan: &ProcessPlan, number: usize, clock: HostClock, port: u16) -> Process {
+        let buffer = plan.receive_buffer_bytes as usize;
+        let record = ProcessRecord { prefix: prefix(number), ..ProcessRecord::default() };
+        Process {
+            host: plan.host,
+            clock,
+            participant: None,
+            started: false,
+            inbox: Inbox::new(buffer, plan.datagram_cost),
+            timer_at: Instant::NEVER,
+            timeouts_at_once: (Instant::ZERO, 0),
+            source: SocketAddr::new(Network::address_of(plan.host), port),
+            record,
+        }
+    }
+
+    /// Starts the participant and opens its sockets.
+    pub(crate) fn start(&mut self, now: Instant, plan: &Plan, number: usize, network: &mut Network) {
+        let metatraffic = SocketAddr::new(self.source.ip(), self.source.port() - 1);
+        for address in [metatraffic, self.source, DISCOVERY_GROUP, USER_GROUP] {
+            network.listen(number, self.host, address);
+        }
+        let process = &plan.processes[number];
+        let config = ParticipantConfig {
+            seed: plan.seed.wrapping_mul(1_000).wrapping_add(number as u64),
+            lease_duration: process.lease_duration,
+            receive_buffer_bytes: process.receive_buffer_bytes,
+            host: host_id(self.host),
+            ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, metatraffic))
+        };
+        self.started = true;
+        self.participant = Some(Participant::new(self.clock.local(now), config));
+    }
+
+    fn addresses(&self, plan: &Plan, metatraffic: SocketAddr) -> LocalAddresses {
+        let both = |address: SocketAddr| {
+            let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+            vec![Locator::from(address), Locator::from(loopback)]
+        };
+        let mut announce_to = vec![Locator::from(DISCOVERY_GROUP)];
+        if !plan.carries_multicast {
+            let others = plan.processes.iter().enumerate().filter(|(_, other)| other.host != self.host);
+            announce_to.extend(others.map(|(number, other)| {
+                let port = user_port(plan, number) - 1;
+                Locator::from(SocketAddr::new(Network::address_of(other.host), port))
+            }));
+        }
+        LocalAddresses {
+            metatraffic_unicast: both(metatraffic),
+            metatraffic_multicast: vec![Locator::from(DISCOVERY_GROUP)],
+            default_unicast: both(self.source),
+            default_multicast: vec![Locator::from(USER_GROUP)],
+            interfaces: vec![(self.source.ip(), 16), (IpAddr::V4(Ipv4Addr::LOCALHOST), 8)],
+            announce_to,
+        }
+    }
+
+    /// What the process's clock shows.
+    pub(crate) fn local(&self, now: Instant) -> Instant {
+        self.clock.local(now)
+    }
+
+    /// When the participant wants its next timeout, in the world's time; not before `now`.
+    pub(crate) fn next_timeout(&self, now: Instant) -> Instant {
+        let wanted = self.participant.as_ref().and_then(Participant::poll_timeout);
+        wanted.map_or(Instant::NEVER, |local| self.clock.world(local).max(now))
+    }
+}
+
+/// The well-known user port of a process: its index among the processes of its host decides (RTPS 2.5 §9.6.2.3).
+pub(crate) fn user_port(plan: &Plan, number: usize) -> u16 {
+    let host = plan.processes[number].host;
+    let index = plan.processes[..number].iter().filter(|other| other.host == host).count();
+    7411 + 2 * u16::try_from(index).unwrap_or(0)
+}
+
+fn prefix(number: usize) -> GuidPrefix {
+    let mut bytes = [0; 12];
+    bytes[..2].copy_from_slice(&VendorId::THALWEG.0);
+    bytes[8..].copy_from_slice(&u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes());
+    GuidPrefix(bytes)
+}
+
+fn host_id(host: usize) -> [u8; 16] {
+    let mut id = [0xaa; 16];
+    id[..8].copy_from_slice(&(host as u64).to_be_bytes());
+    id
+}

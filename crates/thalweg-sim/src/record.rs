@@ -1,0 +1,268 @@
+//! What is known of a world when it is over: who wrote, who took, who knew whom.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thalweg_rtps::history::{ChangeKind, InstanceState};
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash, SequenceNumber};
+
+use crate::plan::{EndpointIndex, Plan};
+use crate::trace::Trace;
+
+/// The whole of it.
+#[derive(Debug)]
+pub struct Record {
+    /// What was planned.
+    pub plan: Plan,
+    /// What the writers did, in the order of [`Plan::writers`].
+    pub writers: Vec<WriterRecord>,
+    /// What the readers got, in the order of [`Plan::readers`].
+    pub readers: Vec<ReaderRecord>,
+    /// What the processes knew.
+    pub processes: Vec<ProcessRecord>,
+    /// When everything was delivered, acknowledged and taken; `None`: it never was.
+    pub settled_at: Option<Instant>,
+    /// When the world ended.
+    pub ended_at: Instant,
+    /// What was not settled at the end.
+    pub unsettled: Vec<String>,
+    /// Laws that were seen broken while the world ran.
+    pub breaches: Vec<String>,
+    /// The course of events.
+    pub trace: Trace,
+}
+
+/// What one writer did.
+#[derive(Debug)]
+pub struct WriterRecord {
+    /// Which of the plan.
+    pub index: EndpointIndex,
+    /// Its process.
+    pub process: usize,
+    /// Its GUID; `None` when it was never created.
+    pub guid: Option<Guid>,
+    /// What it wrote, in order.
+    pub written: Vec<WrittenRecord>,
+    /// Readers it was matched with, in order of the events.
+    pub matches: Vec<MatchRecord>,
+    /// Readers it gave up waiting for.
+    pub given_up: Vec<Guid>,
+    /// The longest time that one write had to wait.
+    pub longest_wait: Duration,
+    /// Writes that were given up after max_blocking_time and tried again.
+    pub timeouts: u32,
+}
+
+/// One change that a writer accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenRecord {
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// Write or end of an instance.
+    pub kind: ChangeKind,
+    /// Its instance.
+    pub instance: KeyHash,
+    /// When it was accepted.
+    pub at: Instant,
+}
+
+/// A match as one side saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct MatchRecord {
+    /// The other side.
+    pub peer: Guid,
+    /// From when.
+    pub from: Instant,
+    /// Until when; `None`: to the end.
+    pub until: Option<Instant>,
+    /// On the writer's side, the last number written before.
+    pub after: SequenceNumber,
+}
+
+/// What one reader got.
+#[derive(Debug)]
+pub struct ReaderRecord {
+    /// Which of the plan.
+    pub index: EndpointIndex,
+    /// Its process.
+    pub process: usize,
+    /// Its GUID; `None` when it was never created.
+    pub guid: Option<Guid>,
+    /// What its application took, in order.
+    pub taken: Vec<TakenRecord>,
+    /// Writers it was matched with, in order of the events.
+    pub matches: Vec<MatchRecord>,
+}
+
+/// One sample that an application took.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenRecord {
+    /// Who wrote it.
+    pub writer: Guid,
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// Its instance.
+    pub instance: KeyHash,
+    /// Whether it has a value.
+    pub valid: bool,
+    /// State of the instance when it was taken.
+    pub instance_state: InstanceState,
+    /// When.
+    pub at: Instant,
+}
+
+/// What one process knew and cost.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessRecord {
+    /// First half of its GUIDs.
+    pub prefix: GuidPrefix,
+    /// When it learned of each other participant for the first time.
+    pub discovered: BTreeMap<GuidPrefix, Instant>,
+    /// Participants that it took for gone, and when.
+    pub lost: Vec<(GuidPrefix, Instant)>,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams sent after the world had settled.
+    pub sent_when_settled: u64,
+    /// Datagrams handled.
+    pub received: u64,
+    /// Datagrams that met a full receive buffer.
+    pub dropped: u64,
+}
+
+impl WriterRecord {
+    pub(crate) fn new(index: EndpointIndex, process: usize) -> WriterRecord {
+        WriterRecord {
+            index,
+            process,
+            guid: None,
+            written: Vec::new(),
+            matches: Vec::new(),
+            given_up: Vec::new(),
+            longest_wait: Duration::ZERO,
+            timeouts: 0,
+        }
+    }
+}
+
+impl ReaderRecord {
+    pub(crate) fn new(index: EndpointIndex, process: usize) -> ReaderRecord {
+        ReaderRecord { index, process, guid: None, taken: Vec::new(), matches: Vec::new() }
+    }
+}
+
+impl Record {
+    /// True when the process was there from its start to the end of the world.
+    pub fn is_there_at_end(&self, process: usize) -> bool {
+        self.plan.processes[process].ends.is_none()
+    }
+
+    /// All pairs of a writer and a reader of the same topic that were both created.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.writers.iter().flat_map(move |writer| {
+            let readers = self.readers.iter().filter(move |reader| reader.index.topic == writer.index.topic);
+            readers.filter_map(move |reader| Pair::new(self, writer, reader))
+        })
+    }
+}
+
+/// A writer and a reader of the same topic.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// Where it happened.
+    pub record: &'a Record,
+    /// The writer.
+    pub writer: &'a WriterRecord,
+    /// The reader.
+    pub reader: &'a ReaderRecord,
+    /// The writer's name.
+    pub writer_guid: Guid,
+    /// The reader's name.
+    pub reader_guid: Guid,
+}
+
+impl<'a> Pair<'a> {
+    fn new(record: &'a Record, writer: &'a WriterRecord, reader: &'a ReaderRecord) -> Option<Pair<'a>> {
+        let (writer_guid, reader_guid) = (writer.guid?, reader.guid?);
+        Some(Pair { record, writer, reader, writer_guid, reader_guid })
+    }
+
+    /// The writer's part of the plan.
+    pub fn writer_plan(&self) -> &'a crate::plan::WriterPlan {
+        &self.topic().writers[self.writer.index.place]
+    }
+
+    /// The reader's part of the plan.
+    pub fn reader_plan(&self) -> &'a crate::plan::ReaderPlan {
+        &self.topic().readers[self.reader.index.place]
+    }
+
+    /// The topic's part of the plan.
+    pub fn topic(&self) -> &'a crate::plan::TopicPlan {
+        &self.record.plan.topics[self.writer.index.topic]
+    }
+
+    /// Whether DDS wants them to match.
+    pub fn should_match(&self) -> bool {
+        let plan = &self.record.plan;
+        plan.match_of(self.topic(), self.writer_plan(), self.reader_plan()) == thalweg_rtps::qos::MatchResult::Match
+    }
+
+    /// Whether samples between them are repaired.
+    pub fn is_reliable(&self) -> bool {
+        self.writer_plan().qos.reliability.is_reliable() && self.reader_plan().qos.reliability.is_reliable()
+    }
+
+    /// Whether both want earlier samples to reach late readers.
+    pub fn is_durable(&self) -> bool {
+        let volatile = thalweg_rtps::qos::Durability::Volatile;
+        self.writer_plan().qos.durability != volatile && self.reader_plan().qos.durability != volatile
+    }
+
+    /// Whether both processes were there to the end.
+    pub fn is_there_at_end(&self) -> bool {
+        self.record.is_there_at_end(self.writer.process) && self.record.is_there_at_end(self.reader.process)
+    }
+
+    /// The one match of the writer with this reader. `None` when there was none, or more than one: then the reader may
+    /// have missed samples or have got them twice, and nobody is to blame but the network.
+    pub fn only_match(&self) -> Option<&'a MatchRecord> {
+        let mut of_writer = self.writer.matches.iter().filter(|one| one.peer == self.reader_guid);
+        let mut of_reader = self.reader.matches.iter().filter(|one| one.peer == self.writer_guid);
+        let found = of_writer.next()?;
+        of_reader.next()?;
+        (of_writer.next().is_none() && of_reader.next().is_none()).then_some(found)
+    }
+
+    /// From when on both sides knew of each other, if they did.
+    pub fn matched_on_both_sides(&self) -> Option<Instant> {
+        self.only_match()?;
+        let at_writer = self.writer.matches.iter().find(|one| one.peer == self.reader_guid)?;
+        let at_reader = self.reader.matches.iter().find(|one| one.peer == self.writer_guid)?;
+        Some(at_writer.from.max(at_reader.from))
+    }
+
+    /// Whether the writer once stopped waiting for this reader.
+    pub fn was_given_up(&self) -> bool {
+        self.writer.given_up.contains(&self.reader_guid)
+    }
+
+    /// What the reader's application took of this writer.
+    pub fn taken(&self) -> impl Iterator<Item = &'a TakenRecord> {
+        let writer = self.writer_guid;
+        self.reader.taken.iter().filter(move |taken| taken.writer == writer)
+    }
+
+    /// The pair in words.
+    pub fn name(&self) -> String {
+        format!(
+            "topic {} writer {} in p{} -> reader {} in p{}",
+            self.writer.index.topic,
+            self.writer.index.place,
+            self.writer.process,
+            self.reader.index.place,
+            self.reader.process
+        )
+    }
+}

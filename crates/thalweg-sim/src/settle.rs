@@ -1,0 +1,164 @@
+//! Is everything done? And what is known when the world is over.
+
+use std::time::Duration;
+
+use thalweg_rtps::history::ChangeKind;
+use thalweg_rtps::types::Guid;
+
+use crate::plan::Pace;
+use crate::record::{ReaderRecord, Record, WriterRecord};
+use crate::simulation::{Happening, Simulation};
+
+/// Time between two looks.
+const PATIENCE_STEP: Duration = Duration::from_millis(100);
+
+impl Simulation {
+    /// Looks whether nothing is left to do, now and then until it is so.
+    pub(crate) fn check_settled(&mut self) {
+        if self.unsettled().is_empty() {
+            self.settled_at = Some(self.now);
+            self.note(0, "everything is settled".to_string());
+        } else {
+            self.queue.plan(self.now + PATIENCE_STEP, Happening::Check);
+        }
+    }
+
+    /// Everything that is still to be done, in words.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        self.unmatched(&mut left);
+        for writer in &self.writers {
+            let Some(handle) = &writer.handle else { continue };
+            let index = writer.record.index;
+            let plan = &self.plan.topics[index.topic].writers[index.place];
+            if !writer.is_done(plan) {
+                left.push(format!(
+                    "writer {} wrote {} of {}",
+                    writer.number,
+                    writer.record.written.len(),
+                    plan.samples
+                ));
+            }
+            let behind = handle.lock().readers_behind();
+            if behind > 0 && !self.is_read_by_hanging(index.topic) {
+                left.push(format!("{behind} readers of writer {} owe an acknowledgement", writer.number));
+            }
+        }
+        for reader in &self.readers {
+            let Some(handle) = &reader.handle else { continue };
+            let index = reader.record.index;
+            let hangs = self.plan.topics[index.topic].readers[index.place].pace == Pace::Never;
+            let waiting = handle.lock().cache().len();
+            if waiting > 0 && !hangs {
+                left.push(format!("{waiting} samples wait in reader {}", reader.number));
+            }
+        }
+        left
+    }
+
+    fn is_read_by_hanging(&self, topic: usize) -> bool {
+        self.plan.topics[topic].readers.iter().any(|reader| reader.pace == Pace::Never)
+    }
+
+    /// Pairs that DDS wants matched, on both sides, and that are not; and participants that do not know each other.
+    fn unmatched(&self, left: &mut Vec<String>) {
+        for writer in &self.writers {
+            for reader in self.readers.iter().filter(|reader| reader.record.index.topic == writer.record.index.topic) {
+                let (Some(writing), Some(reading)) = (&writer.handle, &reader.handle) else { continue };
+                let topic = &self.plan.topics[writer.record.index.topic];
+                let writer_plan = &topic.writers[writer.record.index.place];
+                let reader_plan = &topic.readers[reader.record.index.place];
+                let should =
+                    self.plan.match_of(topic, writer_plan, reader_plan) == thalweg_rtps::qos::MatchResult::Match;
+                let is_known = |guid: Option<Guid>, mut known: Vec<Guid>| {
+                    known.retain(|one| Some(*one) == guid);
+                    !known.is_empty()
+                };
+                let knows_reader = is_known(reader.record.guid, writing.lock().matched_readers().collect());
+                let knows_writer = is_known(writer.record.guid, reading.lock().matched_writers().collect());
+                if (knows_reader, knows_writer) != (should, should) {
+                    left.push(format!(
+                        "writer {} and reader {}: match expected: {should}, at the writer: {knows_reader}, at the reader: {knows_writer}",
+                        writer.number, reader.number
+                    ));
+                }
+            }
+        }
+        for (number, process) in self.processes.iter().enumerate() {
+            let Some(participant) = &process.participant else { continue };
+            let known: Vec<_> = participant.participants().map(|known| known.data.guid_prefix).collect();
+            for (other_number, other) in self.processes.iter().enumerate().filter(|(other, _)| *other != number) {
+                let is_there = other.participant.is_some();
+                if is_there != known.contains(&other.record.prefix) && other.started {
+                    left.push(format!("p{number} about p{other_number}: is there: {is_there}, known: {}", !is_there));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn into_record(mut self) -> Record {
+        let unsettled = if self.settled_at.is_some() { Vec::new() } else { self.unsettled() };
+        self.check_leftovers();
+        for process in &mut self.processes {
+            process.record.dropped = process.inbox.dropped();
+        }
+        Record {
+            writers: self.writers.into_iter().map(|writer| writer.record).collect(),
+            readers: self.readers.into_iter().map(|reader| reader.record).collect(),
+            processes: self.processes.into_iter().map(|process| process.record).collect(),
+            settled_at: self.settled_at,
+            ended_at: self.now,
+            unsettled,
+            breaches: self.breaches,
+            trace: self.trace,
+            plan: self.plan,
+        }
+    }
+
+    /// What must not be held any more once everything is delivered.
+    fn check_leftovers(&mut self) {
+        if self.settled_at.is_none() {
+            return;
+        }
+        let mut leftovers = Vec::new();
+        for (number, process) in self.processes.iter().enumerate() {
+            let Some(participant) = &process.participant else { continue };
+            let bytes = participant.reassembly_bytes();
+            let large_best_effort = self.plan.writers().any(|(_, writer)| !writer.qos.reliability.is_reliable());
+            if bytes > 0 && !large_best_effort {
+                leftovers.push(format!("p{number} holds {bytes} bytes of unfinished samples"));
+            }
+            let counters = participant.counters();
+            if counters.malformed + counters.unusable_announcements + counters.over_limit + counters.keyless > 0 {
+                leftovers.push(format!("p{number} refused something of its peers: {counters:?}"));
+            }
+        }
+        for writer in &self.writers {
+            let Some(handle) = &writer.handle else { continue };
+            let index = writer.record.index;
+            let plan = &self.plan.topics[index.topic].writers[index.place];
+            let volatile = plan.qos.durability == thalweg_rtps::qos::Durability::Volatile;
+            let held = handle.lock().held();
+            if volatile && held > 0 && !self.is_read_by_hanging(index.topic) {
+                leftovers.push(format!("writer {} holds {held} samples that everybody has", writer.number));
+            }
+        }
+        for words in leftovers {
+            self.breach(words);
+        }
+    }
+}
+
+impl WriterRecord {
+    /// True when a change ended an instance.
+    pub fn ends_instances(&self) -> bool {
+        self.written.iter().any(|written| written.kind != ChangeKind::Write)
+    }
+}
+
+impl ReaderRecord {
+    /// How many values its application took.
+    pub fn values(&self) -> usize {
+        self.taken.iter().filter(|taken| taken.valid).count()
+    }
+}

@@ -1,0 +1,225 @@
+//! Carries out a plan: virtual time, datagrams between participants, applications that write and take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thalweg_rtps::history::TakenSample;
+use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::EntityId;
+
+use crate::application::{ReaderApplication, WriterApplication};
+use crate::inbox::Datagram;
+use crate::network::{Fate, Network};
+use crate::plan::{Ending, Plan};
+use crate::process::{Process, user_port};
+use crate::queue::EventQueue;
+use crate::record::{ReaderRecord, Record, WriterRecord};
+use crate::trace::{Detail, Step, Trace};
+
+/// Something that is going to happen.
+pub(crate) enum Happening {
+    Start(usize),
+    End(usize),
+    CreateWriter(usize),
+    CreateReader(usize),
+    /// A datagram reaches a process's receive buffer.
+    Arrive(usize, Datagram),
+    /// A process's processor is free for the next datagram.
+    Receive(usize),
+    Timeout(usize),
+    /// The next burst of a writer.
+    Burst(usize),
+    /// A refused write is tried again.
+    Retry(usize),
+    /// A refused write has waited for its max_blocking_time.
+    GiveUp {
+        writer: usize,
+        waits: u32,
+    },
+    Take(usize),
+    Split(usize),
+    Heal,
+    /// Is everything done?
+    Check,
+}
+
+/// Timeouts that a participant may ask for without time passing.
+const TIMEOUTS_AT_ONCE_MAX: u32 = 1_000;
+/// Breaches after which the world need not go on.
+const BREACHES_MAX: usize = 20;
+/// How long the world goes on after it has settled, to see that it is quiet.
+pub(crate) const QUIET: Duration = Duration::from_secs(3);
+
+pub(crate) struct Simulation {
+    pub(crate) plan: Plan,
+    pub(crate) now: Instant,
+    pub(crate) queue: EventQueue<Happening>,
+    pub(crate) network: Network,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) writers: Vec<WriterApplication>,
+    pub(crate) readers: Vec<ReaderApplication>,
+    /// Which application has which endpoint of which process.
+    pub(crate) endpoints: BTreeMap<(usize, EntityId), usize>,
+    pub(crate) settled_at: Option<Instant>,
+    pub(crate) breaches: Vec<String>,
+    pub(crate) trace: Trace,
+    pub(crate) outbox: Outbox,
+    pub(crate) fates: Vec<Fate>,
+    pub(crate) taken: Vec<TakenSample>,
+}
+
+impl Simulation {
+    pub(crate) fn new(plan: Plan, detail: Detail) -> Simulation {
+        let network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.carries_multicast);
+        let process = |(number, process): (usize, &crate::plan::ProcessPlan)| {
+            Process::new(process, number, plan.hosts[process.host], user_port(&plan, number))
+        };
+        let processes = plan.processes.iter().enumerate().map(process).collect();
+        let writers = plan.writers().enumerate().map(|(number, (index, writer))| {
+            let record = WriterRecord::new(index, writer.process);
+            WriterApplication::new(number, record, plan.seed)
+        });
+        let readers = plan.readers().enumerate().map(|(number, (index, reader))| {
+            let record = ReaderRecord::new(index, reader.process);
+            ReaderApplication { number, handle: None, record, take_planned: false }
+        });
+        let (writers, readers) = (writers.collect(), readers.collect());
+        let mut simulation = Simulation {
+            now: Instant::ZERO,
+            queue: EventQueue::default(),
+            network,
+            processes,
+            writers,
+            readers,
+            endpoints: BTreeMap::new(),
+            settled_at: None,
+            breaches: Vec::new(),
+            trace: Trace::new(detail),
+            outbox: Outbox::new(),
+            fates: Vec::new(),
+            taken: Vec::new(),
+            plan,
+        };
+        simulation.schedule_plan();
+        simulation
+    }
+
+    fn schedule_plan(&mut self) {
+        for (number, process) in self.plan.processes.iter().enumerate() {
+            self.queue.plan(process.starts, Happening::Start(number));
+            if let Some((at, _)) = process.ends {
+                self.queue.plan(at, Happening::End(number));
+            }
+        }
+        for (number, (_, writer)) in self.plan.writers().enumerate() {
+            let starts = self.plan.processes[writer.process].starts;
+            self.queue.plan(writer.created.max(starts), Happening::CreateWriter(number));
+            self.queue.plan(writer.first_write.max(starts), Happening::Burst(number));
+        }
+        for (number, (_, reader)) in self.plan.readers().enumerate() {
+            let starts = self.plan.processes[reader.process].starts;
+            self.queue.plan(reader.created.max(starts), Happening::CreateReader(number));
+        }
+        for (number, split) in self.plan.splits.iter().enumerate() {
+            self.queue.plan(split.from, Happening::Split(number));
+            self.queue.plan(split.until, Happening::Heal);
+        }
+        self.queue.plan(self.plan.last_activity(), Happening::Check);
+    }
+
+    /// Runs until everything is settled and quiet, or patience ends.
+    pub(crate) fn run(mut self) -> Record {
+        let patience_ends = self.plan.last_activity() + self.plan.patience;
+        while let Some(at) = self.queue.next_at() {
+            let end = self.settled_at.map_or(patience_ends, |settled| settled + QUIET);
+            if at > end || self.breaches.len() >= BREACHES_MAX {
+                break;
+            }
+            let Some((at, happening)) = self.queue.pop() else { break };
+            self.now = at;
+            self.happen(happening);
+        }
+        self.into_record()
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Start(process) => self.start(process),
+            Happening::End(process) => self.end(process),
+            Happening::CreateWriter(writer) => self.create_writer(writer),
+            Happening::CreateReader(reader) => self.create_reader(reader),
+            Happening::Arrive(process, datagram) => self.arrive(process, datagram),
+            Happening::Receive(process) => self.receive(process),
+            Happening::Timeout(process) => self.time_out(process),
+            Happening::Burst(writer) => self.burst(writer),
+            Happening::Retry(writer) => self.write(writer),
+            Happening::GiveUp { writer, waits } => self.give_up_write(writer, waits),
+            Happening::Take(reader) => self.take(reader),
+            Happening::Split(number) => {
+                let split = self.plan.splits[number];
+                self.network.split(|host| split.side(host));
+                self.note(0, format!("the network splits: {:?}", split));
+            }
+            Happening::Heal => {
+                self.network.heal();
+                self.note(0, "the network heals".to_string());
+            }
+            Happening::Check => self.check_settled(),
+        }
+    }
+
+    pub(crate) fn note(&mut self, process: usize, words: String) {
+        self.trace.record(self.now, process, Step::Note(words));
+    }
+
+    pub(crate) fn breach(&mut self, words: String) {
+        self.breaches.push(format!("{:.6}: {words}", self.now.as_nanos() as f64 / 1e9));
+    }
+
+    fn start(&mut self, number: usize) {
+        let host = self.processes[number].host;
+        self.note(number, format!("starts on host {host}"));
+        self.processes[number].start(self.now, &self.plan, number, &mut self.network);
+        self.drive(number);
+    }
+
+    fn end(&mut self, number: usize) {
+        let ending = self.plan.processes[number].ends.map(|(_, ending)| ending);
+        self.note(number, format!("{ending:?}"));
+        if ending == Some(Ending::Leaves) {
+            let now = self.processes[number].local(self.now);
+            if let Some(participant) = self.processes[number].participant.as_mut() {
+                participant.shutdown(now);
+            }
+            self.drive(number);
+        }
+        self.network.close(number);
+        self.processes[number].participant = None;
+        for writer in self.writers.iter_mut().filter(|writer| writer.record.process == number) {
+            writer.handle = None;
+        }
+        for reader in self.readers.iter_mut().filter(|reader| reader.record.process == number) {
+            reader.handle = None;
+        }
+    }
+
+    fn time_out(&mut self, number: usize) {
+        let process = &mut self.processes[number];
+        if process.timer_at != self.now {
+            return; // Planned for a time that has changed since.
+        }
+        process.timer_at = Instant::NEVER;
+        let (last, count) = process.timeouts_at_once;
+        process.timeouts_at_once = if last == self.now { (last, count + 1) } else { (self.now, 0) };
+        let now = process.local(self.now);
+        let Some(participant) = process.participant.as_mut() else { return };
+        participant.handle_timeout(now);
+        if process.timeouts_at_once.1 == TIMEOUTS_AT_ONCE_MAX {
+            self.breach(format!("p{number} asks for a timeout again and again without time passing"));
+            return;
+        }
+        self.trace.record(self.now, number, Step::TimedOut);
+        self.drive(number);
+    }
+}

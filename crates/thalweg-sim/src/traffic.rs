@@ -1,0 +1,122 @@
+//! How datagrams travel: out of a participant, through the network, into a receive buffer, into a participant.
+
+use std::net::SocketAddr;
+
+use thalweg_rtps::payload::Payload;
+
+use crate::dissect::is_well_formed;
+use crate::inbox::Datagram;
+use crate::network::Fate;
+use crate::simulation::{Happening, Simulation};
+use crate::trace::{Missed, Step};
+
+/// Datagrams that one input may cause; more means that the participant does not stop sending.
+const OUTPUT_ROUNDS_MAX: u32 = 10_000;
+/// Payload of a UDP datagram that leaves a host in one Ethernet frame.
+const PACKET_BYTES: usize = 1472;
+
+impl Simulation {
+    pub(crate) fn arrive(&mut self, process: usize, datagram: Datagram) {
+        if self.processes[process].participant.is_none() {
+            return;
+        }
+        match self.processes[process].inbox.put(self.now, datagram) {
+            Ok(Some(due)) => self.queue.plan(due, Happening::Receive(process)),
+            Ok(None) => {}
+            Err(datagram) => {
+                let missed = Step::Missed { why: Missed::BufferFull, bytes: datagram.bytes.len() };
+                self.trace.record(self.now, process, missed);
+            }
+        }
+    }
+
+    pub(crate) fn receive(&mut self, number: usize) {
+        let process = &mut self.processes[number];
+        let Some((datagram, next)) = process.inbox.take(self.now) else { return };
+        let now = process.local(self.now);
+        let Some(participant) = process.participant.as_mut() else { return };
+        participant.handle_datagram(now, &datagram.bytes, datagram.source);
+        process.record.received += 1;
+        if let Some(next) = next {
+            self.queue.plan(next, Happening::Receive(number));
+        }
+        let step = Step::Received { from: datagram.source, bytes: datagram.bytes.len() };
+        self.trace.record(self.now, number, step);
+        self.drive(number);
+    }
+
+    /// Takes everything out of a participant that an input has put in: datagrams, events, the next timeout.
+    pub(crate) fn drive(&mut self, number: usize) {
+        let now = self.processes[number].local(self.now);
+        for round in 0.. {
+            let Some(participant) = self.processes[number].participant.as_mut() else { return };
+            self.outbox.clear();
+            let more = participant.poll_transmit(now, &mut self.outbox);
+            self.send(number);
+            if !more {
+                break;
+            }
+            if round == OUTPUT_ROUNDS_MAX {
+                self.breach(format!("p{number} does not stop sending"));
+                break;
+            }
+        }
+        while let Some(event) = self.processes[number].participant.as_mut().and_then(|one| one.poll_event()) {
+            self.handle_event(number, event);
+        }
+        let at = self.processes[number].next_timeout(self.now);
+        if at != self.processes[number].timer_at {
+            self.processes[number].timer_at = at;
+            self.queue.plan(at, Happening::Timeout(number));
+        }
+    }
+
+    /// Hands the datagrams of the outbox to the network.
+    pub(crate) fn send(&mut self, number: usize) {
+        self.outbox.finish();
+        let (host, source) = (self.processes[number].host, self.processes[number].source);
+        for index in 0..self.outbox.len() {
+            let Some(datagram) = self.outbox.datagram(index) else { break };
+            let bytes = Payload::from(datagram.to_vec());
+            let well_formed = is_well_formed(&bytes);
+            for place in 0..datagram.destinations().len() {
+                let Some(datagram) = self.outbox.datagram(index) else { break };
+                let Some(to) = datagram.destinations()[place].socket_address() else { continue };
+                self.fates.clear();
+                self.network.send(self.now, host, to, bytes.len(), &mut self.fates);
+                self.trace.record(self.now, number, Step::Sent { to, bytes: bytes.clone() });
+                self.processes[number].record.sent += 1;
+                self.processes[number].record.sent_when_settled += u64::from(self.settled_at.is_some());
+                self.follow(source, &bytes);
+                if bytes.len() > PACKET_BYTES && self.leaves_host(host) {
+                    self.breach(format!("p{number} sent {} bytes to {to}: more than a packet", bytes.len()));
+                }
+            }
+            if !well_formed {
+                self.breach(format!("p{number} sent a malformed datagram: {:02x?}", &bytes[..]));
+            }
+        }
+    }
+
+    pub(crate) fn leaves_host(&self, host: usize) -> bool {
+        self.fates.iter().any(|fate| {
+            let (Fate::Arrives { process, .. } | Fate::Lost { process } | Fate::Separated { process }) = fate;
+            self.processes[*process].host != host
+        })
+    }
+
+    /// Plans the arrivals of a datagram.
+    pub(crate) fn follow(&mut self, source: SocketAddr, bytes: &Payload) {
+        for fate in &self.fates {
+            let missed = |why| Step::Missed { why, bytes: bytes.len() };
+            match *fate {
+                Fate::Arrives { process, at } => {
+                    let datagram = Datagram { source, bytes: bytes.clone() };
+                    self.queue.plan(at, Happening::Arrive(process, datagram));
+                }
+                Fate::Lost { process } => self.trace.record(self.now, process, missed(Missed::Lost)),
+                Fate::Separated { process } => self.trace.record(self.now, process, missed(Missed::Separated)),
+            }
+        }
+    }
+}

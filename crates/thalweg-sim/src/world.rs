@@ -1,0 +1,251 @@
+//! Worlds: what a test fixes, what the seed decides, and the judgement when it is over.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use thalweg_rtps::qos::History;
+
+use crate::draw::{Fixed, draw};
+use crate::laws::{self, Law};
+use crate::network::Weather;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::simulation::Simulation;
+use crate::trace::Detail;
+
+/// A world to be: what is not fixed by a method follows from the seed.
+#[derive(Clone, Debug)]
+pub struct World {
+    seed: u64,
+    fixed: Fixed,
+}
+
+impl World {
+    /// A world whose everything follows from `seed`.
+    pub fn new(seed: u64) -> World {
+        World { seed, fixed: Fixed::default() }
+    }
+
+    /// The number of hosts.
+    pub fn hosts(mut self, count: usize) -> World {
+        self.fixed.hosts = Some(count);
+        self
+    }
+
+    /// The number of participants, each a process of its own.
+    pub fn participants(mut self, count: usize) -> World {
+        self.fixed.processes = Some(count);
+        self
+    }
+
+    /// The number of topics.
+    pub fn topics(mut self, count: usize) -> World {
+        self.fixed.topics = Some(count);
+        self
+    }
+
+    /// The number of writers of each topic.
+    pub fn writers(mut self, count: usize) -> World {
+        self.fixed.writers = Some(count);
+        self
+    }
+
+    /// The number of readers of each topic.
+    pub fn readers(mut self, count: usize) -> World {
+        self.fixed.readers = Some(count);
+        self
+    }
+
+    /// The number of samples of each writer.
+    pub fn samples(mut self, count: u32) -> World {
+        self.fixed.samples = Some(count);
+        self
+    }
+
+    /// The bytes of each sample, at least 16.
+    pub fn payload_bytes(mut self, bytes: usize) -> World {
+        self.fixed.payload_bytes = Some(bytes);
+        self
+    }
+
+    /// Writers are reliable (readers mostly too).
+    pub fn reliable(mut self) -> World {
+        self.fixed.reliable = Some(true);
+        self
+    }
+
+    /// Writers and readers are best effort.
+    pub fn best_effort(mut self) -> World {
+        self.fixed.reliable = Some(false);
+        self
+    }
+
+    /// Writers are transient-local (readers mostly too).
+    pub fn durable(mut self) -> World {
+        self.fixed.durable = Some(true);
+        self
+    }
+
+    /// Everybody is volatile.
+    pub fn volatile(mut self) -> World {
+        self.fixed.durable = Some(false);
+        self
+    }
+
+    /// HISTORY of the writers (readers mostly have the same).
+    pub fn history(mut self, history: History) -> World {
+        self.fixed.history = Some(history);
+        self
+    }
+
+    /// Probability that a packet between hosts is lost.
+    pub fn loss(mut self, probability: f64) -> World {
+        self.fixed.loss = Some(probability);
+        self
+    }
+
+    /// The weather between hosts.
+    pub fn weather(mut self, weather: Weather) -> World {
+        self.fixed.weather = Some(weather);
+        self
+    }
+
+    /// No split network, no process that ends, no application that hangs.
+    pub fn calm(mut self) -> World {
+        self.fixed.calm = true;
+        self
+    }
+
+    /// What is going to happen.
+    pub fn plan(&self) -> Plan {
+        draw(self.seed, &self.fixed)
+    }
+
+    /// Lets it happen.
+    pub fn run(&self) -> Outcome {
+        run(self.plan(), Detail::Tail)
+    }
+}
+
+/// Carries out a plan.
+pub fn run(plan: Plan, detail: Detail) -> Outcome {
+    Outcome { record: Simulation::new(plan, detail).run() }
+}
+
+/// A world that is over.
+#[derive(Debug)]
+pub struct Outcome {
+    record: Record,
+}
+
+/// A broken law.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// Seed of the world.
+    pub seed: u64,
+    /// Name of the law.
+    pub law: String,
+    /// How it was broken.
+    pub how: String,
+    /// The last things that happened.
+    pub tail: String,
+}
+
+impl std::fmt::Display for Breach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}seed {} breaks {}: {}", self.tail, self.seed, self.law, self.how)
+    }
+}
+
+impl Outcome {
+    /// What happened.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// A number that is the same for every run of the same world.
+    pub fn trace_hash(&self) -> u64 {
+        self.record.trace.hash()
+    }
+
+    /// Checks one law.
+    ///
+    /// # Panics
+    /// When it is broken; the message names the seed and shows the last things that happened.
+    #[track_caller]
+    pub fn check<L: Fn(&Record) -> Result<(), String>>(&self, law: L) -> &Outcome {
+        let breach = law(&self.record).err().map(|how| self.breach(std::any::type_name::<L>(), how));
+        assert!(breach.is_none(), "{}", breach.map(|breach| breach.to_string()).unwrap_or_default());
+        self
+    }
+
+    /// Checks every law.
+    ///
+    /// # Panics
+    /// As [`Outcome::check`].
+    #[track_caller]
+    pub fn check_all(&self) -> &Outcome {
+        let breach = self.verify().err();
+        assert!(breach.is_none(), "{}", breach.map(|breach| breach.to_string()).unwrap_or_default());
+        self
+    }
+
+    /// Looks for a broken law.
+    ///
+    /// # Errors
+    /// The first law that is broken.
+    pub fn verify(&self) -> Result<(), Breach> {
+        let broken = laws::ALL.iter().find_map(|(name, law): &(&str, Law)| Some((*name, law(&self.record).err()?)));
+        broken.map_or(Ok(()), |(name, how)| Err(self.breach(name, how)))
+    }
+
+    fn breach(&self, law: &str, how: String) -> Breach {
+        Breach { seed: self.record.plan.seed, law: law.to_string(), how, tail: self.record.trace.to_string() }
+    }
+}
+
+/// What a series of seeds showed.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Worlds that were run.
+    pub seeds: u64,
+    /// Samples that applications wrote in all of them.
+    pub written: u64,
+    /// Samples that applications took.
+    pub taken: u64,
+    /// Datagrams that were sent.
+    pub datagrams: u64,
+    /// Virtual time in sum.
+    pub simulated: Duration,
+    /// The first broken law of each seed that broke one.
+    pub breaches: Vec<Breach>,
+}
+
+/// Runs the worlds of `seeds` and checks every law in each. `progress` is told after each seed how many are done and how
+/// many have failed.
+pub fn run_seeds(seeds: Range<u64>, mut progress: impl FnMut(u64, usize)) -> Report {
+    let mut report = Report::default();
+    for seed in seeds {
+        let outcome = World::new(seed).run();
+        let record = outcome.record();
+        report.seeds += 1;
+        report.written += record.writers.iter().map(|writer| writer.written.len() as u64).sum::<u64>();
+        report.taken += record.readers.iter().map(|reader| reader.taken.len() as u64).sum::<u64>();
+        report.datagrams += record.processes.iter().map(|process| process.sent).sum::<u64>();
+        report.simulated += Duration::from_nanos(record.ended_at.as_nanos());
+        report.breaches.extend(outcome.verify().err());
+        progress(report.seeds, report.breaches.len());
+    }
+    report
+}
+
+/// Everything that happens in the world of `seed`, a line for each step, its hash, and the law it breaks if it does.
+pub fn trace(seed: u64) -> String {
+    let outcome = run(World::new(seed).plan(), Detail::Full);
+    let verdict = match outcome.verify() {
+        Ok(()) => "every law holds".to_string(),
+        Err(breach) => format!("breaks {}: {}", breach.law, breach.how),
+    };
+    let record = outcome.record();
+    format!("{}\n{}seed {seed}, hash {:016x}: {verdict}\n", record.plan, record.trace, outcome.trace_hash())
+}

@@ -1,8 +1,72 @@
-//! Entry point.
+//! The `thalweg` command: publish, subscribe, list, measure, simulate, experiment.
+#![forbid(unsafe_code)]
 
+mod commands;
 mod interrupt;
 mod nearest;
+mod network_options;
 mod outcome;
+mod parse;
 mod qos_options;
+mod strangers;
+mod values;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use interrupt::Interrupt;
+use outcome::Failure;
+
+/// Data distribution on the OMG wire (DDS/RTPS).
+#[derive(Debug, Parser)]
+#[command(name = "thalweg", version, max_term_width = 100, after_help = after_help!("thalweg lab quick", "thalweg sub chatter & thalweg pub chatter hello --count 3"))]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pub(commands::publish::PublishOptions),
+    Sub(commands::subscribe::SubscribeOptions),
+    Ls(commands::list::ListOptions),
+    Perf(commands::measure::MeasureOptions),
+    Sim(commands::simulate::SimulateOptions),
+    Lab(commands::laboratory::LaboratoryOptions),
+    /// A process of an experiment; takes its orders from standard input.
+    #[command(hide = true)]
+    Worker,
+}
+
+fn main() -> ExitCode {
+    let program = Program::parse();
+    if matches!(program.command, Command::Worker) {
+        return thalweg_lab::run_worker();
+    }
+    let interrupt = Interrupt::watch();
+    match run(&program.command, &interrupt) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
+    match command {
+        Command::Pub(options) => commands::publish::run(options, interrupt),
+        Command::Sub(options) => commands::subscribe::run(options, interrupt),
+        Command::Ls(options) => commands::list::run(options, interrupt),
+        Command::Perf(options) => commands::measure::run(options, interrupt),
+        Command::Sim(options) => commands::simulate::run(options, interrupt),
+        Command::Lab(options) => commands::laboratory::run(options, interrupt),
+        Command::Worker => Ok(()),
+    }
+}
+
+/// The end of a command's help: examples that run, and the exit codes.
+#[macro_export]
+macro_rules! after_help {
+    ($($example:literal),+) => {
+        format!("Example:\n{}\n{}", concat!($("  ", $example, "\n"),+), $crate::outcome::EXIT_CODES)
+    };
+}

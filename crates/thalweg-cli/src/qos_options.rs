@@ -34,10 +34,13 @@ const KEYS: [(&str, &str); 11] = [
     ("representation", "xcdr1 | xcdr2; a reader may take both: xcdr1,xcdr2"),
 ];
 
-/// The keys as one paragraph of help.
-pub fn help() -> String {
-    let keys: Vec<String> = KEYS.iter().map(|(key, values)| format!("{key}={values}")).collect();
-    keys.join("; ")
+/// The keys as one paragraph of help for a `writer` or `reader`.
+pub fn help(endpoint: &str) -> String {
+    let keys: Vec<String> = KEYS.iter().map(|(key, values)| format!("  {key}={values}")).collect();
+    let keys = keys.join("\n");
+    format!(
+        "Set a policy of the {endpoint}; may be given several times (default: reliable, keep-all, volatile). Keys:\n{keys}"
+    )
 }
 
 impl QosOptions {
@@ -48,9 +51,9 @@ impl QosOptions {
     pub fn parse(arguments: &[String]) -> Result<QosOptions, String> {
         let mut options = QosOptions::default();
         for argument in arguments {
-            let (key, value) = argument
-                .split_once('=')
-                .ok_or_else(|| format!("--qos {argument}: expected key=value; {}", allowed("keys", &keys(), argument)))?;
+            let (key, value) = argument.split_once('=').ok_or_else(|| {
+                format!("--qos {argument}: expected key=value; {}", allowed("keys", &keys(), argument))
+            })?;
             options.set(key.trim(), value.trim()).map_err(|reason| format!("--qos {argument}: {reason}"))?;
         }
         Ok(options)
@@ -83,7 +86,8 @@ impl QosOptions {
             "partition" => self.partition = value.split(',').map(|name| name.trim().to_owned()).collect(),
             "representation" => {
                 let choices = [("xcdr1", Representation::Xcdr1), ("xcdr2", Representation::Xcdr2)];
-                self.representation = value.split(',').map(|name| choose(name.trim(), &choices)).collect::<Result<_, _>>()?;
+                self.representation =
+                    value.split(',').map(|name| choose(name.trim(), &choices)).collect::<Result<_, _>>()?;
             }
             _ => return Err(format!("there is no policy {key:?}; {}", allowed("keys", &keys(), key))),
         }
@@ -139,7 +143,11 @@ fn choose<T: Copy>(value: &str, choices: &[(&'static str, T)]) -> Result<T, Stri
 }
 
 fn count(value: &str) -> Result<u32, String> {
-    value.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("{value:?} is not a count; give a whole number from 1"))
+    value
+        .parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("{value:?} is not a count; give a whole number from 1"))
 }
 
 fn millis(value: &str) -> Result<Duration, String> {
@@ -148,7 +156,8 @@ fn millis(value: &str) -> Result<Duration, String> {
 }
 
 fn allowed(what: &str, words: &[&str], given: &str) -> String {
-    let guess = nearest(given, words.iter().copied()).map(|word| format!("did you mean {word:?}? ")).unwrap_or_default();
+    let guess =
+        nearest(given, words.iter().copied()).map(|word| format!("did you mean {word:?}? ")).unwrap_or_default();
     format!("{guess}Allowed {what}: {}", words.join(", "))
 }
 
@@ -190,7 +199,9 @@ mod tests {
     #[test]
     fn blocking_time_and_depth_do_not_depend_on_the_order_of_arguments() {
         let expect = Reliability::Reliable { max_blocking_time: Duration::from_millis(250) };
-        for arguments in [["max_blocking_ms=250", "reliability=reliable"], ["reliability=reliable", "max_blocking_ms=250"]] {
+        for arguments in
+            [["max_blocking_ms=250", "reliability=reliable"], ["reliability=reliable", "max_blocking_ms=250"]]
+        {
             assert_eq!(parse(&arguments).expect("allowed").writer().reliability, expect);
         }
         for arguments in [["depth=5", "history=keep-last"], ["history=keep-last", "depth=5"]] {

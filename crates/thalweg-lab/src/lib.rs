@@ -1,6 +1,8 @@
 //! Experiments on data distribution: separate processes move real data, honest statistics describe it, a report shows it.
 //!
 //! * [`quick`] is the scenario of the first minute;
+//! * [`perf`] measures latency and throughput between two processes;
+//! * [`station`] is the lab's way to the middleware;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
 //! * [`process`] starts, hears and ends the processes of an experiment;
@@ -15,7 +17,10 @@ pub mod plot;
 pub mod process;
 pub mod quick;
 pub mod report;
+pub mod station;
 pub mod statistics;
 pub mod table;
+mod worker;
 
 pub use error::LabError;
+pub use worker::run_worker;

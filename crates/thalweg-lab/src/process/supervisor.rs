@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -47,6 +47,8 @@ pub struct Supervised {
     child: Child,
     orders: Option<ChildStdin>,
     messages: Receiver<Result<Message, String>>,
+    /// A message that a look took out of the queue.
+    waiting: Option<Result<Message, String>>,
     last_words: LastWords,
     /// Ends when the worker's standard error does.
     listening: Option<JoinHandle<()>>,
@@ -74,7 +76,8 @@ impl Supervised {
             std::thread::spawn(move || words.keep(stderr))
         });
         let orders = child.stdin.take();
-        let mut supervised = Supervised { name: name.to_owned(), child, orders, messages, last_words, listening };
+        let mut supervised =
+            Supervised { name: name.to_owned(), child, orders, messages, waiting: None, last_words, listening };
         supervised.send(order)?;
         Ok(supervised)
     }
@@ -102,7 +105,11 @@ impl Supervised {
             if stop.is_requested() {
                 return Err(LabError::Interrupted);
             }
-            match self.messages.recv_timeout(LOOK_PERIOD) {
+            let heard = match self.waiting.take() {
+                Some(message) => Ok(message),
+                None => self.messages.recv_timeout(LOOK_PERIOD),
+            };
+            match heard {
                 Ok(Ok(Message::Failed(reason))) => return Err(LabError::Failed { process: self.name.clone(), reason }),
                 Ok(Ok(message)) => return Ok(message),
                 Ok(Err(nonsense)) => {
@@ -119,14 +126,22 @@ impl Supervised {
         }
     }
 
-    /// Whether the worker still runs and has not failed; to be asked of those that say nothing for long.
+    /// Whether the worker has neither failed nor died; a result it has already delivered stays to be heard.
     ///
     /// # Errors
     /// How it ended, or the reason it gave.
-    pub fn check(&mut self) -> Result<(), LabError> {
-        match self.messages.try_recv() {
-            Ok(Ok(Message::Failed(reason))) => Err(LabError::Failed { process: self.name.clone(), reason }),
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => Err(self.death()),
+    pub fn check_alive(&mut self) -> Result<(), LabError> {
+        if self.waiting.is_none() {
+            self.waiting = match self.messages.try_recv() {
+                Ok(message) => Some(message),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => return Err(self.death()),
+            };
+        }
+        match &self.waiting {
+            Some(Ok(Message::Failed(reason))) => {
+                Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
+            }
             _ => Ok(()),
         }
     }

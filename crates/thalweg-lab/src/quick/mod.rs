@@ -1,11 +1,16 @@
 //! The quick scenario: the three kinds of data of paper 1 between separate processes on this host, in about a minute.
 
+pub(crate) mod bursts;
+pub(crate) mod duel;
 mod observations;
 mod presentation;
+mod progress;
 mod result;
+mod scenario;
 
 pub use presentation::{to_html, to_text};
 pub use result::{Background, BurstCell, Foreground, Point, QuickResult};
+pub use scenario::{QuickPlan, run};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,82 @@
+//! `thalweg lab`: experiments with a report.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use thalweg_lab::LabError;
+use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::quick::{self, QuickPlan};
+
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Runs experiments and writes reports.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg lab quick"))]
+pub struct LaboratoryOptions {
+    /// Which experiment.
+    #[command(subcommand)]
+    pub experiment: Experiment,
+}
+
+/// The experiments.
+#[derive(Debug, Subcommand)]
+pub enum Experiment {
+    /// Moves three kinds of data between separate processes on this host: bursts of small samples, 5 MiB at once, and a bulk
+    /// transfer beside a topic in a hurry. Takes about a minute.
+    #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
+    Quick(QuickOptions),
+}
+
+/// Options of `lab quick`.
+#[derive(Args, Debug)]
+pub struct QuickOptions {
+    /// Write report.html and report.json into DIRECTORY, which is made if it is missing (default: the current directory).
+    #[arg(long, value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
+    pub out: std::path::PathBuf,
+
+    /// Make at most N runs of each kind of burst; 20 as in the paper, 100 for a 90th percentile (default: 100).
+    #[arg(long, value_name = "N", default_value_t = 100, hide_default_value = true, value_parser = clap::value_parser!(u64).range(3..=10_000))]
+    pub runs: u64,
+}
+
+/// Runs the chosen experiment, prints its tables and writes its report.
+///
+/// # Errors
+/// The experiment has no result, or the report cannot be written.
+pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    match &options.experiment {
+        Experiment::Quick(options) => run_quick(options, interrupt),
+    }
+}
+
+fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    // A directory that cannot be made is better known before the minute than after it.
+    std::fs::create_dir_all(&options.out).map_err(|error| not_written(&options.out, &error))?;
+    remark("Three kinds of data between separate processes on this host; this takes about a minute.");
+    let launcher = Launcher::this_program(WORKER).map_err(Failure::from_cause)?;
+    let plan = QuickPlan { runs: options.runs, ..QuickPlan::default() };
+    let result = quick::run(&plan, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
+    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
+    let report = options.out.join("report.html");
+    for (path, text) in [(&report, quick::to_html(&result)), (&options.out.join("report.json"), json)] {
+        std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
+    }
+    print_line(quick::to_text(&result).trim_end())?;
+    print_line(format_args!("\nReport: {}", report.display()))
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("{} cannot be written: {error}; choose another directory with --out", path.display()))
+}
+
+/// An experiment's error as a command's: an interruption keeps its own exit code.
+pub fn from_lab(error: LabError) -> Failure {
+    match error {
+        LabError::Interrupted => Failure::Interrupted,
+        other => Failure::from_cause(other),
+    }
+}
+
+/// Name of the hidden sub-command that experiments start their processes with.
+pub const WORKER: &str = "worker";

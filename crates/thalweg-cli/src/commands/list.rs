@@ -1,0 +1,274 @@
+//! `thalweg ls`: who is in a domain.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use thalweg::DomainParticipant;
+use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation, ResourceLimits};
+use thalweg::types::INFINITE;
+
+use crate::interrupt::Interrupt;
+use crate::network_options::NetworkOptions;
+use crate::outcome::{Failure, print_line};
+
+/// Lists the participants of a domain with their vendor, and their writers and readers with topic, type and QoS.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg ls --domain 0 --settle 3"))]
+pub struct ListOptions {
+    /// Listen for SECONDS before printing; participants of a busy network may need longer (default: 2).
+    #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub settle: Duration,
+
+    /// Print one JSON object instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub network: NetworkOptions,
+}
+
+/// Listens and lists.
+///
+/// # Errors
+/// The network cannot be used, or output cannot be written.
+pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let participant = options.network.participant()?;
+    let deadline = Instant::now() + options.settle;
+    while Instant::now() < deadline {
+        if interrupt.came() {
+            return Err(Failure::Interrupted);
+        }
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+    }
+    let domain = Domain::of(&participant);
+    let text = if options.json {
+        serde_json::to_string_pretty(&domain).map_err(Failure::from_cause)?
+    } else {
+        domain.to_text()
+    };
+    print_line(text)
+}
+
+/// Everybody in a domain but this command.
+#[derive(Serialize)]
+struct Domain {
+    domain: u32,
+    participants: Vec<Member>,
+}
+
+/// One participant.
+#[derive(Serialize)]
+struct Member {
+    guid_prefix: String,
+    vendor: String,
+    protocol: String,
+    name: String,
+    domain_tag: String,
+    /// Seconds of silence after which it counts as gone; null for never.
+    lease_s: Option<f64>,
+    addresses: Vec<String>,
+    endpoints: Vec<Endpoint>,
+}
+
+/// A writer or reader.
+#[derive(Serialize)]
+struct Endpoint {
+    kind: &'static str,
+    guid: String,
+    topic: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    qos: Policies,
+}
+
+/// The policies that writers and readers share.
+#[derive(Serialize)]
+struct Policies {
+    reliability: String,
+    durability: String,
+    history: String,
+    max_samples: Option<u32>,
+    liveliness: String,
+    ownership: String,
+    /// Milliseconds; null for infinite.
+    deadline_ms: Option<f64>,
+    latency_budget_ms: f64,
+    representation: Vec<String>,
+    partition: Vec<String>,
+}
+
+impl Domain {
+    fn of(participant: &DomainParticipant) -> Domain {
+        let (writers, readers) = (participant.publications(), participant.subscriptions());
+        let own = participant.guid_prefix();
+        let mut found = participant.discovered_participants();
+        found.retain(|data| data.guid_prefix != own);
+        found.sort_by_key(|data| data.guid_prefix);
+        let member = |data: &ParticipantData| {
+            let mut member = Member::new(data);
+            let belongs = |guid: thalweg::types::Guid| guid.prefix == data.guid_prefix;
+            member.endpoints.extend(
+                writers.iter().map(|known| &known.data).filter(|data| belongs(data.guid)).map(Endpoint::writer),
+            );
+            member.endpoints.extend(
+                readers.iter().map(|known| &known.data).filter(|data| belongs(data.guid)).map(Endpoint::reader),
+            );
+            member
+        };
+        Domain { domain: participant.domain_id(), participants: found.iter().map(member).collect() }
+    }
+
+    fn to_text(&self) -> String {
+        let mut out = match self.participants.len() {
+            0 => format!("Nobody else is in domain {}; more may appear with a longer --settle.\n", self.domain),
+            1 => format!("1 participant in domain {}\n", self.domain),
+            count => format!("{count} participants in domain {}\n", self.domain),
+        };
+        for member in &self.participants {
+            out.push_str(&member.to_text());
+        }
+        out.trim_end().to_owned()
+    }
+}
+
+impl Member {
+    fn new(data: &ParticipantData) -> Member {
+        Member {
+            guid_prefix: data.guid_prefix.to_string(),
+            vendor: data.vendor.to_string(),
+            protocol: format!("{}.{}", data.version.major, data.version.minor),
+            name: data.entity_name.clone(),
+            domain_tag: data.domain_tag.clone(),
+            lease_s: (data.lease_duration != INFINITE).then_some(data.lease_duration.as_secs_f64()),
+            addresses: data.locators.default_unicast.iter().map(ToString::to_string).collect(),
+            endpoints: Vec::new(),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
+        let tag = if self.domain_tag.is_empty() { String::new() } else { format!(", tag {:?}", self.domain_tag) };
+        let mut out = format!(
+            "\n{}{name}, {} (RTPS {}{tag}), {}\n",
+            self.guid_prefix,
+            self.vendor,
+            self.protocol,
+            self.addresses.join(" ")
+        );
+        for endpoint in &self.endpoints {
+            out.push_str(&format!(
+                "  {:<6} {} ({}): {}\n",
+                endpoint.kind,
+                endpoint.topic,
+                endpoint.type_name,
+                endpoint.qos.to_text()
+            ));
+        }
+        if self.endpoints.is_empty() {
+            out.push_str("  no writers and no readers\n");
+        }
+        out
+    }
+}
+
+impl Endpoint {
+    fn writer(data: &PublicationData) -> Endpoint {
+        let qos = &data.qos;
+        let policies =
+            Policies::new(qos.reliability, qos.durability, qos.history, &qos.resource_limits, qos.liveliness);
+        Endpoint {
+            kind: "writer",
+            guid: data.guid.to_string(),
+            topic: data.topic_name.clone(),
+            type_name: data.type_name.clone(),
+            qos: Policies {
+                ownership: qos.ownership.kind().to_string(),
+                deadline_ms: millis(qos.timing.deadline),
+                latency_budget_ms: qos.timing.latency_budget.as_secs_f64() * 1e3,
+                representation: names(&qos.data_representation),
+                partition: qos.partition.clone(),
+                ..policies
+            },
+        }
+    }
+
+    fn reader(data: &SubscriptionData) -> Endpoint {
+        let qos = &data.qos;
+        let policies =
+            Policies::new(qos.reliability, qos.durability, qos.history, &qos.resource_limits, qos.liveliness);
+        Endpoint {
+            kind: "reader",
+            guid: data.guid.to_string(),
+            topic: data.topic_name.clone(),
+            type_name: data.type_name.clone(),
+            qos: Policies {
+                ownership: qos.ownership.to_string(),
+                deadline_ms: millis(qos.timing.deadline),
+                latency_budget_ms: qos.timing.latency_budget.as_secs_f64() * 1e3,
+                representation: names(&qos.data_representation),
+                partition: qos.partition.clone(),
+                ..policies
+            },
+        }
+    }
+}
+
+impl Policies {
+    fn new(
+        reliability: Reliability,
+        durability: Durability,
+        history: History,
+        limits: &ResourceLimits,
+        liveliness: Liveliness,
+    ) -> Policies {
+        Policies {
+            reliability: reliability.to_string(),
+            durability: durability.to_string(),
+            history: history.to_string(),
+            max_samples: limits.max_samples,
+            liveliness: liveliness.to_string(),
+            ownership: String::new(),
+            deadline_ms: None,
+            latency_budget_ms: 0.0,
+            representation: Vec::new(),
+            partition: Vec::new(),
+        }
+    }
+
+    /// What differs from one endpoint to the other, the rest only when it is unusual.
+    fn to_text(&self) -> String {
+        let mut parts = vec![
+            self.reliability.clone(),
+            self.durability.clone(),
+            self.history.clone(),
+            self.representation.join("+"),
+        ];
+        parts.extend(self.max_samples.map(|count| format!("max_samples {count}")));
+        parts.extend(self.deadline_ms.map(|millis| format!("deadline {millis} ms")));
+        if self.ownership != "SHARED" {
+            parts.push(self.ownership.clone());
+        }
+        if !self.liveliness.starts_with("AUTOMATIC with lease infinite") {
+            parts.push(self.liveliness.clone());
+        }
+        if !self.partition.is_empty() {
+            parts.push(format!("partition {}", self.partition.join(",")));
+        }
+        parts.join(", ")
+    }
+}
+
+fn millis(duration: Duration) -> Option<f64> {
+    (duration != INFINITE).then_some(duration.as_secs_f64() * 1e3)
+}
+
+/// The representations' names; none announced means XCDR1.
+fn names(representations: &[Representation]) -> Vec<String> {
+    if representations.is_empty() {
+        vec![Representation::Xcdr1.to_string()]
+    } else {
+        representations.iter().map(ToString::to_string).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! `thalweg perf`: latency and throughput between two processes.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use thalweg_lab::perf::{self, Figures, Limit, PerfOptions, Reliability};
+use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::station::{Network, Wait};
+
+use super::laboratory::{WORKER, from_lab};
+use crate::interrupt::Interrupt;
+use crate::network_options::NetworkOptions;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Measures the middleware between two processes.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg perf latency --role both --size 64 --seconds 5",
+    "thalweg perf throughput --role both --size 1024 --seconds 5 --json"
+))]
+pub struct MeasureOptions {
+    /// What to measure.
+    #[command(subcommand)]
+    pub measurement: Measurement,
+}
+
+/// The two measurements.
+#[derive(Debug, Subcommand)]
+pub enum Measurement {
+    /// Measures the round trip of samples that the other process sends back at once.
+    #[command(after_help = crate::after_help!("thalweg perf latency --role both --size 64 --wait block --cpu 0,1"))]
+    Latency(EndOptions),
+    /// Measures how many samples a second reach the other process, what is lost, and what that costs both.
+    #[command(after_help = crate::after_help!("thalweg perf throughput --role both --size 1024 --seconds 5 --json"))]
+    Throughput(EndOptions),
+}
+
+/// Which end this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleName {
+    /// The end that writes and measures.
+    Pub,
+    /// The end that receives; it serves until the other end is done.
+    Sub,
+    /// The end that writes; the other end is started as a second process.
+    Both,
+}
+
+/// How an end waits for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WaitName {
+    /// A callback in the thread that receives: the shortest way.
+    Listener,
+    /// A thread of the application sleeps until data are there.
+    Block,
+    /// A thread of the application asks without pause: lowest latency for a whole core.
+    Busy,
+}
+
+/// Options of both measurements.
+#[derive(Args, Clone, Debug)]
+pub struct EndOptions {
+    /// Which end this process is; both ends of one measurement need the same --size, --wait and --best-effort (default: both).
+    #[arg(long, value_enum, default_value = "both", hide_default_value = true)]
+    pub role: RoleName,
+
+    /// Payload of BYTES in each sample, up to 1 GiB (default: 64).
+    #[arg(long, value_name = "BYTES", default_value_t = 64, hide_default_value = true, value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    pub size: u64,
+
+    /// Stop after N samples, warm-up not counted (default: only --seconds ends the measurement).
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Stop after SECONDS, warm-up not counted (default: 5).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    pub seconds: Option<std::time::Duration>,
+
+    /// Use best-effort reliability: lost samples stay lost (default: reliable, keep-all, at most 2,000 samples waiting for
+    /// acknowledgement, fewer when they are large).
+    #[arg(long)]
+    pub best_effort: bool,
+
+    /// How an end learns that data are there (default: listener).
+    #[arg(long, value_enum, default_value = "listener", hide_default_value = true)]
+    pub wait: WaitName,
+
+    /// Run the writer on logical CPU A and the reader on B; a single number places this end (default: the system chooses).
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    pub cpu: Vec<usize>,
+
+    /// Print one JSON object instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub network: NetworkOptions,
+}
+
+/// Measures and prints the figures.
+///
+/// # Errors
+/// The other end does not appear, fails or dies; or reliable samples got lost.
+pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let (measurement, end) = match &options.measurement {
+        Measurement::Latency(end) => (perf::Measurement::Latency, end),
+        Measurement::Throughput(end) => (perf::Measurement::Throughput, end),
+    };
+    let perf_options = end.perf_options(measurement)?;
+    let stop = Stop::watching(interrupt.flag());
+    let figures = match (end.role, measurement) {
+        (RoleName::Both, _) => {
+            let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+            perf::both(&perf_options, &launcher, &stop).map_err(from_lab)?
+        }
+        (RoleName::Pub, perf::Measurement::Latency) => {
+            Figures::Latency(perf::ping(&perf_options, &stop).map_err(from_lab)?)
+        }
+        (RoleName::Pub, perf::Measurement::Throughput) => {
+            Figures::Throughput(perf::write(&perf_options, &stop).map_err(from_lab)?)
+        }
+        (RoleName::Sub, perf::Measurement::Throughput) => {
+            Figures::Throughput(perf::read(&perf_options, &stop).map_err(from_lab)?)
+        }
+        (RoleName::Sub, perf::Measurement::Latency) => {
+            remark("Sending back what arrives until the other end is done; the figures appear there.");
+            return perf::pong(&perf_options, &stop).map_err(from_lab);
+        }
+    };
+    match figures {
+        Figures::Latency(figures) => print(&figures, figures.to_text(), end.json),
+        Figures::Throughput(figures) => print(&figures, figures.to_text(), end.json),
+    }
+}
+
+fn print(figures: &impl Serialize, text: String, json: bool) -> Result<(), Failure> {
+    let line = if json { serde_json::to_string(figures).map_err(Failure::from_cause)? } else { text };
+    print_line(line)
+}
+
+impl EndOptions {
+    fn perf_options(&self, measurement: perf::Measurement) -> Result<PerfOptions, Failure> {
+        let (writer_cpu, reader_cpu) = match (self.role, self.cpu.as_slice()) {
+            (_, []) => (None, None),
+            (_, [writer, reader]) => (Some(*writer), Some(*reader)),
+            (RoleName::Pub, [own]) => (Some(*own), None),
+            (RoleName::Sub, [own]) => (None, Some(*own)),
+            _ => {
+                return Err(Failure::Usage(
+                    "--cpu needs two numbers, writer's and reader's, such as --cpu 0,1".to_owned(),
+                ));
+            }
+        };
+        let limit = match (self.count, self.seconds) {
+            (Some(count), _) => Limit::Samples(count),
+            (None, seconds) => Limit::Time(seconds.unwrap_or(DEFAULT_TIME)),
+        };
+        let mut network = self.network.to_lab();
+        if self.role == RoleName::Both && network.domain_tag.is_empty() {
+            // Two measurements at a time on one host must not hear each other.
+            network.domain_tag = Network::apart(network.domain).domain_tag;
+        }
+        Ok(PerfOptions {
+            measurement,
+            size: self.size,
+            limit,
+            reliability: if self.best_effort { Reliability::BestEffort } else { Reliability::Reliable },
+            wait: match self.wait {
+                WaitName::Listener => Wait::Listener,
+                WaitName::Block => Wait::Block,
+                WaitName::Busy => Wait::Busy,
+            },
+            writer_cpu,
+            reader_cpu,
+            network,
+        })
+    }
+}
+
+const DEFAULT_TIME: std::time::Duration = std::time::Duration::from_secs(5);

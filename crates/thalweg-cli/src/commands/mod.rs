@@ -1,0 +1,8 @@
+//! One module for each command: its options and what it does.
+
+pub mod laboratory;
+pub mod list;
+pub mod measure;
+pub mod publish;
+pub mod simulate;
+pub mod subscribe;

@@ -1,0 +1,195 @@
+//! `thalweg sub`: prints what arrives on a topic.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use thalweg::status::ReaderStatus;
+use thalweg::{DataReader, Delivery, DomainParticipant, InstanceState, Sample};
+
+use super::publish::TypeName;
+use crate::interrupt::Interrupt;
+use crate::network_options::NetworkOptions;
+use crate::outcome::{Failure, print_line, remark};
+use crate::qos_options::QosOptions;
+use crate::strangers::explain_writers;
+use crate::values::{Bytes, ShapeType, Text, Value};
+
+/// Prints one line for each sample of a topic; matches, and why others do not match, go to standard error.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg sub Square --type ShapeType --json --count 10 --timeout 30",
+    "thalweg sub chatter"
+))]
+pub struct SubscribeOptions {
+    /// Name of the topic, such as Square.
+    pub topic: String,
+
+    /// Read samples of this type; the writers must use the same (default: string).
+    #[arg(
+        long = "type",
+        value_enum,
+        value_name = "TYPE",
+        default_value = "string",
+        hide_default_value = true,
+        ignore_case = true
+    )]
+    pub type_name: TypeName,
+
+    /// Print each sample as a JSON object with its value, instance state, source timestamp and writer (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    /// Exit after N lines (default: go on until Ctrl-C).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Give up with exit code 3 when --count is not reached after SECONDS; without --count, exit then (default: no limit).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    pub timeout: Option<Duration>,
+
+    #[arg(long = "qos", value_name = "KEY=VALUE", help = crate::qos_options::help("reader"))]
+    pub qos: Vec<String>,
+
+    #[command(flatten)]
+    pub network: NetworkOptions,
+}
+
+/// Subscribes as the options say.
+///
+/// # Errors
+/// An option cannot be used, output cannot be written, or `--count` is not reached in time.
+pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    match options.type_name {
+        TypeName::String => subscribe::<Text>(options, interrupt),
+        TypeName::Bytes => subscribe::<Bytes>(options, interrupt),
+        TypeName::Shape => subscribe::<ShapeType>(options, interrupt),
+    }
+}
+
+fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
+    let participant = options.network.participant()?;
+    let topic = participant.create_topic::<T>(&options.topic);
+    let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
+    reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut printed = 0;
+    loop {
+        for sample in reader.take(TAKEN_MAX) {
+            if !print(&sample, options.json)? {
+                continue;
+            }
+            printed += 1;
+            if options.count == Some(printed) {
+                return Ok(());
+            }
+        }
+        if interrupt.came() {
+            // Without a count, Ctrl-C is how the user says that it is enough.
+            return if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) };
+        }
+        let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match (rest, options.count) {
+            (Some(Duration::ZERO), None) => return Ok(()),
+            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, &participant, &reader)),
+            _ => {}
+        }
+        reader.wait(rest.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
+    }
+}
+
+fn too_few<T>(
+    options: &SubscribeOptions,
+    printed: u64,
+    count: u64,
+    participant: &DomainParticipant,
+    reader: &DataReader<T>,
+) -> Failure {
+    let seconds = options.timeout.unwrap_or_default().as_secs_f64();
+    let why =
+        if printed > 0 { "the writers sent no more".to_owned() } else { explain_writers(participant, reader.guid()) };
+    Failure::TimedOut(format!(
+        "{printed} of {count} samples of topic {:?} arrived within {seconds} s; {why}",
+        options.topic
+    ))
+}
+
+fn tell(status: ReaderStatus) {
+    match status {
+        ReaderStatus::SubscriptionMatched(matched) => {
+            let verb = if matched.current_change >= 0 { "matched" } else { "lost" };
+            remark(format_args!("{verb} a writer, {} now", matched.current));
+        }
+        ReaderStatus::RequestedIncompatibleQos(status) => {
+            for mismatch in &status.mismatches {
+                remark(format_args!("a writer does not match: {mismatch}"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Prints a sample; false when it cannot be decoded, which is told on standard error.
+fn print<T: Value>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
+    let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
+    let value = match decoded {
+        Ok(value) => value,
+        Err(error) => {
+            remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+            return Ok(false);
+        }
+    };
+    if json {
+        print_line(serde_json::to_string(&Line::new(sample, value.as_ref())).map_err(Failure::from_cause)?)?;
+    } else if sample.is_valid() {
+        print_line(value.map(|value| value.to_text()).unwrap_or_default())?;
+    } else {
+        let key = value.map_or_else(|| sample.info().instance.to_string(), |value| value.key_json().to_string());
+        print_line(format_args!("{key} {}", state_name(sample.info().instance_state)))?;
+    }
+    Ok(true)
+}
+
+/// One sample as `--json` prints it.
+#[derive(Serialize)]
+struct Line {
+    /// The value; of an invalid sample the key, or null when that is not known.
+    value: serde_json::Value,
+    /// False for the news that an instance was disposed or lost its writers.
+    valid: bool,
+    instance_state: &'static str,
+    /// Nanoseconds since 1970; null when the writer sent no time stamp.
+    source_timestamp_ns: Option<u64>,
+    writer: String,
+    sequence: i64,
+}
+
+impl Line {
+    fn new<T: Value>(sample: &Sample<T>, value: Option<&T>) -> Line {
+        let info = sample.info();
+        let json = |value: &T| if sample.is_valid() { value.to_json() } else { value.key_json() };
+        Line {
+            value: value.map_or(serde_json::Value::Null, json),
+            valid: sample.is_valid(),
+            instance_state: state_name(info.instance_state),
+            source_timestamp_ns: info.source_timestamp.and_then(|time| u64::try_from(time.to_unix().as_nanos()).ok()),
+            writer: info.writer.to_string(),
+            sequence: info.sequence.0,
+        }
+    }
+}
+
+/// The state's name in the DDS specification.
+fn state_name(state: InstanceState) -> &'static str {
+    match state {
+        InstanceState::Alive => "ALIVE",
+        InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED",
+        InstanceState::NotAliveNoWriters => "NOT_ALIVE_NO_WRITERS",
+    }
+}
+
+/// Samples taken at once, so that a fast writer does not delay Ctrl-C.
+const TAKEN_MAX: usize = 256;
+/// How often a wait looks whether Ctrl-C came.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -1,0 +1,64 @@
+//! Where a participant looks for others.
+
+use clap::Args;
+use thalweg::DomainParticipant;
+use thalweg_lab::station::{Multicast, Network};
+
+use crate::outcome::Failure;
+
+/// Options of every command that takes part in a domain.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Network")]
+pub struct NetworkOptions {
+    /// Join domain N, 0 to 232; only participants of one domain meet (default: 0).
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=232))]
+    pub domain: u32,
+
+    /// Meet only participants that announce the same TAG; use it to keep experiments apart within a domain (default: none).
+    #[arg(long, value_name = "TAG", default_value = "", hide_default_value = true)]
+    pub domain_tag: String,
+
+    /// Announce this participant to ADDRESS as well, an IP address with or without a port; use it where multicast is blocked,
+    /// and once for each peer (default: none).
+    #[arg(long = "peer", value_name = "ADDRESS")]
+    pub peers: Vec<String>,
+
+    /// Use only the network interface NAME, such as eth0 or lo; may be given several times (default: all that are up).
+    #[arg(long = "interface", value_name = "NAME")]
+    pub interfaces: Vec<String>,
+
+    /// Neither send nor receive multicast; others are found on this host and through --peer only (default: multicast is used).
+    #[arg(long)]
+    pub no_multicast: bool,
+}
+
+impl NetworkOptions {
+    /// A participant of the network.
+    ///
+    /// # Errors
+    /// The system refuses sockets or threads, or a peer or interface cannot be used.
+    pub fn participant(&self) -> Result<DomainParticipant, Failure> {
+        let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
+        for peer in &self.peers {
+            builder = builder.peer(peer);
+        }
+        for interface in &self.interfaces {
+            builder = builder.allow_interface(interface);
+        }
+        if self.no_multicast {
+            builder = builder.without_multicast();
+        }
+        builder.create().map_err(Failure::from_cause)
+    }
+
+    /// The same for an experiment's processes.
+    pub fn to_lab(&self) -> Network {
+        Network {
+            domain: self.domain,
+            domain_tag: self.domain_tag.clone(),
+            peers: self.peers.clone(),
+            interfaces: self.interfaces.clone(),
+            multicast: if self.no_multicast { Multicast::Avoided } else { Multicast::Used },
+        }
+    }
+}

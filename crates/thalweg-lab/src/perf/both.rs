@@ -1,0 +1,52 @@
+//! Both ends from one command: the reading end as a second process, the writing end here.
+
+use std::time::Duration;
+
+use super::options::{Measurement, PerfOptions};
+use super::{LatencyFigures, ThroughputFigures, ping, write};
+use crate::error::LabError;
+use crate::process::{Launcher, Stop, Supervised};
+use crate::worker::Order;
+
+/// What one of the two measurements gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figures {
+    /// Round trips.
+    Latency(LatencyFigures),
+    /// A stream.
+    Throughput(ThroughputFigures),
+}
+
+/// Starts the reading end by `launcher`, measures, and ends it.
+///
+/// # Errors
+/// The second process cannot be started, dies or fails; either end fails; `stop` was requested.
+pub fn both(options: &PerfOptions, launcher: &Launcher, stop: &Stop) -> Result<Figures, LabError> {
+    let mut reader = Supervised::start(launcher, "reading process", &Order::PerfReader(options.clone()))?;
+    let here = Stop::default();
+    let (figures, death) = std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| match options.measurement {
+            Measurement::Latency => ping(options, &here).map(Figures::Latency),
+            Measurement::Throughput => write(options, &here).map(Figures::Throughput),
+        });
+        let mut death = None;
+        while !measuring.is_finished() {
+            if stop.is_requested() {
+                here.request();
+            } else if death.is_none() {
+                death = reader.check_alive().err();
+                death.iter().for_each(|_| here.request());
+            }
+            std::thread::sleep(LOOK_PERIOD);
+        }
+        (measuring.join(), death)
+    });
+    let figures = figures.map_err(|_| LabError::Here("the writing end failed".to_owned()))?;
+    match (figures, death) {
+        (Ok(figures), _) => reader.finish().map(|()| figures),
+        (Err(_), Some(death)) if !stop.is_requested() => Err(death),
+        (Err(error), _) => Err(error),
+    }
+}
+
+const LOOK_PERIOD: Duration = Duration::from_millis(20);

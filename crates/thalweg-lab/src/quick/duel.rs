@@ -1,0 +1,302 @@
+//! A topic in a hurry beside a bulk transfer, both between the same two processes.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::host::monotonic_nanos;
+use crate::perf::Arrivals;
+use crate::process::{Link, Stop};
+use crate::station::{
+    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Station, Wait, wait_until,
+};
+
+/// What both processes are told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DuelOrder {
+    /// Where they meet.
+    pub(crate) network: Network,
+    /// Time between two samples of the topic in a hurry.
+    pub(crate) period: Duration,
+    /// Length of each phase.
+    pub(crate) phase: Duration,
+    /// Whether the bulk transfer runs, phase by phase.
+    pub(crate) loaded: Vec<bool>,
+    /// Samples of one transfer.
+    pub(crate) transfer_samples: u64,
+    /// Payload bytes of each of them.
+    pub(crate) sample_bytes: u64,
+}
+
+/// What the sending process saw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// When the first phase began, on the host's clock.
+    pub(crate) origin_ns: u64,
+    /// Samples of the topic in a hurry.
+    pub(crate) hurried: u64,
+    /// Start and end of each transfer, on the host's clock.
+    pub(crate) transfers_ns: Vec<(u64, u64)>,
+}
+
+/// What the receiving process saw of the topic in a hurry: when each sample was due and when it arrived.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Received {
+    /// (number, due, arrived), on the host's clock.
+    pub(crate) samples_ns: Vec<(u64, u64, u64)>,
+}
+
+/// The sending process; reports each phase as progress.
+pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
+    let station = Station::open(&order.network, Wait::Listener)?;
+    let hurried = station.sender(HURRIED, HURRIED_DELIVERY)?;
+    let mut bulk = Bulk {
+        order,
+        sender: station.sender(BULK, BULK_DELIVERY)?,
+        echo: station.receiver(ECHO, HURRIED_DELIVERY)?,
+        sample: Numbered { number: 0, payload: vec![0x5a; order.sample_bytes as usize] },
+        link,
+    };
+    let all = || hurried.matched() > 0 && bulk.sender.matched() > 0 && bulk.echo.matched() > 0;
+    if !wait_until(PATIENCE, link.stop(), all)? {
+        return Err(LabError::Here(format!("the receiver was not found within {} s", PATIENCE.as_secs())));
+    }
+    bulk.meet()?;
+    bulk.transfer()?;
+    let origin_ns = monotonic_nanos() + START_DELAY.as_nanos() as u64;
+    let over = Stop::default();
+    let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
+        let hurrying = scope.spawn(|| hurry(order, &hurried, origin_ns, &over));
+        let transferred = bulk.phases(origin_ns);
+        if transferred.is_err() {
+            over.request();
+        }
+        let hurried = hurrying.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
+        Ok::<_, LabError>((hurried?, transferred?))
+    })?;
+    hurried.wait_for_acknowledgements(PATIENCE)?;
+    bulk.sender.send(&signal(FAREWELL))?;
+    bulk.sender.wait_for_acknowledgements(PATIENCE)?;
+    Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns })
+}
+
+/// The receiving process.
+pub(crate) fn receive(order: &DuelOrder, link: &Link) -> Result<Received, LabError> {
+    let station = Station::open(&order.network, Wait::Listener)?;
+    let echo = station.sender(ECHO, HURRIED_DELIVERY)?;
+    let hurried = station.receiver(HURRIED, HURRIED_DELIVERY)?;
+    let bulk = station.receiver(BULK, BULK_DELIVERY)?;
+    let over = Stop::default();
+    std::thread::scope(|scope| {
+        let noting = scope.spawn(|| {
+            let is_over = || over.is_requested() || link.stop().is_requested();
+            hurried.run(Wait::Listener, Duration::MAX, &is_over, Note::default())
+        });
+        let drain = Drain { order: order.clone(), echo, next: 0 };
+        let drained =
+            bulk.run(Wait::Listener, Duration::MAX, &|| link.stop().is_requested() || noting.is_finished(), drain);
+        over.request();
+        let noted = noting.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
+        let (note, _) = noted?;
+        match drained?.1 {
+            Ended::Enough => note.into_received(),
+            Ended::Silence | Ended::Over => Err(LabError::Interrupted),
+        }
+    })
+}
+
+/// Sends the small samples at their times, as long as the phases last; returns how many.
+fn hurry(order: &DuelOrder, hurried: &Sender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
+    let period = order.period.as_nanos() as u64;
+    let total = order.phase.as_nanos() as u64 * order.loaded.len() as u64;
+    let mut sample = Numbered { number: 0, payload: vec![0; HURRIED_BYTES] };
+    while sample.number * period < total && !over.is_requested() {
+        let due = origin_ns + sample.number * period;
+        wait_for(due);
+        sample.payload[..8].copy_from_slice(&due.to_le_bytes());
+        hurried.send(&sample)?;
+        sample.number += 1;
+    }
+    Ok(sample.number)
+}
+
+/// Sleeps until shortly before `due` and watches the clock for the rest: a timer's own lateness is no latency of the topic.
+fn wait_for(due: u64) {
+    std::thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic_nanos() + TIMER_LATENESS_NANOS)));
+    while monotonic_nanos() < due {
+        std::hint::spin_loop();
+    }
+}
+
+/// The sending side of the transfers.
+struct Bulk<'a> {
+    order: &'a DuelOrder,
+    sender: Sender,
+    echo: Receiver,
+    sample: Numbered,
+    link: &'a Link,
+}
+
+impl Bulk<'_> {
+    /// Greets until the receiver answers: from then on every sample is for it.
+    fn meet(&self) -> Result<(), LabError> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            self.sender.send(&signal(GREETING))?;
+            if self.hear(GREETING, GREETING_PERIOD)? {
+                return Ok(());
+            }
+        }
+        Err(LabError::Here("the receiver was found but does not answer".to_owned()))
+    }
+
+    /// Goes through the phases: transfers back to back in the loaded ones, sleep in the others.
+    fn phases(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
+        let phase = self.order.phase.as_nanos() as u64;
+        let mut transfers = Vec::new();
+        let mut end = origin_ns;
+        self.sleep_until(end)?;
+        for (index, loaded) in self.order.loaded.iter().enumerate() {
+            end += phase;
+            while *loaded && monotonic_nanos() < end {
+                let from = monotonic_nanos();
+                self.transfer()?;
+                transfers.push((from, monotonic_nanos()));
+            }
+            self.sleep_until(end)?;
+            self.link.progress(&index)?;
+        }
+        Ok(transfers)
+    }
+
+    /// One transfer, up to the echo of its last sample.
+    fn transfer(&mut self) -> Result<(), LabError> {
+        for number in 0..self.order.transfer_samples {
+            if number.is_multiple_of(64) && self.link.stop().is_requested() {
+                return Err(LabError::Interrupted);
+            }
+            self.sample.number = number;
+            self.sender.send(&self.sample)?;
+        }
+        if self.hear(self.sample.number, PATIENCE)? {
+            return Ok(());
+        }
+        Err(LabError::Here(format!("a transfer was not answered within {} s", PATIENCE.as_secs())))
+    }
+
+    /// Whether the echo `expected` comes within `patience`.
+    fn hear(&self, expected: u64, patience: Duration) -> Result<bool, LabError> {
+        match self.echo.run(Wait::Block, patience, &|| self.link.stop().is_requested(), UntilEcho { expected })?.1 {
+            Ended::Enough => Ok(true),
+            Ended::Silence => Ok(false),
+            Ended::Over => Err(LabError::Interrupted),
+        }
+    }
+
+    fn sleep_until(&self, end: u64) -> Result<(), LabError> {
+        while monotonic_nanos() < end {
+            if self.link.stop().is_requested() {
+                return Err(LabError::Interrupted);
+            }
+            std::thread::sleep(
+                Duration::from_nanos(end.saturating_sub(monotonic_nanos())).min(Duration::from_millis(50)),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A sample without content.
+fn signal(number: u64) -> Numbered {
+    Numbered { number, payload: Vec::new() }
+}
+
+/// Waits for one echo; echoes of greetings that were answered late are skipped.
+struct UntilEcho {
+    expected: u64,
+}
+
+impl Handler for UntilEcho {
+    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+        Ok(if arrival.number == self.expected { Flow::Enough } else { Flow::Continue })
+    }
+}
+
+/// Notes when each small sample was due and arrived.
+#[derive(Default)]
+struct Note {
+    samples_ns: Vec<(u64, u64, u64)>,
+}
+
+impl Note {
+    fn into_received(self) -> Result<Received, LabError> {
+        let mut arrivals = Arrivals::default();
+        self.samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
+        match arrivals.duplicates() + arrivals.out_of_order() {
+            0 => Ok(Received { samples_ns: self.samples_ns }),
+            faults => Err(LabError::Here(format!("{faults} samples of the small topic arrived twice or out of order"))),
+        }
+    }
+}
+
+impl Handler for Note {
+    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+        let now = monotonic_nanos();
+        let due = arrival.payload.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let due = due.ok_or_else(|| LabError::Here("a sample of the small topic is too short".to_owned()))?;
+        self.samples_ns.push((arrival.number, due, now));
+        Ok(Flow::Continue)
+    }
+}
+
+/// Checks the bulk samples' order and length and answers the last of each transfer.
+struct Drain {
+    order: DuelOrder,
+    echo: Sender,
+    next: u64,
+}
+
+impl Handler for Drain {
+    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+        match arrival.number {
+            FAREWELL => return Ok(Flow::Enough),
+            GREETING => {
+                self.echo.send(&signal(GREETING))?;
+                return Ok(Flow::Continue);
+            }
+            number if number != self.next => {
+                return Err(LabError::Here(format!(
+                    "sample {number} of a transfer arrived where {} was expected",
+                    self.next
+                )));
+            }
+            _ => {}
+        }
+        if arrival.payload.len() as u64 != self.order.sample_bytes {
+            return Err(LabError::Here(format!("sample {} of a transfer has a wrong length", self.next)));
+        }
+        self.next += 1;
+        if self.next == self.order.transfer_samples {
+            self.next = 0;
+            self.echo.send(&signal(arrival.number))?;
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+const HURRIED: &str = "thalweg_lab_hurried";
+const BULK: &str = "thalweg_lab_bulk";
+const ECHO: &str = "thalweg_lab_bulk_echo";
+const HURRIED_DELIVERY: Delivery = Delivery::Reliable { max_samples: 1_000 };
+/// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
+const BULK_DELIVERY: Delivery = Delivery::Reliable { max_samples: 256 };
+/// A small sample: when it was due, and filler up to the size of a pose with its covariance.
+const HURRIED_BYTES: usize = 256;
+const GREETING: u64 = u64::MAX;
+const FAREWELL: u64 = u64::MAX - 1;
+const GREETING_PERIOD: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How late Linux wakes a sleeper on an idle machine: 50 µs of timer slack and the way out of a sleep state.
+const TIMER_LATENESS_NANOS: u64 = 200_000;
+const START_DELAY: Duration = Duration::from_millis(200);

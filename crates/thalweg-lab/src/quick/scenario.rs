@@ -1,0 +1,282 @@
+//! The course of the scenario: start the processes, hear them, put their answers together.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::de::DeserializeOwned;
+
+use super::bursts::{BurstOrder, CellOrder, RunDone};
+use super::duel::{DuelOrder, Received, Sent};
+use super::progress::Progress;
+use super::result::{Background, BurstCell, Foreground, Point, QuickResult};
+use crate::error::LabError;
+use crate::figures::{millis, size};
+use crate::host::{Environment, Watch};
+use crate::process::{Launcher, Message, Stop, Supervised};
+use crate::station::Network;
+use crate::statistics::Summary;
+use crate::worker::Order;
+
+/// How much is measured. The default takes about a minute.
+#[derive(Clone, Copy, Debug)]
+pub struct QuickPlan {
+    /// Runs of each kind of burst, at most; below 20 makes no sense beside the paper.
+    pub runs: u64,
+    /// Longest time for the runs of one kind.
+    pub time_max: Duration,
+    /// Length of one of the eight phases of the background experiment.
+    pub phase: Duration,
+}
+
+impl Default for QuickPlan {
+    fn default() -> QuickPlan {
+        // 8 × 2.6 s at 100 Hz leave more than 1,000 samples for each condition, which a 99th percentile needs.
+        QuickPlan { runs: 100, time_max: Duration::from_secs(5), phase: Duration::from_millis(2_600) }
+    }
+}
+
+/// Runs the scenario with processes started by `launcher`; progress goes to standard error.
+///
+/// # Errors
+/// A process cannot be started, dies, hangs or reports a fault; `stop` was requested. Then there is no result.
+pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickResult, LabError> {
+    let started = Instant::now();
+    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let environment = Environment::read();
+    let watch = Watch::start();
+    let mut run = Run { launcher, stop, remarks: Vec::new() };
+    let kind =
+        |samples, sample_bytes| CellOrder { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
+    let small = [kind(3_000, 256), kind(3_000, 1 << 10), kind(10_000, 256), kind(10_000, 1 << 10)];
+    let high_frequency = run.bursts("high-frequency", &small)?;
+    let large = run.bursts("large", &[kind(1, 5 << 20), kind(5, 1 << 20), kind(20, 256 << 10)])?;
+    let background = run.background(plan)?;
+    Ok(QuickResult {
+        schema: QuickResult::SCHEMA.to_owned(),
+        scenario: "quick".to_owned(),
+        started_unix_s,
+        seconds: started.elapsed().as_secs_f64(),
+        environment,
+        conditions: watch.finish(),
+        high_frequency,
+        large,
+        background,
+        remarks: run.remarks,
+    })
+}
+
+struct Run<'a> {
+    launcher: &'a Launcher,
+    stop: &'a Stop,
+    remarks: Vec<String>,
+}
+
+impl Run<'_> {
+    /// A receiving and a sending process for a series of bursts.
+    fn bursts(&mut self, title: &str, cells: &[CellOrder]) -> Result<Vec<BurstCell>, LabError> {
+        let order = BurstOrder { network: Network::apart(0), cells: cells.to_vec() };
+        let mut receiver = Supervised::start(
+            self.launcher,
+            &format!("receiver of {title} data"),
+            &Order::BurstReceiver(order.clone()),
+        )?;
+        let mut sender =
+            Supervised::start(self.launcher, &format!("sender of {title} data"), &Order::BurstSender(order))?;
+        let mut runs: HashMap<usize, Vec<f64>> = HashMap::new();
+        let mut progress = Progress::new(title);
+        loop {
+            let message = hear(&mut sender, &mut receiver, RUN_PATIENCE, self.stop)?;
+            let Message::Progress(value) = message else { break };
+            let done: RunDone = parse(value)?;
+            let cell = cells
+                .get(done.cell)
+                .ok_or_else(|| LabError::Here("the sender reports an unknown series".to_owned()))?;
+            let values = runs.entry(done.cell).or_default();
+            values.push(millis(Duration::from_nanos(done.nanos)));
+            let name = format!("{} × {}", crate::figures::grouped(cell.samples), size(cell.sample_bytes));
+            progress.show(&name, values.len() as u64, cell.runs_max);
+        }
+        progress.finish();
+        self.end(sender)?;
+        self.end(receiver)?;
+        let cell = |(index, order): (usize, &CellOrder)| {
+            let runs_ms = runs.remove(&index).unwrap_or_default();
+            let summary = Summary::of(&runs_ms)
+                .ok_or_else(|| LabError::Here(format!("no run of series {index} was measured")))?;
+            Ok(BurstCell { samples: order.samples, sample_bytes: order.sample_bytes, runs_ms, summary })
+        };
+        cells.iter().enumerate().map(cell).collect()
+    }
+
+    /// A receiving and a sending process for the topic in a hurry and the transfers beside it.
+    fn background(&mut self, plan: &QuickPlan) -> Result<Background, LabError> {
+        let order = DuelOrder {
+            network: Network::apart(0),
+            period: PERIOD,
+            phase: plan.phase,
+            loaded: LOADED.to_vec(),
+            transfer_samples: 3_200,
+            sample_bytes: 32 << 10,
+        };
+        let mut receiver =
+            Supervised::start(self.launcher, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
+        let mut sender =
+            Supervised::start(self.launcher, "sender of background data", &Order::DuelSender(order.clone()))?;
+        let mut progress = Progress::new("background");
+        let phases = LOADED.len() as u64;
+        let patience = plan.phase + RUN_PATIENCE;
+        let sent: Sent = loop {
+            match hear(&mut sender, &mut receiver, patience, self.stop)? {
+                Message::Progress(value) => {
+                    let phase: u64 = parse(value)?;
+                    let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
+                    progress.show(if next { "100 Hz with transfer" } else { "100 Hz alone" }, phase + 1, phases);
+                }
+                Message::Done(value) => break parse(value)?,
+                Message::Failed(reason) => return Err(LabError::Here(reason)),
+            }
+        };
+        let received: Received = match receiver.hear(RUN_PATIENCE, self.stop)? {
+            Message::Done(value) => parse(value)?,
+            _ => {
+                return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned()));
+            }
+        };
+        progress.finish();
+        self.end(sender)?;
+        self.end(receiver)?;
+        join(&order, &sent, &received)
+    }
+
+    /// Ends a process in peace and keeps what it remarked, each line once.
+    fn end(&mut self, process: Supervised) -> Result<(), LabError> {
+        for remark in process.remarks() {
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+        process.finish()
+    }
+}
+
+/// Hears the sender, and the receiver's reason when that gave up first.
+fn hear(
+    sender: &mut Supervised,
+    receiver: &mut Supervised,
+    patience: Duration,
+    stop: &Stop,
+) -> Result<Message, LabError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match sender.hear(LOOK_PERIOD, stop) {
+            Err(LabError::Silent { .. }) if Instant::now() < deadline => receiver.check_alive()?,
+            // What the sender noticed is often only that the receiver is gone.
+            Err(error @ (LabError::Failed { .. } | LabError::Silent { .. })) => {
+                return Err(receiver.check_alive().err().unwrap_or(error));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Sorts the samples of the topic in a hurry by whether a transfer was running when they were due.
+fn join(order: &DuelOrder, sent: &Sent, received: &Received) -> Result<Background, LabError> {
+    let loads = merge(&sent.transfers_ns);
+    let is_loaded = |due: u64| loads.iter().any(|(from, to)| (*from..*to).contains(&due));
+    let seconds = |nanos: u64| nanos.saturating_sub(sent.origin_ns) as f64 / 1e9;
+    let point = |(_, due, arrived): &(u64, u64, u64)| Point {
+        at_s: seconds(*due),
+        latency_us: arrived.saturating_sub(*due) as f64 / 1e3,
+        loaded: is_loaded(*due),
+    };
+    let points: Vec<Point> = received.samples_ns.iter().map(point).collect();
+    let foreground = |loaded: bool| {
+        let latencies: Vec<f64> =
+            points.iter().filter(|point| point.loaded == loaded).map(|point| point.latency_us).collect();
+        let period = order.period.as_nanos() as u64;
+        let due =
+            (0..sent.hurried).filter(|number| is_loaded(sent.origin_ns + number * period) == loaded).count() as u64;
+        let latency =
+            Summary::of(&latencies).ok_or_else(|| LabError::Here("no sample of the small topic arrived".to_owned()))?;
+        Ok::<_, LabError>(Foreground { lost: due.saturating_sub(latency.count), latency })
+    };
+    let transfers_ms: Vec<f64> =
+        sent.transfers_ns.iter().map(|(from, to)| millis(Duration::from_nanos(to - from))).collect();
+    let transfers = Summary::of(&transfers_ms).ok_or_else(|| LabError::Here("no transfer was completed".to_owned()))?;
+    Ok(Background {
+        transfer_samples: order.transfer_samples,
+        sample_bytes: order.sample_bytes,
+        transfers_ms,
+        transfers,
+        rate_hz: 1.0 / order.period.as_secs_f64(),
+        quiet: foreground(false)?,
+        loaded: foreground(true)?,
+        loads: loads.iter().map(|(from, to)| (seconds(*from), seconds(*to))).collect(),
+        points,
+    })
+}
+
+/// Joins transfers that follow each other within a few milliseconds to one stretch of load.
+fn merge(transfers: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in transfers {
+        match out.last_mut() {
+            Some(last) if from.saturating_sub(last.1) < GAP_NANOS => last.1 = *to,
+            _ => out.push((*from, *to)),
+        }
+    }
+    out
+}
+
+fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, LabError> {
+    serde_json::from_value(value)
+        .map_err(|error| LabError::Here(format!("a process answered something unexpected: {error}")))
+}
+
+/// ABBA, twice: a slow drift of the machine touches both conditions alike.
+const LOADED: [bool; 8] = [false, true, true, false, false, true, true, false];
+const PERIOD: Duration = Duration::from_millis(10);
+/// Longer than any wait inside the processes, so that their own reason is heard first.
+const RUN_PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+const GAP_NANOS: u64 = 20_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn order() -> DuelOrder {
+        DuelOrder {
+            network: Network::default(),
+            period: Duration::from_millis(10),
+            phase: Duration::from_millis(100),
+            loaded: vec![false, true],
+            transfer_samples: 10,
+            sample_bytes: 1_000,
+        }
+    }
+
+    #[test]
+    fn samples_are_sorted_by_the_transfers_that_really_ran() {
+        let origin_ns = 1_000 * MS;
+        let sent =
+            Sent { origin_ns, hurried: 20, transfers_ns: vec![(1_100 * MS, 1_150 * MS), (1_151 * MS, 1_198 * MS)] };
+        let arrive = |number: u64| {
+            (
+                number,
+                origin_ns + number * 10 * MS,
+                origin_ns + number * 10 * MS + if number < 10 { 50_000 } else { 200_000 },
+            )
+        };
+        // Sample 3 is lost in the quiet half.
+        let received = Received { samples_ns: (0..20).filter(|number| *number != 3).map(arrive).collect() };
+        let background = join(&order(), &sent, &received).expect("a result");
+        assert_eq!((background.quiet.latency.count, background.quiet.lost), (9, 1));
+        assert_eq!((background.loaded.latency.count, background.loaded.lost), (10, 0));
+        assert_eq!((background.quiet.latency.mean, background.loaded.latency.mean), (50.0, 200.0));
+        assert_eq!(background.loads, [(0.1, 0.198)]);
+        assert_eq!(background.transfers.count, 2);
+    }
+}

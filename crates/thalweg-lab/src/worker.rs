@@ -1,0 +1,48 @@
+//! The orders that a process of an experiment understands.
+
+use std::process::ExitCode;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::perf::{self, Measurement, PerfOptions};
+use crate::process::{Link, serve};
+use crate::quick::bursts::{self, BurstOrder};
+use crate::quick::duel::{self, DuelOrder};
+
+/// What a worker is told to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// The reading end of `perf`.
+    PerfReader(PerfOptions),
+    /// The sending process of a series of bursts.
+    BurstSender(BurstOrder),
+    /// Its receiver.
+    BurstReceiver(BurstOrder),
+    /// The sending process of a small topic beside transfers.
+    DuelSender(DuelOrder),
+    /// Its receiver.
+    DuelReceiver(DuelOrder),
+}
+
+/// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
+pub fn run_worker() -> ExitCode {
+    serve(|order: Order, link: &Link| obey(order, link))
+}
+
+fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
+    match order {
+        Order::PerfReader(options) => match options.measurement {
+            Measurement::Latency => perf::pong(&options, link.stop()).map(|()| serde_json::Value::Null),
+            Measurement::Throughput => to_value(&perf::read(&options, link.stop())?),
+        },
+        Order::BurstSender(order) => to_value(&bursts::send(&order, link)?),
+        Order::BurstReceiver(order) => to_value(&bursts::receive(&order, link)?),
+        Order::DuelSender(order) => to_value(&duel::send(&order, link)?),
+        Order::DuelReceiver(order) => to_value(&duel::receive(&order, link)?),
+    }
+}
+
+fn to_value(result: &impl Serialize) -> Result<serde_json::Value, LabError> {
+    serde_json::to_value(result).map_err(LabError::here)
+}

@@ -102,6 +102,7 @@ fn discovery_and_samples_on_loopback_are_well_formed() {
 fn fragments_and_their_repair_are_well_formed() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     right.drop_incoming("meta l4proto udp numgen random mod 100 < 5");
+    left.send_one_by_one("eth0");
     let capture = Capture::start(&left, "eth0", "fragments");
     let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 10 --timeout 30");
     let file = thalweg::octets_file(3, 200_000);
@@ -135,6 +136,7 @@ fn history_with_holes_is_announced_by_gaps() {
 #[test]
 fn ipv6_packets_are_well_formed() {
     let (left, right) = Host::pair(9000, Addresses::V6Only);
+    left.send_one_by_one("eth0");
     let capture = Capture::start(&left, "eth0", "ipv6");
     let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 3 --timeout 30");
     let file = thalweg::octets_file(4, 100_000);

@@ -70,6 +70,11 @@ impl Host {
         }
     }
 
+    /// Splits segmented sends before they reach the interface, so that a capture shows the datagrams one by one.
+    pub fn send_one_by_one(&self, link: &str) {
+        run(&["ip", "-n", &self.name, "link", "set", link, "gso_max_segs", "1"]);
+    }
+
     /// Drops what arrives here and fits the packet filter's words, for example `ip daddr 224.0.0.0/4`.
     pub fn drop_incoming(&self, words: &str) {
         let rules = format!(

@@ -118,7 +118,7 @@ fn hosts_with_several_interfaces_meet_over_any_of_them() {
 #[test]
 fn a_reader_that_is_killed_and_restarted_is_served_again() {
     let (left, right) = Host::pair(1500, Addresses::Both);
-    let words = format!("pub chatter tick {STRING} --rate 50 --readers 0");
+    let words = format!("pub chatter tick {STRING} --rate 50 --readers 0 --acknowledge-timeout 0");
     let publisher = thalweg::start(Some(&left), 0, &words);
     for _ in 0..2 {
         let mut subscriber = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));

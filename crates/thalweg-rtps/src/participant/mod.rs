@@ -7,6 +7,8 @@ mod announce;
 mod builtin;
 mod endpoints;
 mod event;
+#[cfg(test)]
+mod hostile_tests;
 mod matching;
 mod receive;
 mod schedule;
@@ -62,7 +64,8 @@ pub struct ParticipantConfig {
     pub host: [u8; 16],
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
-    /// Memory that unfinished large samples may take together. Default 1.25 GiB, enough for one sample of 1 GiB.
+    /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
+    /// writer may take 1 GiB: one sample of that size.
     pub reassembly_bytes_max: usize,
 }
 
@@ -250,6 +253,9 @@ impl Participant {
             } else if let Some(reader) = self.endpoints.reader(entity) {
                 let mut reader = reader.lock();
                 reader.poll_transmit(now, outbox);
+                if reader.was_refilled() {
+                    self.events.push_back(Event::DataAvailable { reader: entity });
+                }
                 if let Some(at) = reader.newly_armed() {
                     self.schedule.arm(entity, at);
                 }

@@ -15,27 +15,27 @@ use crate::writer::{NewChange, Writer, WriterOptions};
 
 const GROUP: ([u8; 4], u16) = ([239, 255, 0, 1], 7400);
 
-struct Net {
-    now: Instant,
-    nodes: Vec<Node>,
-    loss: f64,
-    rng: Rng,
-    outbox: Outbox,
+pub(super) struct Net {
+    pub(super) now: Instant,
+    pub(super) nodes: Vec<Node>,
+    pub(super) loss: f64,
+    pub(super) rng: Rng,
+    pub(super) outbox: Outbox,
 }
 
-struct Node {
-    participant: Participant,
-    address: [u8; 4],
-    events: Vec<Event>,
-    cut_off: bool,
+pub(super) struct Node {
+    pub(super) participant: Participant,
+    pub(super) address: [u8; 4],
+    pub(super) events: Vec<Event>,
+    pub(super) cut_off: bool,
 }
 
-fn locator(ip: [u8; 4], port: u16) -> Locator {
+pub(super) fn locator(ip: [u8; 4], port: u16) -> Locator {
     Locator::from(SocketAddr::from((ip, port)))
 }
 
 impl Net {
-    fn new(nodes: u8) -> Net {
+    pub(super) fn new(nodes: u8) -> Net {
         let mut net =
             Net { now: Instant::from_nanos(1), nodes: Vec::new(), loss: 0.0, rng: Rng::new(1), outbox: Outbox::new() };
         for index in 1..=nodes {
@@ -44,7 +44,7 @@ impl Net {
         net
     }
 
-    fn add(&mut self, index: u8) {
+    pub(super) fn add(&mut self, index: u8) {
         let address = [10, 0, 0, index];
         let addresses = LocalAddresses {
             metatraffic_unicast: vec![locator(address, 7410)],
@@ -61,7 +61,7 @@ impl Net {
         self.nodes.push(Node { participant, address, events: Vec::new(), cut_off: false });
     }
 
-    fn exchange(&mut self) -> bool {
+    pub(super) fn exchange(&mut self) -> bool {
         let mut sent: Vec<(usize, Vec<u8>, Vec<Locator>)> = Vec::new();
         for (index, node) in self.nodes.iter_mut().enumerate() {
             while {
@@ -96,11 +96,11 @@ impl Net {
         any
     }
 
-    fn ip(&self, node: usize) -> std::net::IpAddr {
+    pub(super) fn ip(&self, node: usize) -> std::net::IpAddr {
         self.nodes[node].address.into()
     }
 
-    fn run_for(&mut self, duration: Duration) {
+    pub(super) fn run_for(&mut self, duration: Duration) {
         let end = self.now + duration;
         loop {
             let mut rounds = 0;
@@ -119,7 +119,7 @@ impl Net {
         self.now = end;
     }
 
-    fn writer(&mut self, node: usize, qos: WriterQos, keyed: Keyed) -> Shared<Writer> {
+    pub(super) fn writer(&mut self, node: usize, qos: WriterQos, keyed: Keyed) -> Shared<Writer> {
         let config = WriterConfig {
             topic_name: "topic".into(),
             type_name: "type".into(),
@@ -130,7 +130,7 @@ impl Net {
         self.nodes[node].participant.create_writer(self.now, config).expect("a legal QoS")
     }
 
-    fn reader(&mut self, node: usize, qos: ReaderQos, keyed: Keyed) -> Shared<Reader> {
+    pub(super) fn reader(&mut self, node: usize, qos: ReaderQos, keyed: Keyed) -> Shared<Reader> {
         let config = ReaderConfig {
             topic_name: "topic".into(),
             type_name: "type".into(),
@@ -141,11 +141,11 @@ impl Net {
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")
     }
 
-    fn write(&mut self, node: usize, writer: &Shared<Writer>, bytes: &[u8]) -> bool {
+    pub(super) fn write(&mut self, node: usize, writer: &Shared<Writer>, bytes: &[u8]) -> bool {
         self.change(node, writer, ChangeKind::Write, bytes)
     }
 
-    fn change(&mut self, node: usize, writer: &Shared<Writer>, kind: ChangeKind, bytes: &[u8]) -> bool {
+    pub(super) fn change(&mut self, node: usize, writer: &Shared<Writer>, kind: ChangeKind, bytes: &[u8]) -> bool {
         let mut payload = vec![0, 1, 0, 0];
         payload.extend_from_slice(bytes);
         let keyed = writer.lock().guid().entity.keyed();
@@ -160,27 +160,27 @@ impl Net {
     }
 }
 
-fn reliable_writer(history: History) -> WriterQos {
+pub(super) fn reliable_writer(history: History) -> WriterQos {
     let reliability = Reliability::Reliable { max_blocking_time: Duration::from_millis(100) };
     WriterQos { reliability, history, ..WriterQos::default() }
 }
 
-fn reliable_reader(history: History) -> ReaderQos {
+pub(super) fn reliable_reader(history: History) -> ReaderQos {
     let reliability = Reliability::Reliable { max_blocking_time: Duration::from_millis(100) };
     ReaderQos { reliability, history, ..ReaderQos::default() }
 }
 
-fn take(net: &Net, reader: &Shared<Reader>) -> Vec<TakenSample> {
+pub(super) fn take(net: &Net, reader: &Shared<Reader>) -> Vec<TakenSample> {
     let mut samples = Vec::new();
     reader.lock().take(net.now, usize::MAX, &ReadFilter::ALL, &mut samples);
     samples
 }
 
-fn first_bytes(samples: &[TakenSample]) -> Vec<u8> {
+pub(super) fn first_bytes(samples: &[TakenSample]) -> Vec<u8> {
     samples.iter().map(|sample| sample.payload[4]).collect()
 }
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn participants_find_each_other_and_exchange_samples() {

@@ -111,6 +111,8 @@ pub struct Reader {
     budget: ReassemblyBudget,
     /// Some writer's next sample waits for room in the cache.
     stalled: bool,
+    /// A take made room for samples that had waited; the application has not been told of them.
+    refilled: bool,
     next_due: Option<Instant>,
     armed: Option<Instant>,
     counters: ReaderCounters,
@@ -129,6 +131,7 @@ impl Reader {
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             stalled: false,
+            refilled: false,
             next_due: None,
             armed: None,
             counters: ReaderCounters::default(),
@@ -169,11 +172,17 @@ impl Reader {
         self.stalled = false;
         for index in 0..self.writers.len() {
             if self.drain(index) > 0 {
+                self.refilled = true;
                 self.writers[index].answer_at(now);
                 self.note_due(now);
             }
         }
         TakeOutcome { count, arm: self.newly_armed() }
+    }
+
+    /// True once after a take was followed by samples that had waited for room: news for the application.
+    pub(crate) fn was_refilled(&mut self) -> bool {
+        std::mem::take(&mut self.refilled) && !self.cache.is_empty()
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.

@@ -8,7 +8,8 @@ use crate::payload::{Payload, PayloadPool};
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
 
-/// Memory that unfinished samples of one participant may take together.
+/// Memory that unfinished samples of one participant may take together. One remote writer gets four fifths of it at most, so
+/// that it cannot starve the others.
 #[derive(Clone, Debug)]
 pub struct ReassemblyBudget {
     used: Arc<AtomicUsize>,
@@ -26,7 +27,10 @@ impl ReassemblyBudget {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn reserve(&self, bytes: usize) -> bool {
+    fn reserve(&self, held_by_writer: usize, bytes: usize) -> bool {
+        if held_by_writer.saturating_add(bytes) > self.bytes_max / 5 * 4 {
+            return false;
+        }
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
@@ -132,7 +136,7 @@ impl Reassembly {
             self.drop_last();
         }
         let bytes = fragments.sample_size as usize;
-        while !self.budget.reserve(bytes) {
+        while !self.budget.reserve(self.held_bytes(), bytes) {
             if index >= self.unfinished.len() {
                 return None;
             }
@@ -151,6 +155,10 @@ impl Reassembly {
         index = index.min(self.unfinished.len());
         self.unfinished.insert(index, unfinished);
         Some(index)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.unfinished.iter().map(|unfinished| unfinished.buffer.len()).sum()
     }
 
     fn drop_last(&mut self) {
@@ -289,7 +297,7 @@ mod tests {
 
     #[test]
     fn the_budget_holds_and_the_lowest_number_wins() {
-        let budget = ReassemblyBudget::new(100);
+        let budget = ReassemblyBudget::new(125);
         let mut reassembly = Reassembly::new(budget.clone());
         assert!(matches!(insert(&mut reassembly, &fragment(5, 1, 1, 90), &[0; 10]), Assembled::Unfinished));
         assert!(matches!(insert(&mut reassembly, &fragment(6, 1, 1, 90), &[0; 10]), Assembled::Refused));
@@ -297,6 +305,9 @@ mod tests {
         assert!(!reassembly.contains(SequenceNumber(5)));
         assert_eq!(budget.used(), 90);
         assert!(matches!(insert(&mut reassembly, &fragment(3, 1, 1, 1 << 30), &[0; 10]), Assembled::Refused));
+        let mut other = Reassembly::new(budget.clone());
+        assert!(matches!(insert(&mut other, &fragment(1, 1, 1, 35), &[0; 10]), Assembled::Unfinished));
+        drop(other);
         drop(reassembly);
         assert_eq!(budget.used(), 0);
     }

@@ -54,12 +54,13 @@ impl Writer {
         }
         let suppression = proxy.suppression();
         if !acknack.state.is_empty() {
-            proxy.repairs.request_samples(now, acknack.state, suppression);
+            proxy.repairs.request_samples(now, acknack.state, next_unsent, suppression);
         } else {
             proxy.repairs.samples = None;
         }
-        let behind = acknowledged.sample < next_unsent.previous();
-        if !acknack.is_final && proxy.repairs.is_empty() && (behind || first_contact || acknack.state.is_empty()) {
+        // A request that is not served because its repair is on its way gets no HEARTBEAT either: the reader would answer
+        // with the same request at once, and so on.
+        if !acknack.is_final && proxy.repairs.is_empty() && (first_contact || acknack.state.is_empty()) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
         if was_active != proxy.active {
@@ -110,7 +111,7 @@ impl Writer {
         let period = self.heartbeat_period();
         let silent = self.heartbeat.last_sent.is_none_or(|sent| now.since(sent) >= period);
         let in_mid_sample = self.outgoing.next_fragment > 0;
-        let mut waiting = false;
+        let mut waiting = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             if !proxy.proven {
                 proxy.owed = Owed::Greeting;
@@ -136,6 +137,20 @@ impl Writer {
         outcome
     }
 
+    /// A reader that was given up may only have been out of reach: it is asked now and then whether it is back. Returns
+    /// whether there is one.
+    fn call_given_up_readers(&mut self, now: Instant, last: SequenceNumber) -> bool {
+        let mut any = false;
+        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up() && proxy.acknowledged.sample < last) {
+            any = true;
+            if now.since(proxy.called_at) >= HEARTBEAT_PERIOD_MAX {
+                proxy.called_at = now;
+                proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
+            }
+        }
+        any
+    }
+
     /// A reader whose acknowledgement does not move while others are ahead of it is not waited for any more. Alone it
     /// harms nobody: its writer blocks, as RELIABILITY asks.
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
@@ -146,6 +161,7 @@ impl Writer {
             proxy.is_awaited() && proxy.acknowledged < ahead && stands_still
         })?;
         stuck.active = false;
+        stuck.called_at = now;
         stuck.repairs = Default::default();
         self.counters.readers_given_up += 1;
         Some(stuck.matched.guid)

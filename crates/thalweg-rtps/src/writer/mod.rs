@@ -378,6 +378,11 @@ impl Writer {
     /// Forgets a reader. Returns whether that freed room for a blocked write.
     pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
         self.readers.retain(|reader| reader.matched.guid != guid);
+        if self.readers.is_empty() {
+            // What was not sent yet concerns nobody any more.
+            self.outgoing.next_unsent = self.history.last().next();
+            self.outgoing.next_fragment = 0;
+        }
         self.readers_changed();
         self.release_acknowledged()
     }

@@ -52,13 +52,21 @@ impl Repairs {
         self.samples.is_none() && self.fragments.is_empty()
     }
 
-    pub(super) fn request_samples(&mut self, now: Instant, wanted: SequenceSet, suppression: Duration) {
+    /// Notes which of `wanted` to send again. Numbers from `unsent` on were never sent: a reader that asks for them was lied to,
+    /// and an answer would only make it ask again.
+    pub(super) fn request_samples(
+        &mut self,
+        now: Instant,
+        wanted: SequenceSet,
+        unsent: SequenceNumber,
+        suppression: Duration,
+    ) {
         let recent = match &self.recent {
             Some((at, set)) if now.since(*at) < suppression => Some(set),
             _ => None,
         };
         let mut fresh = SequenceSet::new(wanted.base());
-        for sequence in wanted.iter() {
+        for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
             if !recent.is_some_and(|set| set.contains(sequence)) {
                 fresh.insert(sequence);
             }
@@ -112,6 +120,8 @@ pub(super) struct ReaderProxy {
     /// It sent an ACKNACK: it has proved that it matches us too.
     pub proven: bool,
     pub active: bool,
+    /// When it was last asked whether it is back, after it was given up.
+    pub called_at: Instant,
     pub last_heard: Instant,
     /// Since when it has owed an acknowledgement without any progress, as the heartbeat timer saw it.
     pub behind_since: Option<Instant>,
@@ -131,6 +141,7 @@ impl ReaderProxy {
             acknowledged: Position::whole(start.previous()),
             proven: false,
             active: true,
+            called_at: now,
             last_heard: now,
             behind_since: None,
             round_trip: RoundTrip::default(),
@@ -144,6 +155,11 @@ impl ReaderProxy {
     /// Counts towards acknowledgement: reliable and not given up for silence.
     pub(super) fn is_awaited(&self) -> bool {
         self.matched.reliable && self.active
+    }
+
+    /// Reliable, but silent for so long that nobody waits for it any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.matched.reliable && !self.active
     }
 
     /// False for a repeated ACKNACK: the network duplicates datagrams.
@@ -192,9 +208,11 @@ mod tests {
         wanted.insert(SequenceNumber(1));
         let rtt = Duration::from_millis(1);
         repairs.record_samples(Instant::from_nanos(1_000_000), wanted);
-        repairs.request_samples(Instant::from_nanos(1_500_000), wanted, rtt);
+        repairs.request_samples(Instant::from_nanos(1_500_000), wanted, SequenceNumber(2), rtt);
         assert!(repairs.is_empty());
-        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, rtt);
+        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, SequenceNumber(1), rtt);
+        assert!(repairs.is_empty(), "not sent yet");
+        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, SequenceNumber(2), rtt);
         assert!(!repairs.is_empty());
     }
 }

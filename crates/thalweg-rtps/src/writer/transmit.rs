@@ -221,6 +221,9 @@ impl Writer {
             if !repairs.is_empty() {
                 return true;
             }
+            if outbox.open_len() == 0 {
+                continue; // Nothing of what was asked for exists: a HEARTBEAT would only make the reader ask again.
+            }
             reader.owed = Owed::Nothing;
             let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();

@@ -1,0 +1,58 @@
+//! Any datagram: no panic, ranges within bounds, and what is written again reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use thalweg_rtps::wire::{Content, Message, Submessage, write};
+
+fuzz_target!(|datagram: &[u8]| {
+    let Ok(message) = Message::parse(datagram) else { return };
+    for submessage in message.submessages() {
+        let Ok(submessage) = submessage else { return };
+        walk(datagram, &submessage);
+        let mut again = Vec::new();
+        write::header(&mut again, message.header.prefix);
+        if write_again(&mut again, &submessage) {
+            let read = Message::parse(&again).unwrap().submessages().next().unwrap().unwrap();
+            assert_eq!(read, submessage);
+        }
+    }
+});
+
+fn walk(datagram: &[u8], submessage: &Submessage<'_>) {
+    match submessage {
+        Submessage::Data(data) => {
+            if let Content::Data(range) | Content::Key(range) = &data.content {
+                assert!(datagram.get(range.clone()).is_some());
+            }
+            if let Some(list) = data.inline_qos {
+                assert!(list.iter().all(|parameter| parameter.is_ok()));
+                let _ = (list.status_info(), list.key_hash());
+            }
+        }
+        Submessage::DataFrag(frag) => {
+            assert!(datagram.get(frag.bytes.clone()).is_some());
+            assert!(frag.sample_offset() + frag.bytes.len() <= frag.sample_size as usize);
+            assert!(frag.first_fragment + u32::from(frag.fragments) - 1 <= frag.fragments_total());
+        }
+        Submessage::InfoReply { unicast, multicast } => {
+            assert_eq!(unicast.iter().count(), unicast.len());
+            assert!(multicast.is_none_or(|list| list.iter().count() == list.len()));
+        }
+        Submessage::Gap(gap) => assert!(gap.list.iter().all(|number| gap.list.contains(number))),
+        _ => {}
+    }
+}
+
+fn write_again(out: &mut Vec<u8>, submessage: &Submessage<'_>) -> bool {
+    match submessage {
+        Submessage::Heartbeat(heartbeat) => write::heartbeat(out, heartbeat),
+        Submessage::HeartbeatFrag(heartbeat) => write::heartbeat_frag(out, heartbeat),
+        Submessage::AckNack(acknack) => write::acknack(out, acknack),
+        Submessage::NackFrag(nack) => write::nack_frag(out, nack),
+        Submessage::Gap(gap) => write::gap(out, gap),
+        Submessage::InfoTimestamp(timestamp) => write::info_timestamp(out, *timestamp),
+        Submessage::InfoDestination(prefix) => write::info_destination(out, *prefix),
+        _ => return false,
+    }
+    true
+}

@@ -113,7 +113,8 @@ fn to_fraction(duration: Duration) -> (u32, u32) {
 
 fn from_fraction(seconds: u32, fraction: u32) -> Duration {
     let nanos = (u64::from(fraction) * 1_000_000_000 + (1 << 31)) >> 32;
-    Duration::from_secs(u64::from(seconds)) + Duration::from_nanos(nanos)
+    // The last fraction would round up to a whole second; staying below keeps the seconds right in both directions.
+    Duration::from_secs(u64::from(seconds)) + Duration::from_nanos(nanos.min(999_999_999))
 }
 
 #[cfg(test)]
@@ -127,6 +128,9 @@ mod tests {
             let (seconds, fraction) = duration_to_wire(duration);
             assert_eq!(duration_from_wire(seconds, fraction), duration, "{nanos} ns");
         }
+        let longest = duration_from_wire(i32::MAX - 1, u32::MAX);
+        assert_eq!(longest, Duration::new(i32::MAX as u64 - 1, 999_999_999), "the seconds stay and it is not infinite");
+        assert_eq!(duration_from_wire(duration_to_wire(longest).0, duration_to_wire(longest).1), longest);
         assert_eq!(duration_to_wire(Duration::from_millis(250)), (0, 1 << 30));
         assert_eq!(duration_to_wire(INFINITE), (i32::MAX, u32::MAX));
         assert_eq!(duration_from_wire(i32::MAX, u32::MAX), INFINITE);

@@ -1,7 +1,9 @@
-//! What participants tell about their writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4 and §9.6.2).
+//! What participants tell about their writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4).
 
-use super::parameters::{ReadPolicy, add_locator, ignore_unknown, key_in, put_reader_qos, put_writer_qos};
-use crate::qos::{MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints as match_offer};
+use super::parameters::{
+    ReadPolicy, add_locator, ignore_unknown, key_in, ownership_strength, put_reader_qos, put_writer_qos,
+};
+use crate::qos::{MatchResult, Offer, ReaderQos, Request, WriterOwnership, WriterQos, match_endpoints as match_offer};
 use crate::types::{EntityId, Guid, Locator};
 use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterWriter};
@@ -92,7 +94,10 @@ impl PublicationData {
         let guid = PublicationData::decode_key(payload)?;
         let list = ParameterList::from_payload(payload)?;
         let mut qos = WriterQos::default();
-        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter, &list))?;
+        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
+        if let WriterOwnership::Exclusive { strength } = &mut qos.ownership {
+            *strength = ownership_strength(&list)?;
+        }
         let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
         Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast })
     }
@@ -156,7 +161,7 @@ impl SubscriptionData {
         let list = ParameterList::from_payload(payload)?;
         // A reader that announces no representations takes XCDR1 only, unlike our own by default.
         let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
-        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter, &list))?;
+        let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
         let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos } = common;
         Ok(SubscriptionData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, expects_inline_qos })
     }

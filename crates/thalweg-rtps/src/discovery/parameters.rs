@@ -1,4 +1,4 @@
-//! Policies and addresses as parameters of discovery data (RTPS 2.5 §9.6.3).
+//! Policies and addresses as parameters of discovery data (RTPS 2.5 §9.6).
 
 use std::time::Duration;
 
@@ -46,13 +46,12 @@ pub(super) fn key_in(payload: &[u8], id: u16, expected: &'static str) -> Result<
 
 /// QoS that is put together from parameters.
 pub(super) trait ReadPolicy {
-    /// Takes the policy that `parameter` carries; false when it carries none of this kind of endpoint. `list` is where
-    /// `parameter` is from.
-    fn read_policy(&mut self, parameter: &Parameter<'_>, list: &ParameterList<'_>) -> Result<bool, WireError>;
+    /// Takes the policy that `parameter` carries; false when it carries none of this kind of endpoint.
+    fn read_policy(&mut self, parameter: &Parameter<'_>) -> Result<bool, WireError>;
 }
 
 impl ReadPolicy for WriterQos {
-    fn read_policy(&mut self, parameter: &Parameter<'_>, list: &ParameterList<'_>) -> Result<bool, WireError> {
+    fn read_policy(&mut self, parameter: &Parameter<'_>) -> Result<bool, WireError> {
         let mut value = parameter.reader();
         match parameter.id {
             pid::RELIABILITY => self.reliability = reliability(&mut value)?,
@@ -63,7 +62,7 @@ impl ReadPolicy for WriterQos {
             pid::LATENCY_BUDGET => self.timing.latency_budget = value.duration()?,
             pid::LIFESPAN => self.timing.lifespan = value.duration()?,
             pid::LIVELINESS => self.liveliness = liveliness(&mut value)?,
-            pid::OWNERSHIP => self.ownership = writer_ownership(&mut value, list)?,
+            pid::OWNERSHIP => self.ownership = writer_ownership(ownership(&mut value)?),
             pid::DESTINATION_ORDER => self.destination_order = destination_order(&mut value)?,
             pid::TRANSPORT_PRIORITY => self.transport_priority = value.i32()?,
             pid::DATA_REPRESENTATION => self.data_representation = representations(&mut value)?,
@@ -79,7 +78,7 @@ impl ReadPolicy for WriterQos {
 }
 
 impl ReadPolicy for ReaderQos {
-    fn read_policy(&mut self, parameter: &Parameter<'_>, _: &ParameterList<'_>) -> Result<bool, WireError> {
+    fn read_policy(&mut self, parameter: &Parameter<'_>) -> Result<bool, WireError> {
         let mut value = parameter.reader();
         match parameter.id {
             pid::RELIABILITY => self.reliability = reliability(&mut value)?,
@@ -162,15 +161,17 @@ fn ownership(value: &mut ParameterReader<'_>) -> Result<Ownership, WireError> {
     }
 }
 
-fn writer_ownership(value: &mut ParameterReader<'_>, list: &ParameterList<'_>) -> Result<WriterOwnership, WireError> {
-    if ownership(value)? == Ownership::Shared {
-        return Ok(WriterOwnership::Shared);
+/// The strength is a parameter of its own and may come before or after.
+fn writer_ownership(kind: Ownership) -> WriterOwnership {
+    match kind {
+        Ownership::Shared => WriterOwnership::Shared,
+        Ownership::Exclusive => WriterOwnership::Exclusive { strength: 0 },
     }
-    let strength = match list.find(pid::OWNERSHIP_STRENGTH) {
-        Some(parameter) => parameter.reader().i32()?,
-        None => 0,
-    };
-    Ok(WriterOwnership::Exclusive { strength })
+}
+
+/// The OWNERSHIP_STRENGTH in `list`; 0 when it has none.
+pub(super) fn ownership_strength(list: &ParameterList<'_>) -> Result<i32, WireError> {
+    list.find(pid::OWNERSHIP_STRENGTH).map_or(Ok(0), |parameter| parameter.reader().i32())
 }
 
 fn destination_order(value: &mut ParameterReader<'_>) -> Result<DestinationOrder, WireError> {

@@ -1,4 +1,4 @@
-//! What a participant tells about itself: SPDP's `DATA(p)` (RTPS 2.5 §8.5.3.2 and §9.6.2).
+//! What a participant tells about itself: SPDP's `DATA(p)` (RTPS 2.5 §8.5.3.2).
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct ParticipantData {
     pub domain_tag: String,
     /// True when its readers need QoS with every sample. Default false.
     pub expects_inline_qos: bool,
-    /// Bits of the built-in endpoints that it has (RTPS 2.5 §9.3.2.12).
+    /// Bits of the built-in endpoints that it has (RTPS 2.5 §9.3.2).
     pub builtin_endpoints: u32,
     /// Where it listens.
     pub locators: ParticipantLocators,
@@ -222,7 +222,7 @@ fn lossy(text: &[u8]) -> String {
 /// Most properties that are read of a participant; the rest is skipped. Chosen by Thalweg: peers send fewer than ten.
 pub const PROPERTIES_MAX: usize = 64;
 
-/// Lease of a participant that announces none (RTPS 2.5 §9.6.3.2).
+/// Lease of a participant that announces none (RTPS 2.5 §8.5.3.2).
 const LEASE_DURATION: Duration = Duration::from_secs(100);
 /// What a participant speaks that announces no version.
 const OLDEST_VERSION: ProtocolVersion = ProtocolVersion { major: 2, minor: 0 };

@@ -137,7 +137,7 @@ impl Mismatches {
             [] => "XCDR1".to_owned(),
             list => listed(list),
         };
-        let rule = "the reader's list must have the writer's first entry (DDS-XTypes 1.3 §7.6.3.1.1)";
+        let rule = "the reader's list must have the writer's first entry (DDS-XTypes 1.3 §7.6.3.1)";
         let holds = requested.accepts(representation);
         self.require(holds, PolicyId::DATA_REPRESENTATION, representation, wanted, rule);
     }

@@ -210,7 +210,7 @@ pub enum AccessScope {
     Group,
 }
 
-/// DATA_REPRESENTATION: how samples are encoded (DDS-XTypes 1.3 §7.6.3.1.1).
+/// DATA_REPRESENTATION: how samples are encoded (DDS-XTypes 1.3 §7.6.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// Extended CDR version 1.

@@ -145,7 +145,7 @@ fn offered_order_and_presentation_are_at_least_requested() {
 #[test]
 fn the_first_offered_representation_is_in_the_requested_list_and_an_empty_list_is_xcdr1() {
     use Representation::{Xcdr1, Xcdr2, Xml};
-    let rule = "the reader's list must have the writer's first entry (DDS-XTypes 1.3 §7.6.3.1.1)";
+    let rule = "the reader's list must have the writer's first entry (DDS-XTypes 1.3 §7.6.3.1)";
     let check = |offered: &[Representation], requested: &[Representation], expect: Option<&str>| {
         let expect = expect.map(|values| format!("DATA_REPRESENTATION: {values}: {rule}")).unwrap_or_default();
         matched(

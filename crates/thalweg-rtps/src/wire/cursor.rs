@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         self.array("guid prefix").map(GuidPrefix)
     }
 
-    /// Any 64-bit number: high word first, whatever the byte order (RTPS 2.5 §9.3.2.10).
+    /// Any 64-bit number: high word first, whatever the byte order (RTPS 2.5 §9.3.2).
     pub(crate) fn sequence_number(&mut self) -> Result<SequenceNumber, WireError> {
         let high = self.i32("sequence number")?;
         let low = self.u32("sequence number")?;

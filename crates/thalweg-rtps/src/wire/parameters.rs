@@ -27,7 +27,7 @@ impl<'a> ParameterList<'a> {
         ParameterList { cursor: Cursor::new(bytes, 0, endianness) }
     }
 
-    /// The list in a discovery payload, whose encapsulation header must be PL_CDR_BE or PL_CDR_LE (RTPS 2.5 §10.2.1.2).
+    /// The list in a discovery payload, whose encapsulation header must be PL_CDR_BE or PL_CDR_LE (RTPS 2.5 §10.2).
     ///
     /// # Errors
     /// When the header is missing or names another encapsulation.

@@ -1,4 +1,4 @@
-//! Ids of parameters in discovery data and inline QoS (RTPS 2.5 §9.6.3, DDS-XTypes 1.3 §7.6.3, DDS Security 1.1 §7.4.1).
+//! Ids of parameters in discovery data and inline QoS (RTPS 2.5 §9.6, DDS-XTypes 1.3 §7.6.3, DDS Security 1.1 §7.4).
 //!
 //! Ids with [`VENDOR`] set mean what the *sender's* vendor says: look at the vendor id before reading one.
 

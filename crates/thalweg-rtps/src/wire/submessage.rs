@@ -1,4 +1,4 @@
-//! What the submessages carry (RTPS 2.5 §8.3.8).
+//! What the submessages carry (RTPS 2.5 §9.4.5).
 
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ pub enum Submessage<'a> {
     },
 }
 
-/// A sample, or the end of an instance (RTPS 2.5 §9.4.5.4).
+/// A sample, or the end of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data<'a> {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -99,7 +99,7 @@ pub enum Content {
     None,
 }
 
-/// Neighbouring fragments of one large sample (RTPS 2.5 §9.4.5.5).
+/// Neighbouring fragments of one large sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataFrag<'a> {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -136,7 +136,7 @@ impl DataFrag<'_> {
     }
 }
 
-/// What a writer holds (RTPS 2.5 §9.4.5.7). `first == last + 1` says: nothing.
+/// What a writer holds. `first == last + 1` says: nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -155,7 +155,7 @@ pub struct Heartbeat {
     pub liveliness: bool,
 }
 
-/// How many fragments of a sample a writer can send so far (RTPS 2.5 §9.4.5.8).
+/// How many fragments of a sample a writer can send so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatFrag {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -170,7 +170,7 @@ pub struct HeartbeatFrag {
     pub count: u32,
 }
 
-/// What a reader has and misses (RTPS 2.5 §9.4.5.2).
+/// What a reader has and misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckNack {
     /// The reader it comes from.
@@ -185,7 +185,7 @@ pub struct AckNack {
     pub is_final: bool,
 }
 
-/// Which fragments of a sample a reader misses (RTPS 2.5 §9.4.5.14).
+/// Which fragments of a sample a reader misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NackFrag {
     /// The reader it comes from.
@@ -200,7 +200,7 @@ pub struct NackFrag {
     pub count: u32,
 }
 
-/// Numbers that will never come (RTPS 2.5 §9.4.5.6): all from `start` to below the base of `list`, and `list`'s members.
+/// Numbers that will never come: all from `start` to below the base of `list`, and `list`'s members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.

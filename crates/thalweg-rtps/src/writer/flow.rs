@@ -67,6 +67,12 @@ impl Flow {
 
     /// Sets the window from the smallest receive buffer among the readers; `None` = no reliable reader, no window.
     pub(super) fn set_receive_buffer(&mut self, bytes: Option<u32>) {
+        if self.window == u64::MAX {
+            // What was sent while nobody acknowledged is not on its way to those who do from now on.
+            self.acknowledged = self.sent;
+            self.asked_at = self.sent;
+            self.checkpoints.clear();
+        }
         // Two thirds: other writers share the reader's socket.
         self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
     }
@@ -173,6 +179,18 @@ mod tests {
         assert!(flow.admits(30_000) && !flow.admits(30_001));
         assert!(flow.record_acknowledged(position(10), true));
         assert!(flow.admits(100_000));
+    }
+
+    #[test]
+    fn what_was_sent_before_anybody_acknowledged_does_not_fill_the_window() {
+        let mut flow = Flow::new();
+        flow.record_sent(1 << 30);
+        flow.set_receive_buffer(Some(150_000));
+        assert!(flow.admits(100_000));
+        flow.record_sent(100_000);
+        assert!(!flow.admits(1));
+        flow.set_receive_buffer(Some(150_000));
+        assert!(!flow.admits(1), "another reader changes nothing");
     }
 
     #[test]

@@ -70,3 +70,33 @@ macro_rules! after_help {
         format!("Example:\n{}\n{}", concat!($("  ", $example, "\n"),+), $crate::outcome::EXIT_CODES)
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command with its sub-commands.
+    fn all(command: &clap::Command) -> Vec<clap::Command> {
+        let mut out = vec![command.clone()];
+        out.extend(command.get_subcommands().flat_map(all));
+        out
+    }
+
+    #[test]
+    fn the_examples_of_every_command_are_understood() {
+        Program::command().debug_assert();
+        for command in all(&Program::command()).iter().filter(|command| !command.is_hide_set()) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  thalweg ")).collect();
+            assert!(!examples.is_empty(), "{}", command.get_name());
+            for example in examples.iter().flat_map(|line| line.split(" & thalweg ")) {
+                let words = ["thalweg"].into_iter().chain(example.split_whitespace());
+                if let Err(error) = Program::try_parse_from(words) {
+                    panic!("{example}: {error}");
+                }
+            }
+        }
+    }
+}

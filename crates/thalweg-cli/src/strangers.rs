@@ -1,40 +1,63 @@
 //! Endpoints of the same topic that do not match, and why.
 
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
 use thalweg::DomainParticipant;
-use thalweg::qos::match_endpoints;
+use thalweg::qos::{MatchResult, match_endpoints};
 use thalweg::types::Guid;
 
-/// Why the readers of the topic of `writer`, one of the participant's own, do not match it.
-pub fn explain_readers(participant: &DomainParticipant, writer: Guid) -> String {
-    let publications = participant.publications();
-    let Some(own) = publications.iter().map(|known| &known.data).find(|data| data.guid == writer) else {
-        return NOBODY.to_owned();
-    };
-    let readers = participant.subscriptions();
-    let readers = readers.iter().map(|known| &known.data).filter(|reader| reader.topic_name == own.topic_name);
-    explain(readers.map(|reader| match_endpoints(&own.offer(), &reader.request()).to_string()), "reader")
+use crate::outcome::remark;
+
+/// The writers and readers that share the topic of one of our endpoints and do not match it.
+pub struct Strangers<'a> {
+    participant: &'a DomainParticipant,
+    own: Guid,
+    looked: Instant,
+    told: HashSet<String>,
 }
 
-/// Why the writers of the topic of `reader`, one of the participant's own, do not match it.
-pub fn explain_writers(participant: &DomainParticipant, reader: Guid) -> String {
-    let subscriptions = participant.subscriptions();
-    let Some(own) = subscriptions.iter().map(|known| &known.data).find(|data| data.guid == reader) else {
-        return NOBODY.to_owned();
-    };
-    let writers = participant.publications();
-    let writers = writers.iter().map(|known| &known.data).filter(|writer| writer.topic_name == own.topic_name);
-    explain(writers.map(|writer| match_endpoints(&writer.offer(), &own.request()).to_string()), "writer")
-}
+impl<'a> Strangers<'a> {
+    /// Those of `own`, a writer or reader of `participant`.
+    pub fn of(participant: &'a DomainParticipant, own: Guid) -> Strangers<'a> {
+        Strangers { participant, own, looked: Instant::now(), told: HashSet::new() }
+    }
 
-/// Each reason once.
-fn explain(reasons: impl Iterator<Item = String>, kind: &str) -> String {
-    let mut told: Vec<String> = reasons.collect();
-    told.sort();
-    told.dedup();
-    match told.is_empty() {
-        true => NOBODY.to_owned(),
-        false => format!("a {kind} of the topic was found: {}", told.join("; ")),
+    /// Tells the user on standard error of types and partitions that differ, each once; looks every second. Incompatible QoS is
+    /// told by the endpoint's status already.
+    pub fn remark_new(&mut self) {
+        if self.looked.elapsed() < LOOK_PERIOD {
+            return;
+        }
+        self.looked = Instant::now();
+        for reason in self.reasons() {
+            let text = reason.to_string();
+            if !matches!(reason, MatchResult::Incompatible(_)) && self.told.insert(text.clone()) {
+                remark(format_args!("another endpoint of the topic does not match: {text}"));
+            }
+        }
+    }
+
+    /// Why nobody matches, in a sentence.
+    pub fn explain(&self) -> String {
+        let mut reasons: Vec<String> = self.reasons().iter().map(ToString::to_string).collect();
+        reasons.sort();
+        reasons.dedup();
+        match reasons.is_empty() {
+            true => "nobody else with this topic was found in the domain".to_owned(),
+            false => format!("who shares the topic does not match: {}", reasons.join("; ")),
+        }
+    }
+
+    fn reasons(&self) -> Vec<MatchResult> {
+        let (writers, readers) = (self.participant.publications(), self.participant.subscriptions());
+        let pairs = writers.iter().flat_map(|writer| readers.iter().map(move |reader| (&writer.data, &reader.data)));
+        pairs
+            .filter(|(writer, reader)| writer.guid == self.own || reader.guid == self.own)
+            .map(|(writer, reader)| match_endpoints(&writer.offer(), &reader.request()))
+            .filter(|result| !matches!(result, MatchResult::Match | MatchResult::DifferentTopic))
+            .collect()
     }
 }
 
-const NOBODY: &str = "nobody with this topic was found in the domain";
+const LOOK_PERIOD: Duration = Duration::from_secs(1);

@@ -38,6 +38,10 @@ pub struct QuickOptions {
     /// Make at most N runs of each kind of burst; 20 as in the paper, 100 for a 90th percentile (default: 100).
     #[arg(long, value_name = "N", default_value_t = 100, hide_default_value = true, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     pub runs: u64,
+
+    /// Length in seconds of each of the eight phases of the background experiment; short ones are for tests of this command.
+    #[arg(long, value_name = "SECONDS", hide = true, value_parser = crate::parse::seconds)]
+    pub phase: Option<std::time::Duration>,
 }
 
 /// Runs the chosen experiment, prints its tables and writes its report.
@@ -55,7 +59,8 @@ fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failur
     std::fs::create_dir_all(&options.out).map_err(|error| not_written(&options.out, &error))?;
     remark("Three kinds of data between separate processes on this host; this takes about a minute.");
     let launcher = Launcher::this_program(WORKER).map_err(Failure::from_cause)?;
-    let plan = QuickPlan { runs: options.runs, ..QuickPlan::default() };
+    let default = QuickPlan::default();
+    let plan = QuickPlan { runs: options.runs, phase: options.phase.unwrap_or(default.phase), ..default };
     let result = quick::run(&plan, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
     let report = options.out.join("report.html");

@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::network_options::NetworkOptions;
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
-use crate::strangers::explain_readers;
+use crate::strangers::Strangers;
 use crate::values::{Bytes, ShapeType, Text, Value};
 
 /// The types that `pub` and `sub` know.
@@ -165,6 +165,7 @@ fn wait_for_readers<T: Value>(
         return Ok(());
     }
     let deadline = Instant::now() + options.match_timeout;
+    let mut strangers = Strangers::of(participant, writer.guid());
     while writer.matched_readers().len() < options.readers {
         if interrupt.came() {
             return Err(Failure::Interrupted);
@@ -172,13 +173,14 @@ fn wait_for_readers<T: Value>(
         if Instant::now() >= deadline {
             let (found, wanted, seconds) =
                 (writer.matched_readers().len(), options.readers, options.match_timeout.as_secs_f64());
-            let why = explain_readers(participant, writer.guid());
+            let why = strangers.explain();
             return Err(Failure::TimedOut(format!(
                 "{found} of {wanted} readers of topic {:?} matched within {seconds} s; {why}; start them, wait longer with \
                  --match-timeout, or do not wait with --readers 0",
                 options.topic
             )));
         }
+        strangers.remark_new();
         std::thread::sleep(Duration::from_millis(5));
     }
     if !writer.qos().reliability.is_reliable() {

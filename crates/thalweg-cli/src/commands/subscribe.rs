@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use thalweg::status::ReaderStatus;
-use thalweg::{DataReader, Delivery, DomainParticipant, InstanceState, Sample};
+use thalweg::{Delivery, InstanceState, Sample};
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
 use crate::network_options::NetworkOptions;
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
-use crate::strangers::explain_writers;
+use crate::strangers::Strangers;
 use crate::values::{Bytes, ShapeType, Text, Value};
 
 /// Prints one line for each sample of a topic; matches, and why others do not match, go to standard error.
@@ -74,6 +74,7 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut strangers = Strangers::of(&participant, reader.guid());
     let mut printed = 0;
     loop {
         for sample in reader.take(TAKEN_MAX) {
@@ -92,23 +93,17 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
         let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match (rest, options.count) {
             (Some(Duration::ZERO), None) => return Ok(()),
-            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, &participant, &reader)),
+            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, &strangers)),
             _ => {}
         }
+        strangers.remark_new();
         reader.wait(rest.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
     }
 }
 
-fn too_few<T>(
-    options: &SubscribeOptions,
-    printed: u64,
-    count: u64,
-    participant: &DomainParticipant,
-    reader: &DataReader<T>,
-) -> Failure {
+fn too_few(options: &SubscribeOptions, printed: u64, count: u64, strangers: &Strangers<'_>) -> Failure {
     let seconds = options.timeout.unwrap_or_default().as_secs_f64();
-    let why =
-        if printed > 0 { "the writers sent no more".to_owned() } else { explain_writers(participant, reader.guid()) };
+    let why = if printed > 0 { "the writers sent no more".to_owned() } else { strangers.explain() };
     Failure::TimedOut(format!(
         "{printed} of {count} samples of topic {:?} arrived within {seconds} s; {why}",
         options.topic

@@ -40,6 +40,12 @@ fn what_costs(cells: &[BurstCell]) -> Option<String> {
     }
     let bytes = large.sample_bytes as f64 / small.sample_bytes as f64;
     let time = large.summary.mean / small.summary.mean;
+    if !differs(&small.summary, &large.summary) {
+        let bytes = rounded_factor(bytes);
+        return Some(format!(
+            "{bytes} times the bytes made no difference beyond the scatter of the runs: the number of samples decides here."
+        ));
+    }
     // The share of the way from "size is free" to "time grows with the bytes".
     let share = (time - 1.0) / (bytes - 1.0);
     let verdict = match share {
@@ -59,7 +65,7 @@ fn steadiness(cells: &[BurstCell]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "The standard deviation lies between {} of the mean ({}) and {} ({}); the slowest run of all took {} times its cell's mean.",
+        "The standard deviation lies between {} of the mean ({}) and {} ({}); the worst outlier took {} times the mean of its kind.",
         percent(steadiest.summary.relative_deviation()),
         steadiest.name(),
         percent(roughest.summary.relative_deviation()),

@@ -113,6 +113,7 @@ fn check(sentences: Vec<String>, expect: &str) {
 #[test]
 fn sentences_follow_the_data_not_a_hope() {
     let bursts = |large: f64| observations::high_frequency(&[steady(10_000, 256, 50.0), steady(10_000, 1_024, large)]);
+    check(bursts(50.2), "4 times the bytes made no difference beyond the scatter of the runs");
     check(bursts(52.0), "4 times the bytes took 1.04 times as long: the number of samples decides");
     check(bursts(100.0), "both the number of samples and their bytes count");
     check(bursts(190.0), "the bytes decide here");

@@ -1,0 +1,130 @@
+//! `lab quick`: its report, and what happens when something goes wrong on the way.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{PATIENCE, Running, command, signal};
+
+/// An empty directory for the report.
+fn directory(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn start(out: &PathBuf) -> Running {
+    let out = out.to_str().expect("text");
+    Running::start(command(&["lab", "quick", "--out", out, "--runs", "5", "--phase", "0.4"]))
+}
+
+/// Processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let processes =
+        fs::read_dir("/proc").expect("proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    processes
+        .filter(|id| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let fields = stat.rsplit_once(')').map(|(_, fields)| fields.to_owned()).unwrap_or_default();
+            fields.split_whitespace().nth(1) == Some(&parent.to_string())
+        })
+        .collect()
+}
+
+/// Waits until the experiment's processes run.
+#[track_caller]
+fn workers(lab: &Running) -> Vec<u32> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = children(lab.id());
+        if found.len() == 2 {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{found:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is gone, or only waits to be collected.
+fn is_gone(id: u32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[track_caller]
+fn expect_gone(processes: &[u32]) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !processes.iter().all(|id| is_gone(*id)) {
+        assert!(Instant::now() < deadline, "left behind: {processes:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn quick_measures_three_kinds_of_data_and_writes_an_offline_report() {
+    let out = directory("report");
+    let said = start(&out).finish().expect_code(0);
+    for part in [
+        "High-frequency data",
+        "Large data",
+        "Background data",
+        "3,000 × 256 B",
+        "10,000 × 1 KiB",
+        "1 × 5 MiB",
+        "std dev",
+    ] {
+        assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
+    }
+    assert!(said.stderr.contains("background"), "progress: {}", said.stderr);
+    let html = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(html.len() < 1_000_000 && html.contains("default-src 'none'"));
+    for outside in ["http://", "https://", "src=", "<script", "<link"] {
+        assert!(!html.contains(outside), "{outside} in the report");
+    }
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("report.json")).expect("figures")).expect("JSON");
+    assert_eq!(json["schema"], "thalweg.lab/1");
+    let cells = json["high_frequency"].as_array().expect("cells");
+    assert!(cells.iter().all(|cell| cell["summary"]["count"] == 5 && cell["summary"]["mean"].as_f64() > Some(0.0)));
+    assert_eq!((&json["background"]["quiet"]["lost"], &json["background"]["loaded"]["lost"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_process_that_dies_leaves_a_clear_message_and_no_result() {
+    let out = directory("death");
+    let lab = start(&out);
+    let workers = workers(&lab);
+    signal(workers[0], "KILL");
+    let said = lab.finish().expect_code(1);
+    assert!(said.stderr.contains("data ended (signal: 9"), "{}", said.stderr);
+    assert!(said.stdout.is_empty() && !out.join("report.html").exists());
+    expect_gone(&workers);
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let out = directory("interrupt");
+    let lab = start(&out);
+    let workers = workers(&lab);
+    lab.signal("INT");
+    lab.finish().expect_code(130);
+    assert!(!out.join("report.html").exists());
+    expect_gone(&workers);
+}
+
+#[test]
+fn killed_it_takes_its_processes_along() {
+    let lab = start(&directory("killed"));
+    let workers = workers(&lab);
+    lab.signal("KILL");
+    expect_gone(&workers);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let started = Instant::now();
+    let said = Running::start(command(&["lab", "quick", "--out", "/proc/nowhere"])).finish().expect_code(1);
+    assert!(said.stderr.contains("/proc/nowhere") && said.stderr.contains("--out"), "{}", said.stderr);
+    assert!(started.elapsed() < Duration::from_secs(5));
+}

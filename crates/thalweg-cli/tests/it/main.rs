@@ -1,0 +1,7 @@
+//! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
+
+mod exchange;
+mod help;
+mod lab;
+mod measure;
+mod program;

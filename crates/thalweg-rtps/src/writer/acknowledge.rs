@@ -63,7 +63,8 @@ impl Writer {
         if !acknack.is_final && proxy.repairs.is_empty() && (first_contact || acknack.state.is_empty()) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
-        if was_active != proxy.active {
+        let group_fails = proxy.judge_group(acknack.state.is_empty());
+        if was_active != proxy.active || group_fails {
             self.readers_changed();
         }
         if progressed {
@@ -120,7 +121,13 @@ impl Writer {
             if proxy.acknowledged.sample < last {
                 waiting = true;
                 proxy.behind_since.get_or_insert(now);
-                self.heartbeat.wanted |= silent && (proxy.acknowledged.sample < sent || in_mid_sample);
+                if silent && (proxy.acknowledged.sample < sent || in_mid_sample) {
+                    // What a group did not bring is repeated to each reader alone: the network may not carry multicast.
+                    match self.route.uses_group() {
+                        true => proxy.owed = proxy.owed.max_with(Owed::Heartbeat),
+                        false => self.heartbeat.wanted = true,
+                    }
+                }
             }
         }
         if !waiting {

@@ -111,6 +111,19 @@ pub(super) enum Owed {
     Greeting,
 }
 
+/// What ACKNACKs tell of a reader's multicast group.
+#[derive(Debug, Default)]
+struct GroupReception {
+    /// ACKNACKs that asked for something since the last one that showed that everything had come by itself.
+    losses: u32,
+    /// Something was asked for since the last ACKNACK that asked for nothing.
+    repairing: bool,
+}
+
+/// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
+/// multicast, or a radio link, brings nothing or little.
+const GROUP_LOSSES_MAX: u32 = 4;
+
 #[derive(Debug)]
 pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
@@ -128,6 +141,7 @@ pub(super) struct ReaderProxy {
     pub round_trip: RoundTrip,
     pub owed: Owed,
     pub repairs: Repairs,
+    group: GroupReception,
     last_acknack_count: Option<u32>,
     last_nack_frag_count: Option<u32>,
 }
@@ -147,6 +161,7 @@ impl ReaderProxy {
             round_trip: RoundTrip::default(),
             owed,
             repairs: Repairs::default(),
+            group: GroupReception::default(),
             last_acknack_count: None,
             last_nack_frag_count: None,
         }
@@ -160,6 +175,19 @@ impl ReaderProxy {
     /// Reliable, but silent for so long that nobody waits for it any more.
     pub(super) fn is_given_up(&self) -> bool {
         self.matched.reliable && !self.active
+    }
+
+    /// Takes an ACKNACK as evidence of whether the reader's group reaches it, and gives the group up when it does not.
+    /// Returns whether it did.
+    pub(super) fn judge_group(&mut self, has_everything: bool) -> bool {
+        if !has_everything {
+            self.group.repairing = true;
+            self.group.losses += 1;
+        } else if !std::mem::take(&mut self.group.repairing) {
+            self.group.losses = 0;
+        }
+        let fails = self.group.losses >= GROUP_LOSSES_MAX && !self.matched.unicast.is_empty();
+        fails && self.matched.multicast.take().is_some()
     }
 
     /// False for a repeated ACKNACK: the network duplicates datagrams.
@@ -214,5 +242,29 @@ mod tests {
         assert!(repairs.is_empty(), "not sent yet");
         repairs.request_samples(Instant::from_nanos(3_000_000), wanted, SequenceNumber(2), rtt);
         assert!(!repairs.is_empty());
+    }
+
+    #[test]
+    fn a_group_that_brings_nothing_is_given_up() {
+        let locator = |ip: [u8; 4]| Locator::from(std::net::SocketAddr::from((ip, 7411)));
+        let matched = MatchedReader {
+            guid: Guid::UNKNOWN,
+            vendor: VendorId::THALWEG,
+            reliable: true,
+            wants_history: false,
+            unicast: vec![locator([10, 0, 0, 1])],
+            multicast: Some(locator([239, 255, 0, 1])),
+            on_this_host: false,
+            receive_buffer_bytes: None,
+        };
+        let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST);
+        for _ in 0..10 {
+            // A loss now and then, repaired, and samples that come by themselves in between.
+            let given_up = [false, true, true].map(|has_everything| proxy.judge_group(has_everything));
+            assert_eq!(given_up, [false; 3]);
+        }
+        let given_up = [false, true, false, true, false, true, false].map(|everything| proxy.judge_group(everything));
+        assert_eq!(given_up, [false, false, false, false, false, false, true]);
+        assert_eq!(proxy.matched.multicast, None);
     }
 }

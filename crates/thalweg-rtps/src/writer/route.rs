@@ -60,6 +60,11 @@ impl Route {
         &self.destinations
     }
 
+    /// True when first transmissions go to a multicast group.
+    pub(super) fn uses_group(&self) -> bool {
+        self.destinations.iter().any(Locator::is_multicast)
+    }
+
     pub(super) fn datagram_bytes(&self) -> usize {
         self.datagram_bytes
     }

@@ -143,17 +143,17 @@ impl Writer {
         let mut packer = Packer::new(outbox, self.guid, self.route.destinations(), None, self.route.datagram_bytes());
         packer.reserve(write::HEARTBEAT_LEN);
         write::heartbeat(packer.outbox.buffer(), &heartbeat);
-        self.transmit_fragment_heartbeat(outbox);
+        self.transmit_fragment_heartbeat(self.route.reader(), outbox);
     }
 
     /// Within a large sample the readers are also asked for the fragments sent so far.
-    fn transmit_fragment_heartbeat(&mut self, outbox: &mut Outbox) {
+    fn transmit_fragment_heartbeat(&mut self, reader: EntityId, outbox: &mut Outbox) {
         if self.outgoing.next_fragment == 0 {
             return;
         }
         self.heartbeat.fragment_count = self.heartbeat.fragment_count.wrapping_add(1);
         let heartbeat = HeartbeatFrag {
-            reader: self.route.reader(),
+            reader,
             writer: self.guid.entity,
             sequence: self.outgoing.next_unsent,
             last_fragment: self.outgoing.next_fragment,
@@ -183,6 +183,7 @@ impl Writer {
             packer.reserve(write::HEARTBEAT_LEN);
             write::heartbeat(packer.outbox.buffer(), &heartbeat);
             reader.owed = Owed::Nothing;
+            self.transmit_fragment_heartbeat(heartbeat.reader, outbox);
         }
     }
 

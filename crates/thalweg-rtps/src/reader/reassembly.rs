@@ -58,6 +58,8 @@ pub(super) enum Assembled {
 #[derive(Debug)]
 pub(super) struct Reassembly {
     unfinished: Vec<Unfinished>,
+    /// The bitmap of the sample completed last, for the next one.
+    spare: Vec<u64>,
     budget: ReassemblyBudget,
 }
 
@@ -75,7 +77,7 @@ struct Unfinished {
 
 impl Reassembly {
     pub(super) fn new(budget: ReassemblyBudget) -> Reassembly {
-        Reassembly { unfinished: Vec::new(), budget }
+        Reassembly { unfinished: Vec::new(), spare: Vec::new(), budget }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -118,6 +120,7 @@ impl Reassembly {
         let complete = self.unfinished.remove(index);
         self.budget.release(complete.buffer.len());
         pool.remember(&complete.buffer);
+        self.spare = complete.received;
         Assembled::Complete(Received { content: Payload::new(complete.buffer), ..complete.head })
     }
 
@@ -143,11 +146,14 @@ impl Reassembly {
             self.drop_last();
         }
         let total = fragments.fragments_total();
+        let mut received = std::mem::take(&mut self.spare);
+        received.clear();
+        received.resize(total.div_ceil(64) as usize, 0);
         let unfinished = Unfinished {
             head: head.clone(),
             fragment_size: fragments.fragment_size,
             buffer: pool.take_sized(bytes),
-            received: vec![0; total.div_ceil(64) as usize],
+            received,
             missing: total,
             highest: 0,
             first_missing: 0,
@@ -184,9 +190,9 @@ impl Reassembly {
         surplus
     }
 
-    /// Numbers of the unfinished samples, lowest first.
-    pub(super) fn sequences(&self) -> impl Iterator<Item = SequenceNumber> {
-        self.unfinished.iter().map(|unfinished| unfinished.head.sequence)
+    /// Number of unfinished sample `index`, lowest number first.
+    pub(super) fn sequence(&self, index: usize) -> Option<SequenceNumber> {
+        self.unfinished.get(index).map(|unfinished| unfinished.head.sequence)
     }
 
     /// The missing fragments of a sample from number `from` on (1-based), as NACK_FRAG asks for them: at most 256 from

@@ -105,8 +105,9 @@ impl WriterProxy {
         let mut asked = 0;
         let announced = self.announced_fragments.take();
         let mut reported = false;
-        let sequences: Vec<SequenceNumber> = self.reassembly.sequences().collect();
-        for sequence in sequences {
+        let mut index = 0;
+        while let Some(sequence) = self.reassembly.sequence(index) {
+            index += 1;
             // A HEARTBEAT that names a sample says that all of it was sent.
             let known = match announced {
                 _ if self.announced_whole(sequence) => Some(u32::MAX),

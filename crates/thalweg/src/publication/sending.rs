@@ -26,8 +26,9 @@ pub(super) struct Outgoing {
     pub(super) payload: Payload,
 }
 
-/// Bytes that a thread's recycled buffers may keep in each size class.
-const POOL_BYTES: usize = 4 << 20;
+/// Bytes that a thread's recycled buffers may keep in each size class: what a writer of samples of one size has under way
+/// in an 8 MiB window, twice.
+const POOL_BYTES: usize = 16 << 20;
 
 thread_local! {
     /// Taken while in use, so that a type's `Encode` may itself write samples.

@@ -18,7 +18,7 @@ const CRATES: [(&str, &[&str]); 9] = [
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng"],
-    &["payload", "outbox", "shared", "round_trip", "counters", "addresses"],
+    &["count", "payload", "outbox", "shared", "round_trip"],
     &["wire", "qos"],
     &["history"],
     &["writer", "reader"],

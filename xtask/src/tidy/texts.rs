@@ -26,13 +26,13 @@ pub fn check(files: &[File], root: &Path, findings: &mut Findings) {
             }
         }
         if file.is("md") {
-            check_links(file, root, findings);
+            check_links(file, files, root, findings);
         }
     }
 }
 
 /// Relative links `[text](path)` and the source files that a document names in backticks.
-fn check_links(file: &File, root: &Path, findings: &mut Findings) {
+fn check_links(file: &File, files: &[File], root: &Path, findings: &mut Findings) {
     let folder = root.join(&file.path).parent().map(Path::to_path_buf).unwrap_or_default();
     for (index, line) in file.text.lines().enumerate() {
         let place = format!("{}:{}", file.path, index + 1);
@@ -43,8 +43,9 @@ fn check_links(file: &File, root: &Path, findings: &mut Findings) {
             }
         }
         for name in line.split('`').skip(1).step_by(2).filter(|name| is_source_path(name)) {
-            let found =
-                [root.to_path_buf(), root.join("crates"), folder.clone()].iter().any(|at| at.join(name).exists());
+            let ending = format!("/{name}");
+            let known = files.iter().any(|other| other.path == *name || other.path.ends_with(&ending));
+            let found = known || root.join(name).exists() || folder.join(name).exists();
             if !found {
                 findings.error(&place, format!("names {name}, which is not there"));
             }

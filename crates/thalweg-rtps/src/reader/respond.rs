@@ -2,12 +2,12 @@
 
 use super::writer_proxy::WriterProxy;
 use super::{Reader, ReaderOutcome};
+use crate::count::accept_count;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::write;
 use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag};
-use crate::writer::accept_count;
 
 /// NACK_FRAG submessages in one answer: as many as fit one Ethernet frame beside the ACKNACK.
 const NACK_FRAGS_MAX: usize = 16;

@@ -25,8 +25,6 @@ use flow::Flow;
 use reader_proxy::ReaderProxy;
 use route::Route;
 
-pub(crate) use reader_proxy::accept_count;
-
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {

@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Start with [`DomainParticipant`]; it makes [`Topic`]s, [`DataWriter`]s and [`DataReader`]s.
+//! Start with [`DomainParticipant`]; it makes [`Topic`](struct@Topic)s, [`DataWriter`]s and [`DataReader`]s.
 #![forbid(unsafe_code)]
 
 mod error;

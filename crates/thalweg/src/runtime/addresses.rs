@@ -26,7 +26,9 @@ pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> L
     let ports = &plan.ports;
     let groups = |port: u16| -> Vec<Locator> {
         let v4 = ports.multicast.0.then_some(IpAddr::V4(GROUP_V4));
-        let v6 = ports.multicast.1.then_some(IpAddr::V6(GROUP_V6));
+        // Linux does not route IPv6 multicast through loopback.
+        let v6_leaves = interfaces.iter().any(|interface| !interface.loopback && interface.v6().is_some());
+        let v6 = (ports.multicast.1 && v6_leaves).then_some(IpAddr::V6(GROUP_V6));
         [v4, v6].into_iter().flatten().map(|group| SocketAddr::new(group, port).into()).collect()
     };
     let metatraffic_multicast = groups(metatraffic_multicast(plan.domain_id));
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn loopback_comes_last_and_link_local_addresses_not_at_all() {
         let lo = interface("lo", &["127.0.0.1", "::1"]);
-        check(&[lo.clone()], &["127.0.0.1:7411"]);
+        check(std::slice::from_ref(&lo), &["127.0.0.1:7411"]);
         let eth = interface("eth0", &["10.0.0.1", "fd00::2", "fe80::1"]);
         check(&[lo, eth], &["10.0.0.1:7411", "[fd00::2]:7411", "127.0.0.1:7411"]);
     }

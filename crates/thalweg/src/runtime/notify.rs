@@ -59,13 +59,11 @@ impl RuntimeState {
     pub(crate) fn deliver_data(&self, cell: &Arc<ReaderCell>) {
         cell.notify_waiters();
         match cell.data_listener().delivery() {
-            None => {}
             Some(Delivery::Inline) => cell.call_data_listener(),
-            Some(Delivery::Thread) => {
-                if cell.mark_pending() {
-                    self.listeners.push(Notification::Data(Arc::clone(cell)));
-                }
+            Some(Delivery::Thread) if cell.mark_pending() => {
+                self.listeners.push(Notification::Data(Arc::clone(cell)));
             }
+            _ => {}
         }
     }
 

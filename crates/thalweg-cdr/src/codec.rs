@@ -7,7 +7,7 @@ use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Layout};
 /// `#[derive(Topic)]` implements it; by hand, only [`encode`](Self::encode) is needed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be encoded as CDR",
-    label = "not a type that DDS knows",
+    label = "has no CDR encoding",
     note = "derive `Topic` for your own types; `Option` is for members of a struct only; there is no `usize`, `u128` or `&str` on the wire"
 )]
 pub trait Encode: Layout {
@@ -34,6 +34,7 @@ pub trait Encode: Layout {
     where
         Self: Sized,
     {
+        encoder.reserve(elements.len().saturating_mul(Self::MIN_BYTES));
         elements.iter().try_for_each(|element| element.encode(encoder))
     }
 
@@ -49,7 +50,7 @@ pub trait Encode: Layout {
 /// needed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be decoded from CDR",
-    label = "not a type that DDS knows",
+    label = "has no CDR encoding",
     note = "derive `Topic` for your own types; `Option` is for members of a struct only; there is no `usize`, `u128` or `&str` on the wire"
 )]
 pub trait Decode: Layout + Sized {

@@ -2,7 +2,7 @@
 
 use crate::encoder::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_LENGTH, EXTENDED_MUST_UNDERSTAND, FLAG_MUST_UNDERSTAND, NESTING_MAX,
-    PID_EXTENDED, PID_LIST_END,
+    PID_EXTENDED, PID_LIST_END, reversed,
 };
 use crate::representation::ENCAPSULATION_BYTES;
 use crate::{ByteOrder, DecodeError, Encapsulation, Extensibility, Representation};
@@ -145,11 +145,7 @@ impl<'a> Decoder<'a> {
             return Err(self.short_of(N, what));
         };
         self.position += N;
-        let mut number = *bytes;
-        if !self.is_native() {
-            number.reverse();
-        }
-        Ok(number)
+        Ok(if self.is_native() { *bytes } else { reversed(*bytes) })
     }
 
     /// Reads the count in front of a string, sequence or map whose elements take at least so many bytes each.
@@ -158,6 +154,7 @@ impl<'a> Decoder<'a> {
     /// When the count is cut off, or more than the rest of the input can hold.
     #[inline]
     pub fn length(&mut self, element_min_bytes: usize) -> Result<usize, DecodeError> {
+        self.align(4);
         let at = self.position;
         let length = u32::from_ne_bytes(self.number("a length")?) as usize;
         match length.checked_mul(element_min_bytes) {
@@ -445,6 +442,7 @@ impl<'a> Decoder<'a> {
         id: u32,
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<Option<T>, DecodeError> {
+        self.align(4);
         let at = self.position;
         let parameter = self.parameter_header_xcdr1()?;
         if parameter.id != id {

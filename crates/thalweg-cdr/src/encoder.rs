@@ -81,11 +81,12 @@ impl<'b> Encoder<'b> {
     #[inline]
     pub fn number<const N: usize>(&mut self, native: [u8; N]) {
         self.align(N);
-        let mut bytes = native;
-        if !self.is_native() {
-            bytes.reverse();
+        // Two calls, not one on bytes that are reversed or not: that keeps the number in a register.
+        if self.is_native() {
+            self.out.extend_from_slice(&native);
+        } else {
+            self.out.extend_from_slice(&reversed(native));
         }
-        self.out.extend_from_slice(&bytes);
     }
 
     /// Writes the count in front of a string, sequence or map.
@@ -296,6 +297,13 @@ impl<'b> Encoder<'b> {
         self.out.splice(value..value, id.into_iter().chain(length));
         Ok(())
     }
+}
+
+/// A number's bytes in the other order.
+#[inline]
+pub(crate) fn reversed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
+    bytes.reverse();
+    bytes
 }
 
 #[cold]

@@ -6,6 +6,11 @@ use crate::Representation;
 ///
 /// A supertrait of [`Encode`](crate::Encode) and [`Decode`](crate::Decode). Its defaults describe a type about which
 /// nothing is known, so that a hand-written implementation starts as `impl Layout for MyType {}`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that DDS knows",
+    label = "has no CDR encoding",
+    note = "derive `Topic` for your own types; `Option` is for members of a struct only; there is no `usize`, `u128` or `&str` on the wire"
+)]
 pub trait Layout {
     /// Whether the type is one of IDL's primitive types: collections of those have no length header in XCDR2.
     const PRIMITIVE: bool = false;

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::encoder::reversed;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
 
 /// Implements the traits for a number type: rows of numbers in the wire's byte order are copied at once, others swapped.
@@ -110,11 +111,6 @@ fn row<'a>(decoder: &mut Decoder<'a>, size: usize, count: usize, what: &'static 
     }
     decoder.align(size);
     decoder.bytes(count.saturating_mul(size), what)
-}
-
-fn reversed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-    bytes.reverse();
-    bytes
 }
 
 /// Implements the traits for a type that is one byte on the wire, and not every byte.

@@ -124,6 +124,7 @@ pub(crate) fn bounded_length(
     element_min_bytes: usize,
     max_len: usize,
 ) -> Result<usize, DecodeError> {
+    decoder.align(4);
     let at = decoder.offset();
     let count = decoder.length(element_min_bytes)?;
     if count > max_len {

@@ -78,6 +78,7 @@ fn encode_str(text: &str, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> 
 }
 
 fn decode_str<'a>(decoder: &mut Decoder<'a>, max_len: usize) -> Result<&'a str, DecodeError> {
+    decoder.align(4);
     let at = decoder.offset();
     let length = decoder.length(1)?;
     let start = decoder.offset();
@@ -149,6 +150,7 @@ impl Bounded for WString {
     }
 
     fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError> {
+        decoder.align(4);
         let at = decoder.offset();
         let length = decoder.length(1)?;
         if length % 2 != 0 || length / 2 > max_len {

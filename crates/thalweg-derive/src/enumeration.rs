@@ -72,14 +72,23 @@ pub fn expand(
         },
     );
     let type_ident = &input.ident;
-    let too_wide = format!("a literal of {name} does not fit its bit bound");
+    let too_wide = format!("a literal of {name} does not fit its bit bound of {bits}");
     let check = quote! {
         const _: () = {
-            #(::core::assert!(
-                #type_ident::#idents as #holder as i64 == #type_ident::#idents as i64
-                    && (#bits == 32 || (#type_ident::#idents as i64) < 1 << #bits),
-                #too_wide,
-            );)*
+            let literals = [#(#type_ident::#idents as i64),*];
+            let (mut least, mut greatest, mut index) = (0, 0, 0);
+            while index < literals.len() {
+                if literals[index] < least {
+                    least = literals[index];
+                }
+                if literals[index] > greatest {
+                    greatest = literals[index];
+                }
+                index += 1;
+            }
+            // Without negative literals, the sign bit is one more.
+            let end = if least < 0 { 1i64 << (#bits - 1) } else { 1i64 << #bits };
+            ::core::assert!(least >= -(1i64 << (#bits - 1)) && greatest < end, #too_wide);
         };
     };
     Ok(quote!(#layout #encode #decode #check))

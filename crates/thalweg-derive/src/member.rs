@@ -82,10 +82,12 @@ impl Member {
 
     /// Writes `value`, a reference; the whole of it or, with `function` `encode_key`, its key.
     pub fn encode_value(&self, cdr: &Path, value: &TokenStream, function: &TokenStream) -> TokenStream {
+        let value_type = &self.value_type;
+        let written = quote!(<#value_type as #cdr::Encode>::#function(#value, encoder));
         match &self.max_len {
-            None => quote!(#cdr::Encode::#function(#value, encoder)),
+            None => written,
             Some(max_len) => quote! {
-                #cdr::Bounded::check_bound(#value, #max_len).and_then(|()| #cdr::Encode::#function(#value, encoder))
+                <#value_type as #cdr::Bounded>::check_bound(#value, #max_len).and_then(|()| #written)
             },
         }
     }

@@ -254,7 +254,8 @@ impl Structure<'_> {
             false => quote!(#value #named?),
         };
         match self.extensibility {
-            Extensibility::Appendable => {
+            // A key member is never missing: what names an instance cannot be guessed.
+            Extensibility::Appendable if !member.key => {
                 let missing = member.default_value(self.cdr);
                 quote!(if decoder.is_at_end() { #missing } else { #present })
             }

@@ -100,7 +100,12 @@ fn transfer_in_order(structure: &Structure<'_>) -> TokenStream {
         .map(|member| {
             let (value_type, named) = (&member.value_type, member.named(&structure.name));
             if member.key || !keyed {
-                return quote!(<#value_type as #cdr::Decode>::transfer_key(decoder, encoder)#named?;);
+                let transferred = quote!(<#value_type as #cdr::Decode>::transfer_key(decoder, encoder)#named?;);
+                if member.key || structure.extensibility != Extensibility::Appendable {
+                    return transferred;
+                }
+                let missing = encode_default(structure, member);
+                return quote!(if decoder.is_at_end() { #missing } else { #transferred });
             }
             let skipped = structure.skip_member(member);
             quote!(if !decoder.is_key_only() { #skipped })
@@ -130,13 +135,7 @@ fn transfer_mutable(structure: &Structure<'_>) -> TokenStream {
         // A struct without key members is one key as a whole, and its members may be missing like any others.
         let missing = match structure.is_keyed() {
             true => quote!(return ::core::result::Result::Err(decoder.error(#message))#named),
-            false => {
-                let default = member.default_value(cdr);
-                quote! {
-                    <#value_type as #cdr::Encode>::encode_key(&#default, encoder)
-                        .map_err(|error| decoder.error(::std::string::ToString::to_string(&error)))#named?
-                }
-            }
+            false => encode_default(structure, member),
         };
         quote! {
             match #slot {
@@ -164,6 +163,17 @@ fn transfer_mutable(structure: &Structure<'_>) -> TokenStream {
         })?;
         #(#transfers)*
         ::core::result::Result::Ok(())
+    }
+}
+
+/// Writes the default of a member that is missing from a struct that is a key as a whole.
+fn encode_default(structure: &Structure<'_>, member: &Member) -> TokenStream {
+    let cdr = structure.cdr;
+    let (value_type, named) = (&member.value_type, member.named(&structure.name));
+    let default = member.default_value(cdr);
+    quote! {
+        <#value_type as #cdr::Encode>::encode_key(&#default, encoder)
+            .map_err(|error| decoder.error(::std::string::ToString::to_string(&error)))#named?
     }
 }
 

@@ -8,7 +8,7 @@ use thalweg_cdr::{
     key_hash, key_hash_of_payload,
 };
 
-use crate::{types, zoo};
+use crate::{strategies, types, zoo};
 
 /// Every encoding of a value is read back as the value, passed over to its end, and has the value's key hash.
 fn check<T: Topic + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
@@ -124,11 +124,11 @@ macro_rules! laws {
 }
 
 laws! {
-    collections: zoo::Collections = zoo::collections();
-    options: zoo::Options = zoo::options();
-    keyed: zoo::Keyed = zoo::keyed();
-    keyed_parts: zoo::KeyedParts = zoo::keyed_parts();
-    trees: zoo::Tree = zoo::tree();
-    generic: zoo::Generic<types::Choice, 2> = zoo::generic();
-    unions: types::Growing = zoo::growing();
+    collections: zoo::Collections = strategies::collections();
+    options: zoo::Options = strategies::options();
+    keyed: zoo::Keyed = strategies::keyed();
+    keyed_parts: zoo::KeyedParts = strategies::keyed_parts();
+    trees: zoo::Tree = strategies::tree();
+    generic: zoo::Generic<types::Choice, 2> = strategies::generic();
+    unions: types::Growing = strategies::growing();
 }

@@ -1,0 +1,87 @@
+use syn::parse_str;
+
+use crate::expand;
+
+/// What the derive says about a declaration: its first error, or nothing.
+#[track_caller]
+fn check(declaration: &str, expected: &str) {
+    let input = parse_str(declaration).expect("a declaration");
+    let got = expand(&input).map_or_else(|error| error.to_string(), |_| String::new());
+    assert_eq!(got, expected, "declaration: {declaration}");
+}
+
+#[test]
+fn what_is_fine_is_not_complained_about() {
+    check("#[topic(name = \"a::B\", extensibility = \"mutable\", autoid = \"hash\")] struct S { a: u8 }", "");
+    check("struct S { #[topic(key, id = 3, max_len = N)] a: String, b: Option<u8>, r#type: u8 }", "");
+    check("#[topic(discriminator = bool, key)] enum U { #[topic(case = true)] A(u8), #[topic(case = false)] B }", "");
+    check("#[topic(bit_bound = 16)] enum E { A, #[topic(default)] B = 7 }", "");
+    check("struct T(#[topic(max_len = 3)] Vec<u8>);", "");
+    check("enum U { #[topic(case = -1 | 1)] A(u8), #[topic(default)] B(u8) }", "");
+}
+
+#[test]
+fn unknown_words_are_named() {
+    let words = "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator` or `crate`";
+    check("#[topic(mutable)] struct S { a: u8 }", words);
+    let words = "expected `key`, `id`, `max_len`, `default`, `must_understand` or `label`";
+    check("struct S { #[topic(optional)] a: u8 }", words);
+    check("enum E { #[topic(value = 3)] A }", "expected `case`, `default` or `id`");
+    let words = r#"expected "final", "appendable" or "mutable""#;
+    check("#[topic(extensibility = \"open\")] struct S { a: u8 }", words);
+    check("#[topic(autoid = \"name\")] struct S { a: u8 }", r#"expected "sequential" or "hash""#);
+}
+
+#[test]
+fn words_stand_where_they_mean_something() {
+    check("#[topic(bit_bound = 8)] struct S { a: u8 }", "`bit_bound` does not apply to a struct");
+    check("#[topic(key)] struct S { a: u8 }", "`key` stands on the members that are the key");
+    check("#[topic(extensibility = \"final\")] enum E { A }", "`extensibility` does not apply to an enum without data");
+    check("#[topic(plain)] enum U { #[topic(case = 1)] A(u8) }", "`plain` does not apply to a union");
+    let newtype = "`name` does not apply to a newtype, which is a typedef: name the member to make it a struct";
+    check("#[topic(name = \"T\")] struct T(u8);", newtype);
+    check("struct S { #[topic(label)] a: u8 }", "`label` stands in the default branch of a union");
+    check("enum U { #[topic(case = 1)] A(#[topic(key)] u8) }", "the value of a branch takes `max_len` only");
+}
+
+#[test]
+fn keys_and_ids_are_checked() {
+    check("struct S { #[topic(key)] a: Option<u8> }", "a key member cannot be optional");
+    check("struct S { #[topic(key)] a: std::collections::BTreeMap<u8, u8> }", "a map cannot be a key");
+    check("struct S { #[topic(id = 1)] a: u8, #[topic(id = 1)] b: u8 }", "member id 1 is already that of `a`");
+    check("struct S { #[topic(id = 1)] a: u8, b: u8, #[topic(id = 2)] c: u8 }", "member id 2 is already that of `b`");
+    check("struct S { #[topic(id = 268435456)] a: u8 }", "member ids are below 2^28 (268435456)");
+    check("enum U { #[topic(case = 1, id = 0)] A(u8) }", "member id 0 is taken");
+}
+
+#[test]
+fn shapes_that_idl_does_not_have_are_explained() {
+    check("struct S(u8, u8);", "members of a topic type need names");
+    check("union U { a: u8 }", "an IDL union is a Rust enum with data");
+    check("enum E {}", "an enum needs a literal");
+    check("#[topic(bit_bound = 33)] enum E { A }", "the bit bound of an enum is 1 to 32");
+    check(
+        "enum U { #[topic(case = 1)] A { a: u8 } }",
+        "a branch has one value without name: put several into a struct",
+    );
+    check("enum U { #[topic(case = 1)] A(u8, u8) }", "a branch has one value: put several into a struct");
+    check("enum U { A(u8) }", "a branch of a union needs `#[topic(case = …)]` or `#[topic(default)]`");
+    check("enum U { #[topic(default)] A(u8), #[topic(default)] B(u8) }", "a union has one default branch");
+    check(
+        "enum U { #[topic(case = Color::Red)] A(u8), #[topic(default)] B(u8) }",
+        "no label can be guessed for the default branch: add `case = …` or a `label` field",
+    );
+    let label = "only a default branch without `case` takes the label";
+    check("enum U { #[topic(case = 1)] A(#[topic(label)] i32, u8) }", label);
+}
+
+#[test]
+fn plain_structs_are_checked() {
+    let repr = "a plain struct is `#[repr(C)]`, neither packed nor aligned otherwise";
+    check("#[topic(plain)] struct S { a: u8 }", repr);
+    check("#[topic(plain)] #[repr(C, packed(2))] struct S { a: u8 }", repr);
+    let mutable = "a mutable struct is not plain: each member has a header";
+    check("#[topic(plain, extensibility = \"mutable\")] #[repr(C)] struct S { a: u8 }", mutable);
+    let members = "a plain struct has numbers, arrays of numbers and plain structs as members only";
+    check("#[topic(plain)] #[repr(C)] struct S { a: Option<u8> }", members);
+}

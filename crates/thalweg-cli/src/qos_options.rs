@@ -22,7 +22,7 @@ pub struct QosOptions {
 /// Every key with its allowed values, for help and errors.
 const KEYS: [(&str, &str); 11] = [
     ("reliability", "reliable | best-effort"),
-    ("max_blocking_ms", "milliseconds that a write waits for room, default 100"),
+    ("max_blocking_ms", "milliseconds that a write waits for room, default 10000"),
     ("durability", "volatile | transient-local"),
     ("history", "keep-all | keep-last"),
     ("depth", "samples of an instance that keep-last keeps; implies keep-last"),
@@ -121,12 +121,15 @@ impl QosOptions {
     }
 
     fn reliability(&self) -> Reliability {
-        match (self.reliability.unwrap_or(Reliability::RELIABLE), self.max_blocking) {
-            (Reliability::Reliable { .. }, Some(max_blocking_time)) => Reliability::Reliable { max_blocking_time },
-            (reliability, _) => reliability,
+        match self.reliability {
+            Some(Reliability::BestEffort) => Reliability::BestEffort,
+            _ => Reliability::Reliable { max_blocking_time: self.max_blocking.unwrap_or(MAX_BLOCKING) },
         }
     }
 }
+
+/// A person who waits for a command prefers to wait for a slow reader as well; DDS's default is 100 ms.
+const MAX_BLOCKING: Duration = Duration::from_secs(10);
 
 fn keys() -> Vec<&'static str> {
     KEYS.iter().map(|(key, _)| *key).collect()

@@ -26,6 +26,7 @@ pub struct ListOptions {
     pub json: bool,
 
     #[command(flatten)]
+    /// Where the others are looked for.
     pub network: NetworkOptions,
 }
 

@@ -11,12 +11,12 @@ use crate::interrupt::Interrupt;
 use crate::network_options::NetworkOptions;
 use crate::outcome::{Failure, print_line, remark};
 
-/// Measures the middleware between two processes.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg perf latency --role both --size 64 --seconds 5",
     "thalweg perf throughput --role both --size 1024 --seconds 5 --json"
 ))]
+/// Measures the middleware between two processes.
 pub struct MeasureOptions {
     /// What to measure.
     #[command(subcommand)]
@@ -29,7 +29,8 @@ pub enum Measurement {
     /// Measures the round trip of samples that the other process sends back at once.
     #[command(after_help = crate::after_help!("thalweg perf latency --role both --size 64 --wait block --cpu 0,1"))]
     Latency(EndOptions),
-    /// Measures how many samples a second reach the other process, what is lost, and what that costs both.
+    /// Measures how many samples a second reach the other process, what is lost, and what that costs both. System calls are those of
+    /// the sockets: sends, receives and waits for readiness.
     #[command(after_help = crate::after_help!("thalweg perf throughput --role both --size 1024 --seconds 5 --json"))]
     Throughput(EndOptions),
 }
@@ -93,6 +94,7 @@ pub struct EndOptions {
     pub json: bool,
 
     #[command(flatten)]
+    /// Where the others are looked for.
     pub network: NetworkOptions,
 }
 

@@ -29,12 +29,12 @@ pub enum TypeName {
     Shape,
 }
 
-/// Writes values to a topic, then waits until the readers have acknowledged them.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg pub Square --type ShapeType BLUE,10,20,30 --rate 10 --count 100",
     "thalweg pub chatter hello --count 1"
 ))]
+/// Writes values to a topic, then waits until the readers have acknowledged them.
 pub struct PublishOptions {
     /// Name of the topic, such as Square.
     pub topic: String,
@@ -63,6 +63,7 @@ pub struct PublishOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
+    /// Policies of the endpoint.
     #[arg(long = "qos", value_name = "KEY=VALUE", help = crate::qos_options::help("writer"))]
     pub qos: Vec<String>,
 
@@ -88,6 +89,7 @@ pub struct PublishOptions {
     pub unregister: bool,
 
     #[command(flatten)]
+    /// Where the others are looked for.
     pub network: NetworkOptions,
 }
 

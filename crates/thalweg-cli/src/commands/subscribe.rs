@@ -15,12 +15,12 @@ use crate::qos_options::QosOptions;
 use crate::strangers::Strangers;
 use crate::values::{Bytes, ShapeType, Text, Value};
 
-/// Prints one line for each sample of a topic; matches, and why others do not match, go to standard error.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg sub Square --type ShapeType --json --count 10 --timeout 30",
     "thalweg sub chatter"
 ))]
+/// Prints one line for each sample of a topic; matches, and why others do not match, go to standard error.
 pub struct SubscribeOptions {
     /// Name of the topic, such as Square.
     pub topic: String,
@@ -48,10 +48,12 @@ pub struct SubscribeOptions {
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub timeout: Option<Duration>,
 
+    /// Policies of the endpoint.
     #[arg(long = "qos", value_name = "KEY=VALUE", help = crate::qos_options::help("reader"))]
     pub qos: Vec<String>,
 
     #[command(flatten)]
+    /// Where the others are looked for.
     pub network: NetworkOptions,
 }
 

@@ -170,10 +170,11 @@ fn hear(
     loop {
         match sender.hear(LOOK_PERIOD, stop) {
             Err(LabError::Silent { .. }) if Instant::now() < deadline => receiver.check_alive()?,
-            // What the sender noticed is often only that the receiver is gone.
-            Err(error @ (LabError::Failed { .. } | LabError::Silent { .. })) => {
-                return Err(receiver.check_alive().err().unwrap_or(error));
+            Err(LabError::Silent { process, last_words, .. }) => {
+                return Err(LabError::Silent { process, patience, last_words });
             }
+            // What the sender noticed is often only that the receiver is gone.
+            Err(error @ LabError::Failed { .. }) => return Err(receiver.check_alive().err().unwrap_or(error)),
             other => return other,
         }
     }

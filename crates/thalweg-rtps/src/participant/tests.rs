@@ -263,6 +263,36 @@ fn late_joiners_get_the_history_only_if_both_sides_want_it() {
 }
 
 #[test]
+fn the_replay_for_a_late_joiner_does_not_stall_the_others() {
+    let mut net = Net::new(3);
+    let mut qos = reliable_writer(History::KeepAll);
+    qos.durability = Durability::TransientLocal;
+    let mut wanting = reliable_reader(History::KeepAll);
+    wanting.durability = Durability::TransientLocal;
+    let writer = net.writer(0, qos, Keyed::No);
+    let early = net.reader(1, wanting.clone(), Keyed::No);
+    net.run_for(SECOND);
+    for _ in 0..500 {
+        net.write(0, &writer, &[1; 1000]);
+    }
+    net.run_for(SECOND);
+    assert_eq!(take(&net, &early).len(), 500);
+    let late = net.reader(2, wanting, Keyed::No);
+    while writer.lock().matched_readers().len() < 2 {
+        assert!(net.exchange(), "the writer learns of the late reader");
+    }
+    net.nodes[2].cut_off = true;
+    for _ in 0..200 {
+        net.write(0, &writer, &[2; 1000]);
+    }
+    net.run_for(Duration::from_millis(500));
+    assert_eq!(take(&net, &early).len(), 200, "more than a window passes the reader that is cut off in its replay");
+    net.nodes[2].cut_off = false;
+    net.run_for(SECOND * 5);
+    assert_eq!(take(&net, &late).len(), 700);
+}
+
+#[test]
 fn a_full_history_refuses_and_room_is_told() {
     let mut net = Net::new(2);
     let mut qos = reliable_writer(History::KeepAll);

@@ -180,6 +180,8 @@ impl Writer {
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.history.acknowledged(slowest.sample);
+        let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
+        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
         if self.blocked && self.has_drained() {
             self.blocked = false;

@@ -365,7 +365,7 @@ impl Writer {
             known.matched = matched;
         } else {
             let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
-            self.readers.push(ReaderProxy::new(now, matched, start));
+            self.readers.push(ReaderProxy::new(now, matched, start, self.history.last()));
         }
         self.readers_changed();
         self.heartbeat.period = HEARTBEAT_PERIOD_MIN;

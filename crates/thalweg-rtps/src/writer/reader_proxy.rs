@@ -130,6 +130,8 @@ pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
+    /// Last sample written before it came. Until it has caught up with that, its replay does not hold up the others.
+    joined: SequenceNumber,
     pub acknowledged: Position,
     /// It sent an ACKNACK: it has proved that it matches us too.
     pub proven: bool,
@@ -148,11 +150,17 @@ pub(super) struct ReaderProxy {
 }
 
 impl ReaderProxy {
-    pub(super) fn new(now: Instant, matched: MatchedReader, start: SequenceNumber) -> ReaderProxy {
+    pub(super) fn new(
+        now: Instant,
+        matched: MatchedReader,
+        start: SequenceNumber,
+        joined: SequenceNumber,
+    ) -> ReaderProxy {
         let owed = if matched.reliable { Owed::Greeting } else { Owed::Nothing };
         ReaderProxy {
             matched,
             start,
+            joined,
             acknowledged: Position::whole(start.previous()),
             proven: false,
             active: true,
@@ -189,6 +197,11 @@ impl ReaderProxy {
         }
         let fails = self.group.losses >= GROUP_LOSSES_MAX && !self.matched.unicast.is_empty();
         fails && self.matched.multicast.take().is_some()
+    }
+
+    /// True when new samples wait for it: it is awaited and has caught up with what was written before it came.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        self.is_awaited() && self.acknowledged.sample >= self.joined
     }
 
     /// False for a repeated ACKNACK: the network duplicates datagrams.
@@ -239,7 +252,7 @@ mod tests {
             on_this_host: false,
             receive_buffer_bytes: None,
         };
-        let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST);
+        let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST, SequenceNumber::ZERO);
         for _ in 0..10 {
             // A loss now and then, repaired, and samples that come by themselves in between.
             let given_up = [false, true, true].map(|has_everything| proxy.judge_group(has_everything));

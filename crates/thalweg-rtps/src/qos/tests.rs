@@ -376,6 +376,13 @@ fn inconsistent_policies_are_refused() {
     let expect = "HISTORY KEEP_LAST 11 is inconsistent: the depth is above max_samples_per_instance or max_samples; lower \
                   it or raise the limit";
     refused(depth(11), expect);
+    refused(
+        |writer, _| {
+            writer.history = History::KeepLast(11);
+            writer.resource_limits.max_samples = Some(10);
+        },
+        expect,
+    );
     let (mut writer, mut reader) = (WriterQos::default(), ReaderQos::default());
     depth(10)(&mut writer, &mut reader);
     assert_eq!((writer.check(), reader.check()), (Ok(()), Ok(())));

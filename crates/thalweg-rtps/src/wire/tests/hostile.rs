@@ -30,6 +30,8 @@ fn submessages_are_delimited_by_their_length_only() {
         "INFO_TS none\nINFO_DST 010101010101010101010101",
     );
     check(&message_of("09 01 0000 0e 01 0000 010101010101010101010101"), "24: expected seconds");
+    // The invalid time is none.
+    check(&message_of("09 01 0800 ffffffff ffffffff"), "INFO_TS none");
     // Later versions may append fields.
     check(
         &message_of("0e 01 1000 010101010101010101010101 ffffffff 01 01 0000"),
@@ -169,7 +171,7 @@ fn fragments_lie_within_their_sample_and_their_message() {
     check(&frag(3, 2, 10, 25, 24), numbers);
     check(&frag(1, 65_535, 10, 25, 24), numbers);
     check(&frag(u32::MAX, 65_535, 65_535, u32::MAX, 24), numbers);
-    check(&frag(1, 1, 10, 25, 8), "56: expected as many bytes as the fragments have");
+    check(&frag(1, 1, 10, 25, 9), "56: expected as many bytes as the fragments have");
     check(&frag(1, 1, 10, u32::MAX, 12), &told("1+1/429496730 of 10 in 4294967295 data 56..66 at 0"));
     check(&frag(65_538, 1, 65_535, u32::MAX, 8), numbers);
 }

@@ -110,7 +110,7 @@ impl Writer {
         let last = self.history.last();
         let sent = self.outgoing.next_unsent.previous();
         let period = self.heartbeat_period();
-        let silent = self.heartbeat.last_sent.is_none_or(|sent| now.since(sent) >= period);
+        let silent = self.heartbeat.all_asked.is_none_or(|asked| now.since(asked) >= period);
         let in_mid_sample = self.outgoing.next_fragment > 0;
         let mut waiting = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
@@ -124,7 +124,10 @@ impl Writer {
                 if silent && (proxy.acknowledged.sample < sent || in_mid_sample) {
                     // What a group did not bring is repeated to each reader alone: the network may not carry multicast.
                     match self.route.uses_group() {
-                        true => proxy.owed = proxy.owed.max_with(Owed::Heartbeat),
+                        true => {
+                            proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
+                            self.heartbeat.all_asked = Some(now);
+                        }
                         false => self.heartbeat.wanted = true,
                     }
                 }

@@ -177,6 +177,8 @@ struct HeartbeatState {
     count: u32,
     fragment_count: u32,
     last_sent: Option<Instant>,
+    /// When everybody who owes an acknowledgement was last asked for it.
+    all_asked: Option<Instant>,
     /// Last sample that the latest HEARTBEAT announced.
     asked_for: SequenceNumber,
     /// Asked for by the application or by a refused write.
@@ -212,6 +214,7 @@ impl Writer {
                 count: 0,
                 fragment_count: 0,
                 last_sent: None,
+                all_asked: None,
                 asked_for: SequenceNumber::ZERO,
                 wanted: false,
                 period: HEARTBEAT_PERIOD_MIN,
@@ -318,7 +321,7 @@ impl Writer {
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
     pub fn request_acknowledgement(&mut self, now: Instant) {
         let round_trip = self.slowest_round_trip();
-        let recently = self.heartbeat.last_sent.is_some_and(|sent| now.since(sent) < round_trip);
+        let recently = self.heartbeat.all_asked.is_some_and(|sent| now.since(sent) < round_trip);
         if !recently && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.heartbeat.wanted = true;
         }

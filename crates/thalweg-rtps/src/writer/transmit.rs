@@ -103,19 +103,25 @@ impl Writer {
             || samples_since >= self.capacity.ask_every
             || self.heartbeat.due.is_some_and(|due| due <= now);
         if due && outbox.open_len() > 0 {
-            let heartbeat = self.next_heartbeat(now, self.route.reader());
+            let heartbeat = self.next_heartbeat_to_all(now);
             write::heartbeat(outbox.buffer(), &heartbeat);
         }
     }
 
-    /// A HEARTBEAT of what was sent so far; counts as a request for acknowledgement to everybody.
+    /// A HEARTBEAT of what was sent so far for every reader.
+    fn next_heartbeat_to_all(&mut self, now: Instant) -> Heartbeat {
+        self.heartbeat.asked_for = self.outgoing.next_unsent.previous();
+        self.heartbeat.wanted = false;
+        self.heartbeat.all_asked = Some(now);
+        self.next_heartbeat(now, self.route.reader())
+    }
+
+    /// A HEARTBEAT of what was sent so far for one reader, or for all that the datagram reaches.
     fn next_heartbeat(&mut self, now: Instant, reader: EntityId) -> Heartbeat {
         let last = self.outgoing.next_unsent.previous();
         if self.outgoing.next_fragment == 0 {
             self.flow.record_request(Position::whole(last));
         }
-        self.heartbeat.asked_for = last;
-        self.heartbeat.wanted = false;
         self.heartbeat.last_sent = Some(now);
         self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         self.counters.heartbeats += 1;
@@ -139,7 +145,7 @@ impl Writer {
         if self.route.destinations().is_empty() || !self.readers.iter().any(ReaderProxy::is_awaited) {
             return;
         }
-        let heartbeat = self.next_heartbeat(now, self.route.reader());
+        let heartbeat = self.next_heartbeat_to_all(now);
         let mut packer = Packer::new(outbox, self.guid, self.route.destinations(), None, self.route.datagram_bytes());
         packer.reserve(write::HEARTBEAT_LEN);
         write::heartbeat(packer.outbox.buffer(), &heartbeat);

@@ -79,42 +79,61 @@ impl Eq for Payload {}
 
 /// Buffers handed out and taken back without a call: the pool keeps a reference to each and reuses it once every other
 /// reference is gone. One pool holds buffers of one capacity class.
+///
+/// Of the free buffers the one used last is reused first, so that a pool that once grew large works in few of them, which
+/// the processor still has in its cache.
 #[derive(Debug)]
 pub struct SlabPool {
-    slabs: VecDeque<Arc<Vec<u8>>>,
+    /// Buffers known to be free; the one used last is at the back.
+    free: VecDeque<Arc<Vec<u8>>>,
+    /// Buffers that were in use when last looked at, in about the order of their use.
+    lent: VecDeque<Arc<Vec<u8>>>,
     slab_bytes: usize,
     slabs_max: usize,
 }
 
-/// How many buffers at the front are asked whether they are free again before a new one is made.
+/// Buffers found free again in one [`SlabPool::take`]: more than the one it hands out, so that the list grows.
+const RECLAIMS_MAX: usize = 4;
+/// How many lent buffers are looked at beyond one that is held for long, before a new one is made.
 const PROBES_MAX: usize = 4;
 
 impl SlabPool {
     /// A pool of buffers of `slab_bytes` each that remembers at most `slabs_max` of them.
     pub fn new(slab_bytes: usize, slabs_max: usize) -> SlabPool {
-        SlabPool { slabs: VecDeque::new(), slab_bytes, slabs_max }
+        SlabPool { free: VecDeque::new(), lent: VecDeque::new(), slab_bytes, slabs_max }
     }
 
     /// A buffer that nobody else refers to; its content and length are those of its last use (capacity ≥ `slab_bytes`).
     ///
     /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
     pub fn take(&mut self) -> Arc<Vec<u8>> {
-        for _ in 0..PROBES_MAX.min(self.slabs.len()) {
-            let Some(mut slab) = self.slabs.pop_front() else { break };
-            if Arc::get_mut(&mut slab).is_some() {
-                return slab;
+        for _ in 0..RECLAIMS_MAX {
+            if !self.lent.front_mut().is_some_and(|slab| Arc::get_mut(slab).is_some()) {
+                break;
             }
-            self.slabs.push_back(slab);
+            self.free.extend(self.lent.pop_front());
         }
-        Arc::new(Vec::with_capacity(self.slab_bytes))
+        self.free.pop_back().or_else(|| self.search()).unwrap_or_else(|| Arc::new(Vec::with_capacity(self.slab_bytes)))
+    }
+
+    /// Looks for a free buffer behind those that are held for long.
+    fn search(&mut self) -> Option<Arc<Vec<u8>>> {
+        for _ in 0..PROBES_MAX.min(self.lent.len()) {
+            let mut slab = self.lent.pop_front()?;
+            if Arc::get_mut(&mut slab).is_some() {
+                return Some(slab);
+            }
+            self.lent.push_back(slab);
+        }
+        None
     }
 
     /// Keeps a reference to `slab`, so that it is reused when all its payloads are gone.
     pub fn remember(&mut self, slab: &Arc<Vec<u8>>) {
-        if self.slabs.len() >= self.slabs_max {
-            self.slabs.pop_front();
+        if self.lent.len() + self.free.len() >= self.slabs_max && self.free.pop_front().is_none() {
+            self.lent.pop_front();
         }
-        self.slabs.push_back(Arc::clone(slab));
+        self.lent.push_back(Arc::clone(slab));
     }
 }
 
@@ -161,12 +180,11 @@ impl PayloadPool {
             None => Arc::new(Vec::new()),
         };
         let buffer = Arc::get_mut(&mut slab).expect("a pooled buffer has no other owner");
-        if buffer.capacity() == 0 {
+        if buffer.is_empty() {
             // Zeroed pages come from the operating system untouched: an announced size costs memory only once it is filled.
-            *buffer = vec![0; bytes];
-        } else {
-            buffer.resize(bytes, 0);
+            *buffer = vec![0; buffer.capacity().max(bytes)];
         }
+        buffer.resize(bytes, 0);
         slab
     }
 
@@ -211,6 +229,41 @@ mod tests {
         assert_eq!(third.as_ptr(), address);
         assert_eq!(&*second, b"second");
         assert_eq!(&*third, b"third");
+    }
+
+    #[test]
+    fn the_buffer_freed_last_is_reused_first_and_held_ones_are_passed_over() {
+        let mut pool = SlabPool::new(64, 100);
+        let mut lend = || {
+            let slab = pool.take();
+            pool.remember(&slab);
+            slab
+        };
+        let held = lend();
+        let (early, late) = (lend(), lend());
+        let (early_at, late_at) = (early.as_ptr(), late.as_ptr());
+        drop((early, late));
+        let first = lend();
+        assert_eq!(first.as_ptr(), early_at, "the oldest one is held, the next one is found behind it");
+        drop(held);
+        drop(first);
+        let addresses = [lend().as_ptr(), lend().as_ptr(), lend().as_ptr()];
+        assert!(addresses.contains(&late_at), "nothing new is made while buffers are free");
+    }
+
+    #[test]
+    fn a_pool_that_grew_large_works_in_few_buffers() {
+        let mut pool = SlabPool::new(64, 1000);
+        let mut lend = || {
+            let slab = pool.take();
+            pool.remember(&slab);
+            slab
+        };
+        let burst: Vec<_> = (0..500).map(|_| lend()).collect();
+        drop(burst);
+        (0..2000).for_each(|_| drop(lend()));
+        let used: std::collections::BTreeSet<_> = (0..1000).map(|_| lend().as_ptr()).collect();
+        assert!(used.len() <= RECLAIMS_MAX, "{} buffers for one at a time", used.len());
     }
 
     #[test]

@@ -166,6 +166,29 @@ pub struct EndpointIndex {
 }
 
 impl Plan {
+    /// A plan to build on: a host with an exact clock and one process for each of `processes`, all there from the start, a
+    /// clear network with multicast, nothing to write or read.
+    pub fn new(seed: u64, processes: usize) -> Plan {
+        let process = |host| ProcessPlan {
+            host,
+            starts: Instant::ZERO,
+            ends: None,
+            receive_buffer_bytes: 1 << 20,
+            datagram_cost: Duration::from_micros(3),
+            lease_duration: Duration::from_secs(20),
+        };
+        Plan {
+            seed,
+            hosts: vec![HostClock::EXACT; processes],
+            processes: (0..processes).map(process).collect(),
+            topics: Vec::new(),
+            weather: Weather::CLEAR,
+            splits: Vec::new(),
+            carries_multicast: true,
+            patience: Duration::from_secs(60),
+        }
+    }
+
     /// Name of the type of all topics.
     pub const TYPE_NAME: &'static str = "Sample";
 
@@ -206,7 +229,37 @@ impl Plan {
     }
 }
 
+impl TopicPlan {
+    /// A keyless topic without endpoints.
+    pub fn new(name: &str) -> TopicPlan {
+        TopicPlan {
+            name: name.to_string(),
+            keyed: Keyed::No,
+            instances: InstanceSharing::Own,
+            writers: Vec::new(),
+            readers: Vec::new(),
+        }
+    }
+}
+
 impl WriterPlan {
+    /// A writer with the default QoS that is there from the start and writes 100 samples of 100 bytes, one each 10 ms from
+    /// second 1 on.
+    pub fn new(process: usize) -> WriterPlan {
+        WriterPlan {
+            process,
+            created: Instant::ZERO,
+            qos: WriterQos::default(),
+            first_write: Instant::ZERO + Duration::from_secs(1),
+            samples: 100,
+            period: Duration::from_millis(10),
+            burst: 1,
+            payload_bytes: 100,
+            instances: 1,
+            endings: 0.0,
+        }
+    }
+
     /// When the last sample is written, if no write has to wait.
     pub fn last_write(&self) -> Instant {
         let bursts = self.samples.div_ceil(self.burst.max(1));
@@ -220,6 +273,12 @@ impl WriterPlan {
 }
 
 impl ReaderPlan {
+    /// A reader with the default QoS that is there from the start and takes everything at once.
+    pub fn new(process: usize) -> ReaderPlan {
+        let qos = ReaderQos::default();
+        ReaderPlan { process, created: Instant::ZERO, qos, pace: Pace::Eager(Duration::ZERO) }
+    }
+
     /// KEEP_LAST depth, or `None`.
     pub fn depth(&self) -> Option<u32> {
         depth_of(self.qos.history)

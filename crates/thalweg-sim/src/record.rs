@@ -121,10 +121,12 @@ pub struct ProcessRecord {
     pub discovered: BTreeMap<GuidPrefix, Instant>,
     /// Participants that it took for gone, and when.
     pub lost: Vec<(GuidPrefix, Instant)>,
+    /// Writers and readers of the whole domain that it knew at the end, its own included.
+    pub endpoints_known: (usize, usize),
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams sent after the world had settled.
-    pub sent_when_settled: u64,
+    /// Datagrams sent in the last three seconds, when everything had been settled for two.
+    pub sent_when_quiet: u64,
     /// Datagrams handled.
     pub received: u64,
     /// Datagrams that met a full receive buffer.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
-use thalweg_rtps::types::Guid;
+use thalweg_rtps::qos::Durability;
+use thalweg_rtps::types::{Guid, SequenceNumber};
 
 use crate::plan::Pace;
 use crate::record::{ReaderRecord, Record, WriterRecord};
@@ -44,6 +45,7 @@ impl Simulation {
                 left.push(format!("{behind} readers of writer {} owe an acknowledgement", writer.number));
             }
         }
+        self.undelivered(&mut left);
         for reader in &self.readers {
             let Some(handle) = &reader.handle else { continue };
             let index = reader.record.index;
@@ -54,6 +56,34 @@ impl Simulation {
             }
         }
         left
+    }
+
+    /// Reliable readers that have not got their writer's last value, even those that the writer has given up for now.
+    fn undelivered(&self, left: &mut Vec<String>) {
+        for writer in self.writers.iter().filter(|writer| writer.handle.is_some()) {
+            let topic = &self.plan.topics[writer.record.index.topic];
+            let reliable = topic.writers[writer.record.index.place].qos.reliability.is_reliable();
+            let last = writer.record.written.last().filter(|last| reliable && last.kind == ChangeKind::Write);
+            let (Some(last), Some(guid)) = (last, writer.record.guid) else { continue };
+            // With several writers KEEP_LAST may drop it in favour of another writer's value.
+            let may_be_overwritten = topic.writers.len() > 1;
+            for reader in self.readers.iter().filter(|reader| reader.handle.is_some()) {
+                let plan = &self.plan.topics[reader.record.index.topic].readers[reader.record.index.place];
+                let owed = reader.record.guid.is_some_and(|reader| writer.record.owes(reader, last.sequence));
+                // What a volatile writer wrote while it did not wait for a reader is gone.
+                let kept = topic.writers[writer.record.index.place].qos.durability != Durability::Volatile
+                    && plan.qos.durability != Durability::Volatile;
+                let given_up = reader.record.guid.is_some_and(|reader| writer.record.given_up.contains(&reader));
+                let excused = !plan.qos.reliability.is_reliable()
+                    || (given_up && !kept)
+                    || plan.pace == Pace::Never
+                    || (may_be_overwritten && plan.depth().is_some());
+                let mut taken = reader.record.taken.iter().rev().filter(|taken| taken.writer == guid && taken.valid);
+                if owed && !excused && taken.next().map(|taken| taken.sequence) != Some(last.sequence) {
+                    left.push(format!("reader {} lacks {} of writer {}", reader.number, last.sequence, writer.number));
+                }
+            }
+        }
     }
 
     fn is_read_by_hanging(&self, topic: usize) -> bool {
@@ -101,6 +131,10 @@ impl Simulation {
         self.check_leftovers();
         for process in &mut self.processes {
             process.record.dropped = process.inbox.dropped();
+            if let Some(participant) = &process.participant {
+                process.record.endpoints_known =
+                    (participant.publications().count(), participant.subscriptions().count());
+            }
         }
         Record {
             writers: self.writers.into_iter().map(|writer| writer.record).collect(),
@@ -124,8 +158,10 @@ impl Simulation {
         for (number, process) in self.processes.iter().enumerate() {
             let Some(participant) = &process.participant else { continue };
             let bytes = participant.reassembly_bytes();
-            let large_best_effort = self.plan.writers().any(|(_, writer)| !writer.qos.reliability.is_reliable());
-            if bytes > 0 && !large_best_effort {
+            // What best effort has begun may stay unfinished until the next sample, what is not waited for for ever.
+            let mut readers = self.plan.readers().filter(|(_, reader)| reader.process == number);
+            let waited_for = self.writers.iter().all(|writer| writer.record.given_up.is_empty());
+            if bytes > 0 && waited_for && readers.all(|(_, reader)| reader.qos.reliability.is_reliable()) {
                 leftovers.push(format!("p{number} holds {bytes} bytes of unfinished samples"));
             }
             let counters = participant.counters();
@@ -137,7 +173,7 @@ impl Simulation {
             let Some(handle) = &writer.handle else { continue };
             let index = writer.record.index;
             let plan = &self.plan.topics[index.topic].writers[index.place];
-            let volatile = plan.qos.durability == thalweg_rtps::qos::Durability::Volatile;
+            let volatile = plan.qos.durability == Durability::Volatile;
             let held = handle.lock().held();
             if volatile && held > 0 && !self.is_read_by_hanging(index.topic) {
                 leftovers.push(format!("writer {} holds {held} samples that everybody has", writer.number));
@@ -153,6 +189,13 @@ impl WriterRecord {
     /// True when a change ended an instance.
     pub fn ends_instances(&self) -> bool {
         self.written.iter().any(|written| written.kind != ChangeKind::Write)
+    }
+}
+
+impl WriterRecord {
+    /// True when `reader` is matched since before this number was written.
+    fn owes(&self, reader: Guid, sequence: SequenceNumber) -> bool {
+        self.matches.iter().any(|one| one.peer == reader && one.until.is_none() && one.after < sequence)
     }
 }
 

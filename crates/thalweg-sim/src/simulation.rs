@@ -48,8 +48,10 @@ pub(crate) enum Happening {
 const TIMEOUTS_AT_ONCE_MAX: u32 = 1_000;
 /// Breaches after which the world need not go on.
 const BREACHES_MAX: usize = 20;
-/// How long the world goes on after it has settled, to see that it is quiet.
-pub(crate) const QUIET: Duration = Duration::from_secs(3);
+/// How long the world goes on after it has settled, to see that it becomes quiet.
+pub(crate) const QUIET: Duration = Duration::from_secs(5);
+/// How long after it has settled the world may still be busy with what had crossed on its way.
+pub(crate) const CALMING_DOWN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Simulation {
     pub(crate) plan: Plan,
@@ -114,8 +116,9 @@ impl Simulation {
         }
         for (number, (_, writer)) in self.plan.writers().enumerate() {
             let starts = self.plan.processes[writer.process].starts;
-            self.queue.plan(writer.created.max(starts), Happening::CreateWriter(number));
-            self.queue.plan(writer.first_write.max(starts), Happening::Burst(number));
+            let created = writer.created.max(starts);
+            self.queue.plan(created, Happening::CreateWriter(number));
+            self.queue.plan(writer.first_write.max(created), Happening::Burst(number));
         }
         for (number, (_, reader)) in self.plan.readers().enumerate() {
             let starts = self.plan.processes[reader.process].starts;

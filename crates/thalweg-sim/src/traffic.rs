@@ -7,7 +7,7 @@ use thalweg_rtps::payload::Payload;
 use crate::dissect::is_well_formed;
 use crate::inbox::Datagram;
 use crate::network::Fate;
-use crate::simulation::{Happening, Simulation};
+use crate::simulation::{CALMING_DOWN, Happening, Simulation};
 use crate::trace::{Missed, Step};
 
 /// Datagrams that one input may cause; more means that the participant does not stop sending.
@@ -86,7 +86,8 @@ impl Simulation {
                 self.network.send(self.now, host, to, bytes.len(), &mut self.fates);
                 self.trace.record(self.now, number, Step::Sent { to, bytes: bytes.clone() });
                 self.processes[number].record.sent += 1;
-                self.processes[number].record.sent_when_settled += u64::from(self.settled_at.is_some());
+                let quiet = self.settled_at.is_some_and(|at| self.now > at + CALMING_DOWN);
+                self.processes[number].record.sent_when_quiet += u64::from(quiet);
                 self.follow(source, &bytes);
                 if bytes.len() > PACKET_BYTES && self.leaves_host(host) {
                     self.breach(format!("p{number} sent {} bytes to {to}: more than a packet", bytes.len()));

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::record::Record;
 
-/// Time in which participants find each other in good weather. With losses announcements have to be repeated.
+/// Time in which participants find each other when nothing is lost. Else one that misses the first announcements, which
+/// follow each other closely, has to wait for the periodic ones: four in each lease.
 const BOUND: Duration = Duration::from_secs(2);
 
 /// Endpoints match exactly when DDS says that they do.
@@ -31,12 +32,12 @@ pub fn converges(record: &Record) -> Result<(), String> {
     if !record.plan.splits.is_empty() {
         return Ok(());
     }
-    // Ten times the loss-free bound covers losses of 30 % in both directions for more than a million seeds.
-    let bound = if record.plan.weather.loss > 0.0 { BOUND * 10 } else { BOUND };
     for (number, process) in record.processes.iter().enumerate() {
         for (other_number, other) in record.processes.iter().enumerate().filter(|(other, _)| *other != number) {
             let stays = record.is_there_at_end(number) && record.is_there_at_end(other_number);
             let starts = record.plan.processes[number].starts.max(record.plan.processes[other_number].starts);
+            let lease = record.plan.processes[other_number].lease_duration;
+            let bound = if record.plan.weather.loss > 0.0 { lease * 2 } else { BOUND };
             let took = process.discovered.get(&other.prefix).map(|at| at.since(starts));
             if stays && took.is_none_or(|took| took > bound) {
                 return Err(format!("p{number} knew p{other_number} after {took:?}; the bound is {bound:?}"));

@@ -1,0 +1,96 @@
+//! Many participants, and readers that do not keep up with the others.
+
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, TopicPlan, WriterPlan};
+use thalweg_sim::run;
+use thalweg_sim::trace::Detail;
+
+use super::scenario::{at_ms, check, keep_all, plan, reader, reads_all, writer};
+
+/// 100 participants on 10 hosts, each with 5 writers and 5 readers; each topic joins two participants.
+fn crowd(participants: usize) -> Plan {
+    let mut plan = Plan::new(7, participants);
+    for (number, process) in plan.processes.iter_mut().enumerate() {
+        process.host = number % 10;
+        process.starts = Instant::from_nanos(number as u64 * 1_000_000);
+    }
+    plan.hosts.truncate(10);
+    let topic = |participant: usize, number: usize| TopicPlan {
+        writers: vec![WriterPlan { samples: 1, ..WriterPlan::new(participant) }],
+        readers: vec![ReaderPlan::new((participant + number + 1) % participants)],
+        ..TopicPlan::new(&format!("topic {participant} {number}"))
+    };
+    plan.topics = (0..participants).flat_map(|one| (0..5).map(move |number| topic(one, number))).collect();
+    plan
+}
+
+#[test]
+fn a_hundred_participants_with_ten_endpoints_each_know_each_other_within_five_seconds() {
+    let participants = 100;
+    let outcome = run(crowd(participants), Detail::Tail);
+    outcome.check_all();
+    let record = outcome.record();
+    let bound = Instant::ZERO + Duration::from_secs(5);
+    for (number, process) in record.processes.iter().enumerate() {
+        assert_eq!(process.discovered.len(), participants - 1, "p{number}");
+        assert!(process.discovered.values().all(|at| *at <= bound), "p{number} discovers late");
+        let (publications, subscriptions) = process.endpoints_known;
+        assert_eq!((publications, subscriptions), (participants * 5, participants * 5), "p{number}");
+    }
+    let matches = record.writers.iter().flat_map(|writer| &writer.matches);
+    assert_eq!(matches.clone().count(), participants * 5);
+    assert!(matches.clone().all(|one| one.from <= bound), "somebody matches late");
+    assert!(record.settled_at.is_some_and(|at| at <= bound), "settled at {:?}", record.settled_at);
+}
+
+/// A writer with room for 20 samples and three readers on other hosts, one of which does not do its part.
+fn three_readers(spoil: impl FnOnce(&mut Plan)) -> Plan {
+    let readers = (1..=3).map(|process| reader(process, reads_all(Some(50)))).collect();
+    let mut plan = plan(4, vec![WriterPlan { samples: 300, ..writer(0, keep_all(Some(20))) }], readers);
+    spoil(&mut plan);
+    plan
+}
+
+/// The healthy readers get everything, and the writer waits for a sick one no longer than patience.
+#[track_caller]
+fn check_not_stalled(plan: Plan) {
+    let outcome = check(plan);
+    let record = outcome.record();
+    for reader in &record.readers[1..] {
+        assert_eq!(reader.values(), 300, "a healthy reader");
+    }
+    let writer = &record.writers[0];
+    let wait = writer.longest_wait;
+    assert!(wait > Duration::ZERO, "the sick reader makes the writer wait at first");
+    assert!(wait < Duration::from_secs(3), "waited {wait:?}");
+    let last = writer.written.last().unwrap().at;
+    assert!(last < at_ms(8_000), "300 samples in 10 ms each took until {last:?}");
+}
+
+#[test]
+fn a_vanished_reader_does_not_stall_the_others() {
+    check_not_stalled(three_readers(|plan| plan.processes[1].ends = Some((at_ms(1_500), Ending::Vanishes))));
+}
+
+#[test]
+fn a_reader_that_hangs_does_not_stall_the_others() {
+    check_not_stalled(three_readers(|plan| plan.topics[0].readers[0].pace = Pace::Never));
+}
+
+#[test]
+fn a_reader_that_leaves_does_not_make_anybody_wait() {
+    let outcome = check(three_readers(|plan| plan.processes[1].ends = Some((at_ms(1_500), Ending::Leaves))));
+    assert_eq!(outcome.record().writers[0].longest_wait, Duration::ZERO);
+}
+
+#[test]
+fn a_slow_reader_slows_its_writer_down_and_loses_nothing() {
+    let mut plan = three_readers(|_| {});
+    plan.topics[0].readers[0].pace = Pace::Polling { period: Duration::from_millis(100), samples_max: 5 };
+    let outcome = check(plan);
+    let record = outcome.record();
+    assert!(record.writers[0].longest_wait > Duration::ZERO);
+    assert!(record.readers.iter().all(|reader| reader.values() == 300));
+}

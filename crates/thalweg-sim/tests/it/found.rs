@@ -1,0 +1,83 @@
+//! Worlds that once broke a law, each named by what went wrong.
+
+use std::time::Duration;
+
+use thalweg_rtps::qos::{History, ReaderQos, WriterQos};
+use thalweg_sim::network::Weather;
+use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
+
+use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
+
+#[test]
+fn samples_that_waited_for_room_are_announced_after_the_take_that_made_it() {
+    let (writing, reading) = durable(keep_all(None), reads_all(Some(5)));
+    let late = ReaderPlan { created: at_ms(4_000), ..reader(1, reading) };
+    let outcome = check(plan(2, vec![writer(0, writing)], vec![late]));
+    assert_eq!(outcome.record().readers[0].values(), 100);
+}
+
+#[test]
+fn a_participant_that_was_out_of_reach_learns_of_endpoints_created_meanwhile() {
+    let created = WriterPlan { created: at_ms(1_000), ..writer(0, keep_all(None)) };
+    let other = WriterPlan { created: at_ms(2_000), ..writer(2, keep_all(None)) };
+    let mut plan = plan(3, vec![created, other], vec![reader(1, reads_all(None)), reader(2, reads_all(None))]);
+    plan.splits.push(cut_off(1, 500, 8_000));
+    check(plan);
+}
+
+#[test]
+fn the_rest_of_a_large_sample_goes_with_the_last_reader() {
+    let large = WriterPlan { samples: 7, payload_bytes: 500_000, ..writer(0, keep_all(None)) };
+    let mut plan = plan(2, vec![large], vec![reader(1, reads_all(None))]);
+    plan.processes[1].receive_buffer_bytes = 65_536;
+    plan.processes[1].ends = Some((at_ms(1_030), Ending::Vanishes));
+    let outcome = check(plan);
+    assert!(outcome.record().writers[0].written.len() == 7);
+}
+
+#[test]
+fn a_late_reliable_reader_of_a_writer_with_best_effort_readers_gets_everything() {
+    let many = WriterPlan { samples: 1_000, period: Duration::from_millis(1), ..writer(0, keep_all(None)) };
+    let late = ReaderPlan { created: at_ms(1_800), ..reader(1, reads_all(None)) };
+    let mut plan = plan(2, vec![many], vec![ReaderPlan::new(1), late]);
+    plan.processes[1].receive_buffer_bytes = 65_536;
+    let outcome = check(plan);
+    assert!(outcome.record().readers[1].values() > 100);
+}
+
+#[test]
+fn everything_arrives_where_the_network_filters_multicast() {
+    let large = WriterPlan { samples: 5, payload_bytes: 100_000, ..writer(0, keep_all(None)) };
+    let readers = (1..=4).map(|process| reader(process, reads_all(None))).collect();
+    let plan = Plan { carries_multicast: false, ..plan(5, vec![writer(0, keep_all(None)), large], readers) };
+    let outcome = check(plan);
+    assert!(outcome.record().readers.iter().all(|reader| reader.values() == 105));
+    let sent = outcome.record().processes[0].sent;
+    assert!(sent < 4_000, "{sent} datagrams: repairs instead of unicast");
+}
+
+#[test]
+fn a_request_whose_repair_is_on_its_way_is_not_answered_again_and_again() {
+    let weather = Weather { loss: 0.27, latency: Duration::from_micros(200), ..Weather::CLEAR };
+    let (writing, reading) = durable(keep_all(None), reads_all(None));
+    for seed in 0..20 {
+        let late = ReaderPlan { created: at_ms(3_000), ..reader(1, reading.clone()) };
+        let few = WriterPlan { samples: 10, ..writer(0, writing.clone()) };
+        let plan = Plan { seed, weather, ..plan(2, vec![few], vec![late]) };
+        let outcome = check(plan);
+        let sent = outcome.record().processes.iter().map(|process| process.sent).sum::<u64>();
+        assert!(sent < 400, "seed {seed}: {sent} datagrams");
+    }
+}
+
+#[test]
+fn keep_last_delivers_the_newest_value_of_each_instance_to_a_slow_reader() {
+    let history = History::KeepLast(2);
+    let slow = Pace::Polling { period: Duration::from_millis(40), samples_max: 3 };
+    let reading = ReaderQos { history, ..reads_all(None) };
+    let writing = WriterPlan { instances: 5, ..writer(0, WriterQos { history, ..WriterQos::default() }) };
+    let mut plan = plan(2, vec![writing], vec![ReaderPlan { pace: slow, ..reader(1, reading) }]);
+    plan.topics[0].keyed = thalweg_rtps::types::Keyed::Yes;
+    plan.weather.loss = 0.2;
+    check(plan);
+}

@@ -1,0 +1,58 @@
+//! Worlds whose everything is drawn.
+
+use thalweg_rtps::qos::History;
+use thalweg_sim::laws::{delivery, settles};
+use thalweg_sim::{World, run_seeds, trace};
+
+/// A debug build is slow: fewer worlds have to do there.
+const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 200 };
+
+#[test]
+fn every_law_holds_in_every_world() {
+    let report = run_seeds(0..SEEDS, |_, _| {});
+    let breaches: Vec<String> = report.breaches.iter().map(ToString::to_string).collect();
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+    assert!(report.taken > SEEDS * 50, "worlds in which little happens prove little: {report:?}");
+}
+
+#[test]
+fn the_same_seed_leads_to_the_same_course_of_events() {
+    for seed in 0..SEEDS / 10 {
+        let first = World::new(seed).run().trace_hash();
+        assert_eq!(World::new(seed).run().trace_hash(), first, "seed {seed}");
+        assert_ne!(World::new(seed + 1).run().trace_hash(), first, "seed {seed}");
+    }
+    assert_eq!(trace(3), trace(3));
+}
+
+#[test]
+fn every_reliable_sample_arrives_once_and_in_order() {
+    for seed in 0..SEEDS {
+        let world = World::new(seed).topics(1).writers(2).readers(3).reliable().history(History::KeepAll).loss(0.2);
+        world.run().check(delivery::exactly_once).check(delivery::in_order_and_once).check(settles);
+    }
+}
+
+#[test]
+fn best_effort_neither_repeats_nor_steps_back() {
+    for seed in 0..SEEDS {
+        let outcome = World::new(seed).best_effort().writers(2).readers(2).run();
+        outcome.check(delivery::in_order_and_once).check(delivery::best_effort_loses_nothing_in_clear_weather);
+    }
+}
+
+#[test]
+fn late_readers_get_what_a_durable_writer_holds() {
+    for seed in 0..SEEDS {
+        let world = World::new(seed).durable().reliable().loss(0.1);
+        world.run().check(delivery::exactly_once).check(delivery::last_values_arrive).check(settles);
+    }
+}
+
+#[test]
+fn large_samples_arrive_whole_over_a_lossy_network() {
+    for seed in 0..SEEDS / 5 {
+        let world = World::new(seed).topics(1).writers(1).reliable().history(History::KeepAll);
+        world.payload_bytes(300_000).samples(4).loss(0.05).calm().run().check_all();
+    }
+}

@@ -147,6 +147,47 @@ fn a_writer_that_is_killed_and_restarted_is_heard_again() {
 }
 
 #[test]
+fn an_interface_that_comes_later_is_used() {
+    let (left, right) = (Host::new("left"), Host::new("right"));
+    let mut subscriber = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));
+    let words = format!("pub chatter tick {STRING} --rate 20 --match-timeout 30");
+    let publisher = thalweg::start(Some(&left), 0, &words);
+    std::thread::sleep(Duration::from_secs(1));
+    left.join(&right, 0, 1500, Addresses::Both);
+    subscriber.expect_text("tick");
+    publisher.interrupt();
+    subscriber.interrupt();
+}
+
+#[test]
+fn a_host_holds_more_participants_than_there_are_well_known_ports() {
+    let host = Host::new("crowd");
+    // The default mapping of RTPS knows participants by an index; peers commonly look for the first ten or so.
+    let words = format!("sub chatter {STRING} --json --count 1 --timeout 30");
+    let subscribers: Vec<Program> = (0..36).map(|_| thalweg::start(Some(&host), 0, &words)).collect();
+    let words = format!("pub chatter tick {STRING} --count 1 --readers 36 --match-timeout 30");
+    let publisher = thalweg::start(Some(&host), 0, &words);
+    for subscriber in subscribers {
+        assert_eq!(strings(subscriber), ["tick"]);
+    }
+    publisher.finish();
+}
+
+#[test]
+fn participants_with_another_domain_tag_or_domain_do_not_meet() {
+    let host = Host::new("tags");
+    for (ours, theirs) in [("--domain-tag red", "--domain-tag blue"), ("--domain-tag red", "")] {
+        let _subscriber = thalweg::start(Some(&host), 0, &format!("sub chatter {STRING} {theirs}"));
+        let words = format!("pub chatter tick {STRING} --count 1 --match-timeout 2 {ours}");
+        assert_eq!(thalweg::start(Some(&host), 0, &words).finish().status.code(), Some(3), "{ours} met {theirs:?}");
+    }
+    check_strings(&host, &host, "--domain-tag red", "--domain-tag red");
+    let _elsewhere = thalweg::start(Some(&host), 1, &format!("sub chatter {STRING}"));
+    let words = format!("pub chatter tick {STRING} --count 1 --match-timeout 2");
+    assert_eq!(thalweg::start(Some(&host), 0, &words).finish().status.code(), Some(3), "two domains met");
+}
+
+#[test]
 fn a_dead_reader_does_not_stop_a_healthy_one() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     let mut healthy = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));
@@ -219,4 +260,20 @@ fn cyclone_on_another_host_is_found_by_multicast_and_by_unicast() {
         assert_eq!(thalweg::samples(&subscriber.finish().well()).len(), 3);
         publisher.finish().well();
     }
+}
+
+#[test]
+fn cyclone_that_is_killed_and_restarted_is_served_again() {
+    let (left, right) = Host::pair(1500, Addresses::Both);
+    let words = format!("pub chatter tick {STRING} --rate 20 --readers 0 --acknowledge-timeout 0");
+    let publisher = thalweg::start(Some(&left), 0, &words);
+    for _ in 0..2 {
+        let words = "sub --topic chatter --type string --count 1000 --interface eth0";
+        let mut subscriber = peer::start(Some(&right), 0, words);
+        for _ in 0..5 {
+            subscriber.expect_text("tick");
+        }
+        subscriber.kill();
+    }
+    publisher.interrupt();
 }

@@ -53,14 +53,14 @@ fn hash(key: &[u8], fits: bool) -> [u8; 16] {
 }
 
 fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    SCRATCH.with(|cell| {
-        let mut scratch = cell.take();
-        scratch.clear();
-        let result = work(&mut scratch);
-        scratch.shrink_to(SCRATCH_BYTES_MAX);
-        cell.set(scratch);
-        result
-    })
+    // A thread that is ending has none to give, and none to keep.
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    scratch.clear();
+    let result = work(&mut scratch);
+    if scratch.capacity() <= SCRATCH_BYTES_MAX {
+        let _ = SCRATCH.try_with(|cell| cell.set(scratch));
+    }
+    result
 }
 
 /// What a thread keeps for its next key hash; chosen by us, to be larger than any sensible key.

@@ -55,26 +55,13 @@ pub enum LengthCode {
 }
 
 impl LengthCode {
-    /// The code of a number of this size.
-    ///
-    /// # Panics
-    /// When the size is not 1, 2, 4 or 8; it is evaluated while compiling.
+    /// The code of a number of 1, 2, 4 or 8 bytes.
     pub const fn of_number(size_bytes: usize) -> Self {
         match size_bytes {
             1 => LengthCode::One,
             2 => LengthCode::Two,
             4 => LengthCode::Four,
             8 => LengthCode::Eight,
-            _ => panic!("numbers have 1, 2, 4 or 8 bytes"),
-        }
-    }
-
-    /// The code of a sequence of numbers of this size: its own count serves as length where the codes allow it.
-    pub const fn of_sequence(element_bytes: usize) -> Self {
-        match element_bytes {
-            1 => LengthCode::OwnBytes,
-            4 => LengthCode::OwnFours,
-            8 => LengthCode::OwnEights,
             _ => LengthCode::Stated,
         }
     }

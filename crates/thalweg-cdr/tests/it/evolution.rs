@@ -166,6 +166,13 @@ fn a_final_type_is_read_from_a_sender_that_calls_it_appendable_and_the_other_way
     let mut bare = encoded(&first(), Representation::Xcdr2);
     bare.splice(..8, [0, 7, 0, 0]);
     assert_eq!(decode(&bare), Ok(first()));
+
+    // The inner type has its frame all the same.
+    let tree = crate::zoo::Tree { value: 1, branches: vec![], next: None };
+    let tree = crate::zoo::Tree { value: 2, branches: vec![tree], next: None };
+    let mut bare = encoded(&tree, Representation::Xcdr2);
+    bare.splice(..8, [0, 7, 0, 0]);
+    assert_eq!(decode(&bare), Ok(tree));
 }
 
 #[test]

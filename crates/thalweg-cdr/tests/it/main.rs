@@ -3,6 +3,7 @@
 mod evolution;
 mod golden;
 mod hostile;
+mod keys;
 mod plain;
 mod property;
 mod strategies;

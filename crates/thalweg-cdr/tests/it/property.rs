@@ -128,6 +128,7 @@ laws! {
     options: zoo::Options = strategies::options();
     keyed: zoo::Keyed = strategies::keyed();
     keyed_parts: zoo::KeyedParts = strategies::keyed_parts();
+    heads: zoo::Heads = strategies::heads();
     trees: zoo::Tree = strategies::tree();
     generic: zoo::Generic<types::Choice, 2> = strategies::generic();
     unions: types::Growing = strategies::growing();

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use thalweg_cdr::WString;
 
 use crate::types::{Choice, Color, Growing, Inner, Medium, Note, Point, Small, UnorderedKey};
-use crate::zoo::{Collections, Generic, Identity, Keyed, KeyedParts, Metres, Mutating, Name, Nothing, Options, Tree};
+use crate::zoo::{
+    Collections, Generic, Head, Heads, Identity, Keyed, KeyedParts, Metres, Mutating, Name, Nothing, Options, Tree,
+};
 
 pub fn text() -> impl Strategy<Value = String> {
     vec(prop_oneof![Just('a'), Just('é'), Just('水'), Just('🌊'), Just('\u{1}')], 0..5)
@@ -134,4 +136,17 @@ pub fn keyed_parts() -> impl Strategy<Value = KeyedParts> {
 
 pub fn generic() -> impl Strategy<Value = Generic<Choice, 2>> {
     ([choice(), choice()], vec(choice(), 0..3)).prop_map(|(items, list)| Generic { items, list })
+}
+
+pub fn heads() -> impl Strategy<Value = Heads> {
+    let head = || (any::<u8>(), text()).prop_map(|(id, text)| Head { id, text });
+    let small = || prop_oneof![Just(Small::One), Just(Small::Two)];
+    let wide = [[small(), small()], [small(), small()]];
+    (head(), vec(text(), 0..3), head(), wide, text()).prop_map(|(first, between, second, wide, last)| Heads {
+        first,
+        between,
+        second,
+        wide,
+        last,
+    })
 }

@@ -119,6 +119,28 @@ pub struct KeyedParts {
     pub last: String,
 }
 
+/// A key whose parts have more behind their own key members.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+pub struct Heads {
+    #[topic(key)]
+    pub first: Head,
+    pub between: Vec<String>,
+    #[topic(key)]
+    pub second: Head,
+    #[topic(key)]
+    pub wide: [[Small; 2]; 2],
+    pub last: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", extensibility = "appendable")]
+pub struct Head {
+    #[topic(key)]
+    pub id: u8,
+    pub text: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", extensibility = "final")]
 pub struct Generic<T, const N: usize> {

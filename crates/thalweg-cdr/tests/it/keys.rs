@@ -1,0 +1,109 @@
+//! Key hashes beyond those that Cyclone confirms.
+
+use thalweg_cdr::{Representation, Topic, encode, key_hash, key_hash_of_payload};
+use thalweg_derive::Topic;
+
+use crate::types::{Choice, Color, Growing, ShortKey, Small};
+use crate::zoo::{Head, Heads, Mutating};
+
+#[derive(Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Bytes<const N: usize> {
+    #[topic(key)]
+    id: [u8; N],
+}
+
+/// Four frames of four bytes, but for the dimensions of an array there is one.
+#[derive(Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Grid {
+    #[topic(key)]
+    grid: [[Small; 3]; 4],
+}
+
+#[derive(Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Names {
+    #[topic(key, max_len = 2)]
+    names: Vec<Small>,
+    #[topic(key)]
+    color: Color,
+}
+
+#[derive(Topic)]
+#[topic(crate = "thalweg_cdr", key, discriminator = u8)]
+enum Switch {
+    #[topic(case = 1)]
+    On(String),
+    #[topic(default)]
+    Off(#[topic(label)] u8),
+}
+
+#[derive(Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct ByChoice {
+    #[topic(key)]
+    choice: Choice,
+}
+
+/// Holds a key hash against what it should be: that many bytes and zeros, or the MD5 of them.
+#[track_caller]
+fn check<T: Topic>(value: &T, key: &[u8], hashed: bool) {
+    let mut expected = [0; 16];
+    if hashed {
+        expected = md5::compute(key).0;
+    } else {
+        expected[..key.len()].copy_from_slice(key);
+    }
+    assert_eq!(key_hash(value), Ok(expected));
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut payload = Vec::new();
+        encode(value, representation, &mut payload).expect("a value that can be written");
+        assert_eq!(key_hash_of_payload::<T>(&payload, false), Ok(expected), "{representation:?}");
+    }
+}
+
+#[test]
+fn the_largest_key_decides_between_itself_and_its_md5() {
+    check(&Bytes { id: [7; 16] }, &[7; 16], false);
+    check(&Bytes { id: [7; 17] }, &[7; 17], true);
+    let grid = Grid { grid: [[Small::One; 3]; 4] };
+    check(&grid, &[0, 0, 0, 12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], false);
+    let names = Names { names: vec![Small::Two], color: Color::Blue };
+    let key = [0, 0, 0, 5, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 6];
+    check(&names, &key, false);
+    check(&ByChoice { choice: Choice::Number(3) }, &[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3], true);
+}
+
+#[test]
+fn a_union_may_be_named_by_its_discriminator() {
+    check(&Switch::On("on".into()), &[1], false);
+    check(&Switch::Off(9), &[9], false);
+}
+
+#[test]
+fn types_without_key_have_the_zero_hash() {
+    check(&Growing::Nothing, &[], false);
+    check(&Mutating::Number(1), &[], false);
+}
+
+#[test]
+fn parts_of_a_key_are_named_by_their_own_keys() {
+    let head = |id, text: &str| Head { id, text: text.into() };
+    let wide = [[Small::One, Small::Two], [Small::Two, Small::One]];
+    let heads = Heads { first: head(1, "x"), between: vec!["y".into()], second: head(2, "z"), wide, last: "w".into() };
+    check(&heads, &[1, 2, 0, 0, 0, 0, 0, 4, 1, 2, 2, 1], false);
+}
+
+#[test]
+fn what_follows_the_last_key_member_is_not_looked_at() {
+    let short = ShortKey { data: "data".into(), id: 7, number: 1, rest: vec!["a".into()] };
+    let mut payload = Vec::new();
+    encode(&short, Representation::Xcdr1, &mut payload).expect("a value that can be written");
+    let hash = key_hash_of_payload::<ShortKey>(&payload, false).expect("a key");
+    payload.truncate(4 + 24 + 1);
+    assert_eq!(key_hash_of_payload::<ShortKey>(&payload, false), Ok(hash));
+    payload.truncate(4 + 23);
+    let error = key_hash_of_payload::<ShortKey>(&payload, false).expect_err("cut within the key");
+    assert_eq!(error.to_string(), "20: expected 8 bytes of u64, 7 left (ShortKey.number)");
+}

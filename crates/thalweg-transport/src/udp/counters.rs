@@ -72,3 +72,10 @@ pub(crate) fn add(counter: &AtomicU64, count: usize) {
         counter.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
+
+/// As [`add`], for a counter that only one thread raises: without a locked instruction.
+pub(crate) fn bump(counter: &AtomicU64, count: usize) {
+    if count > 0 {
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(count as u64), Ordering::Relaxed);
+    }
+}

@@ -4,12 +4,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use thalweg_rtps::payload::{Payload, PayloadPool, SlabPool};
 
-use super::counters::{ReceiveCounters, ReceiveCounts, add};
+use super::counters::{ReceiveCounters, ReceiveCounts, bump};
 use super::open::join_all;
 use super::socket::UdpSocket;
 use super::{Notice, Sender, UdpConfig, Waker};
@@ -30,6 +29,10 @@ const COPY_POOL_BYTES: usize = 2 << 20;
 /// Messages asked for by one system call: at first, and when there is always more.
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 32;
+/// Messages in one call that suggest a stream.
+const BURST: usize = 3;
+/// Most questions in vain before a socket's traffic no longer counts as a stream.
+const CREDIT_MAX: u32 = 4;
 /// Entries taken from an error queue at a time; the rest waits for the next turn.
 const ERRORS_MAX: usize = 64;
 /// Polls after which a socket without datagrams is asked only when epoll names it: about a millisecond's worth.
@@ -87,6 +90,10 @@ struct Listening {
     ready: bool,
     /// Datagrams its full buffer has refused so far.
     kernel_drops: u32,
+    /// It is asked although nobody told that something is queued.
+    speculative: bool,
+    /// How many such questions in a row may be in vain; earned by those that were not.
+    credit: u32,
     /// Polls since the last datagram.
     idle_polls: u32,
 }
@@ -107,7 +114,14 @@ impl Receiver {
         if let Some(watcher) = &watcher {
             epoll.add(watcher.as_fd(), WATCH_TOKEN)?;
         }
-        let listening = |socket| Listening { socket, ready: true, kernel_drops: 0, idle_polls: IDLE_POLLS_MAX };
+        let listening = |socket| Listening {
+            socket,
+            ready: true,
+            kernel_drops: 0,
+            speculative: false,
+            credit: 0,
+            idle_polls: IDLE_POLLS_MAX,
+        };
         let mut receiver = Receiver {
             sockets: sockets.into_iter().map(listening).collect(),
             epoll,
@@ -132,7 +146,7 @@ impl Receiver {
     /// Only when epoll itself fails, which no retry will mend.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Wakeup> {
         let mut ready = [Ready::default(); EVENTS_MAX];
-        add(&self.counters.waits, 1);
+        bump(&self.counters.waits, 1);
         let count = self.epoll.wait(timeout, &mut ready)?;
         let mut wakeup = Wakeup::default();
         for event in &ready[..count] {
@@ -167,7 +181,7 @@ impl Receiver {
             }
         }
         let received = into.len() - before;
-        add(&self.counters.datagrams, received);
+        bump(&self.counters.datagrams, received);
         received
     }
 
@@ -221,7 +235,7 @@ impl Receiver {
         for _ in 0..ERRORS_MAX {
             self.arm();
             let listening = &mut self.sockets[index];
-            add(&self.counters.calls, 1);
+            bump(&self.counters.calls, 1);
             match self.slots.receive(listening.socket.as_fd(), &mut self.armed[..self.ask]) {
                 Ok(count) => return self.accept_all(index, count, into),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -229,17 +243,27 @@ impl Receiver {
                 Err(_) => drain_errors(&listening.socket, &self.counters),
             }
         }
-        add(&self.counters.empty_calls, 1);
-        self.sockets[index].ready = false;
+        bump(&self.counters.empty_calls, 1);
+        let listening = &mut self.sockets[index];
+        if listening.speculative {
+            listening.credit = listening.credit.saturating_sub(1);
+        }
+        listening.speculative = false;
+        listening.ready = false;
     }
 
     fn accept_all(&mut self, index: usize, count: usize, into: &mut Vec<Datagram>) {
-        let before = into.len();
         (0..count).for_each(|slot| self.accept(index, slot, into));
-        // A full call has left something behind. One that brought a burst suggests that traffic flows and that by the
-        // time it is processed more is there: asking is cheaper than waiting first.
         let listening = &mut self.sockets[index];
-        listening.ready = count == self.ask || into.len() - before > 1;
+        if listening.speculative {
+            listening.credit = (listening.credit + 1).min(CREDIT_MAX);
+        } else if count >= BURST {
+            listening.credit = listening.credit.max(1);
+        }
+        // A full call has left something behind. Otherwise, where traffic flows, more is there by the time this is
+        // processed, and asking is cheaper than waiting first.
+        listening.speculative = count < self.ask;
+        listening.ready = count == self.ask || listening.credit > 0;
         listening.idle_polls = 0;
         self.adapt(count);
     }
@@ -267,18 +291,18 @@ impl Receiver {
         if let Some(drops) = control.kernel_drops {
             let new = drops.wrapping_sub(listening.kernel_drops);
             listening.kernel_drops = drops;
-            add(&self.counters.kernel_drops, new as usize);
+            bump(&self.counters.kernel_drops, new as usize);
         }
         if truncated {
-            return add(&self.counters.truncated, 1);
+            return bump(&self.counters.truncated, 1);
         }
         if self.accepted.as_ref().is_some_and(|accepted| !accepted.contains(&control.interface)) {
-            return add(&self.counters.foreign_interface, 1);
+            return bump(&self.counters.foreign_interface, 1);
         }
         let Some(source) = source else { return };
-        self.counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        bump(&self.counters.bytes, bytes);
         let segment = control.segment_bytes.unwrap_or(bytes);
-        add(&self.counters.joined_messages, usize::from(segment < bytes));
+        bump(&self.counters.joined_messages, usize::from(segment < bytes));
         let message = self.payload_of(slot, bytes);
         for start in (0..bytes).step_by(segment.max(1)) {
             let payload = message.slice(start..(start + segment).min(bytes));
@@ -311,5 +335,5 @@ fn free_slab(slabs: &mut SlabPool) -> Arc<Vec<u8>> {
 /// Takes what earlier sends provoked, so that it does not make later ones fail.
 fn drain_errors(socket: &UdpSocket, counters: &ReceiveCounters) {
     let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd())).count();
-    add(&counters.asynchronous_errors, errors);
+    bump(&counters.asynchronous_errors, errors);
 }

@@ -40,7 +40,7 @@ impl Alarm {
 
     /// Moves the requests filed since the last call to the end of `into`.
     pub(super) fn take_requests(&self, into: &mut Vec<(EntityId, Instant)>) {
-        if self.any.swap(false, Ordering::SeqCst) {
+        if self.has_requests() && self.any.swap(false, Ordering::SeqCst) {
             into.append(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
@@ -58,6 +58,7 @@ impl Alarm {
 
     /// The I/O thread is awake: requests need no wake-up.
     pub(super) fn awake(&self) {
-        self.sleeps_until.store(0, Ordering::SeqCst);
+        // Seen late, it costs a wake-up that was not needed; the order matters only on the way to sleep.
+        self.sleeps_until.store(0, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the handles' shared parts by entity, for events.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_rtps::types::EntityId;
@@ -11,8 +11,8 @@ use crate::subscription::ReaderCell;
 /// The local endpoints that the application has handles of.
 #[derive(Default)]
 pub(crate) struct EndpointTable {
-    writers: Mutex<HashMap<EntityId, Arc<WriterCell>>>,
-    readers: Mutex<HashMap<EntityId, Arc<ReaderCell>>>,
+    writers: Mutex<BTreeMap<EntityId, Arc<WriterCell>>>,
+    readers: Mutex<BTreeMap<EntityId, Arc<ReaderCell>>>,
 }
 
 impl EndpointTable {

@@ -50,7 +50,8 @@ pub(crate) struct RuntimeState {
     wall_clock: WallClock,
     stopping: AtomicBool,
     /// Readers whose new inline listener is to be told of data that was there before it.
-    injected: Mutex<Vec<Arc<ReaderCell>>>,
+    announced: Mutex<Vec<Arc<ReaderCell>>>,
+    any_announced: AtomicBool,
     received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
 }
 
@@ -72,7 +73,8 @@ impl Runtime {
             listeners: ListenerThread::default(),
             wall_clock: WallClock::default(),
             stopping: AtomicBool::new(false),
-            injected: Mutex::default(),
+            announced: Mutex::default(),
+            any_announced: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);

@@ -1,5 +1,6 @@
 //! Brings the participant's events to waiting threads, statuses and listeners.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use thalweg_rtps::participant::Event;
@@ -70,7 +71,8 @@ impl RuntimeState {
     /// As [`RuntimeState::deliver_data`] from an application thread: an inline listener runs on the I/O thread only.
     pub(crate) fn announce_data(&self, cell: &Arc<ReaderCell>) {
         if cell.data_listener().delivery() == Some(Delivery::Inline) {
-            self.injected.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(cell));
+            self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(cell));
+            self.any_announced.store(true, Ordering::Release);
             self.alarm.wake();
         } else {
             self.deliver_data(cell);
@@ -79,7 +81,10 @@ impl RuntimeState {
 
     /// Runs the listeners that application threads asked for.
     pub(super) fn deliver_announced(&self) {
-        let announced = std::mem::take(&mut *self.injected.lock().unwrap_or_else(PoisonError::into_inner));
+        if !self.any_announced.load(Ordering::Relaxed) || !self.any_announced.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let announced = std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner));
         announced.iter().for_each(|cell| self.deliver_data(cell));
     }
 

@@ -112,6 +112,7 @@ impl Writer {
         let period = self.heartbeat_period();
         let silent = self.heartbeat.all_asked.is_none_or(|asked| now.since(asked) >= period);
         let in_mid_sample = self.outgoing.next_fragment > 0;
+        let all_sent = Position { sample: sent, fragments: self.outgoing.next_fragment };
         let mut waiting = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             if !proxy.proven {
@@ -120,7 +121,9 @@ impl Writer {
             }
             if proxy.acknowledged.sample < last {
                 waiting = true;
-                proxy.behind_since.get_or_insert(now);
+                // Who has everything that was sent does not stand still: the others hold up the writer.
+                let owes = proxy.acknowledged < all_sent;
+                proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
                 if silent && (proxy.acknowledged.sample < sent || in_mid_sample) {
                     // What a group did not bring is repeated to each reader alone: the network may not carry multicast.
                     match self.route.uses_group() {
@@ -183,8 +186,9 @@ impl Writer {
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.history.acknowledged(slowest.sample);
+        // Where all have joined late, the slowest of them sets the pace.
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
-        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
+        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(slowest);
         self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
         if self.blocked && self.has_drained() {
             self.blocked = false;

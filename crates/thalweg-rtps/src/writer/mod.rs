@@ -368,7 +368,8 @@ impl Writer {
             known.matched = matched;
         } else {
             let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
-            self.readers.push(ReaderProxy::new(now, matched, start, self.history.last()));
+            let joined = self.outgoing.next_unsent.previous();
+            self.readers.push(ReaderProxy::new(now, matched, start, joined));
         }
         self.readers_changed();
         self.heartbeat.period = HEARTBEAT_PERIOD_MIN;

@@ -130,7 +130,7 @@ pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
-    /// Last sample written before it came. Until it has caught up with that, its replay does not hold up the others.
+    /// Last sample sent before it came. Until it has caught up with that, its replay does not hold up the others.
     joined: SequenceNumber,
     pub acknowledged: Position,
     /// It sent an ACKNACK: it has proved that it matches us too.

@@ -1,5 +1,6 @@
 //! Socket addresses in the kernel's layout, read and written as bytes.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Address family of a socket or address.
@@ -15,6 +16,12 @@ impl Family {
     /// The family of `address`.
     pub fn of(address: &IpAddr) -> Family {
         if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Family::V4 { "IPv4" } else { "IPv6" })
     }
 }
 

@@ -118,8 +118,8 @@ pub enum Notice {
         /// Bytes granted.
         granted: usize,
     },
-    /// IPv6 sockets could not be opened.
-    Ipv6Unavailable(String),
+    /// Sockets of one family could not be opened.
+    FamilyUnavailable(Family, String),
     /// Multicast is not available: peers find this participant only by their list of unicast peers.
     MulticastUnavailable(Family, String),
     /// One interface could not join the multicast group.
@@ -141,9 +141,9 @@ impl fmt::Display for Notice {
                 "receive buffer is {granted} bytes instead of {asked}: bursts may be lost in the kernel; \
                  run `sysctl -w net.core.rmem_max={asked}`"
             ),
-            Notice::Ipv6Unavailable(cause) => write!(f, "IPv6 is not used: {cause}"),
+            Notice::FamilyUnavailable(family, cause) => write!(f, "{family} is not used: {cause}"),
             Notice::MulticastUnavailable(family, cause) => {
-                write!(f, "multicast over IP{family:?} is not used: {cause}; name peers explicitly to be found")
+                write!(f, "multicast over {family} is not used: {cause}; name peers explicitly to be found")
             }
             Notice::NotJoined { interface, cause } => {
                 write!(f, "interface {interface} does not take part in multicast discovery: {cause}")

@@ -52,14 +52,18 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
 
 /// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.
 fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family> {
-    let mut families = vec![Family::V4];
-    if config.ipv6 {
-        match UdpSocket::open(config, Family::V6, 0, Sharing::Exclusive) {
-            Ok(_) => families.push(Family::V6),
-            Err(error) => notices.push(Notice::Ipv6Unavailable(error.to_string())),
+    let wanted = if config.ipv6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
+    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive) {
+        Ok(_) => true,
+        Err(error) => {
+            notices.push(Notice::FamilyUnavailable(*family, error.to_string()));
+            false
         }
-    }
-    families
+    };
+    let mut families = wanted.clone();
+    families.retain(usable);
+    // Where neither works, the attempt to open them for good tells why.
+    if families.is_empty() { wanted } else { families }
 }
 
 /// The first participant index whose ports are all free, else ports that the system chooses.

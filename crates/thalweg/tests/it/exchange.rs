@@ -127,3 +127,15 @@ fn many_threads_write_through_one_writer() {
     });
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
 }
+
+#[test]
+fn handles_and_samples_go_from_thread_to_thread() {
+    fn assert_shareable<T: Send + Sync>() {}
+    assert_shareable::<thalweg::DomainParticipant>();
+    assert_shareable::<thalweg::Publisher>();
+    assert_shareable::<thalweg::Subscriber>();
+    assert_shareable::<thalweg::DataWriter<std::rc::Rc<()>>>();
+    assert_shareable::<thalweg::DataReader<std::rc::Rc<()>>>();
+    assert_shareable::<thalweg::Sample<std::rc::Rc<()>>>();
+    assert_shareable::<thalweg::Error>();
+}

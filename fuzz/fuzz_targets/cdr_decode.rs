@@ -16,7 +16,7 @@ mod zoo;
 
 fuzz_target!(|input: &[u8]| {
     let Some((which, payload)) = input.split_first() else { return };
-    match which % 26 {
+    match which % 27 {
         0 => check::<types::ShapeType>(payload),
         1 => check::<types::Numbers>(payload),
         2 => check::<types::Sequences>(payload),
@@ -42,6 +42,7 @@ fuzz_target!(|input: &[u8]| {
         22 => check::<zoo::Options>(payload),
         23 => check::<zoo::Keyed>(payload),
         24 => check::<zoo::KeyedParts>(payload),
+        25 => check::<zoo::Heads>(payload),
         _ => check::<zoo::Generic<types::Choice, 2>>(payload),
     }
 });

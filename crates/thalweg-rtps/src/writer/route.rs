@@ -1,7 +1,7 @@
 //! Where first transmissions go: the addresses of all matched readers, each participant once.
 
 use super::{Destination, MatchedReader};
-use crate::types::{EntityId, GuidPrefix, Locator};
+use crate::types::{EntityId, GuidPrefix, Locator, VendorId};
 use crate::wire::write;
 
 /// Payload of a UDP datagram within one host: just below the 65,507 bytes that UDP allows.
@@ -29,6 +29,7 @@ pub(super) struct Route {
     datagram_bytes: usize,
     /// The only reader, or UNKNOWN for all.
     reader: EntityId,
+    only_thalweg: bool,
 }
 
 /// Largest datagram that reaches this reader in one packet.
@@ -53,6 +54,7 @@ impl Route {
             destinations: Vec::new(),
             datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
             reader: EntityId::UNKNOWN,
+            only_thalweg: true,
         }
     }
 
@@ -74,9 +76,17 @@ impl Route {
     }
 
     /// Fragment size of a sample with `payload_bytes`; `None` when it fits one datagram.
+    ///
+    /// Thalweg's readers get fragments of equal size, so that the last one does not come late and small. For readers of other
+    /// vendors the size stays the same from sample to sample, as RTPS 2.5 §8.4.14.1 asks.
     pub(super) fn fragment_bytes(&self, payload_bytes: usize) -> Option<u16> {
-        let fragment = fragment_bytes_in(self.datagram_bytes);
-        (payload_bytes > usize::from(fragment)).then_some(fragment)
+        let largest = fragment_bytes_in(self.datagram_bytes);
+        if payload_bytes <= usize::from(largest) {
+            return None;
+        }
+        let even = payload_bytes.div_ceil(payload_bytes.div_ceil(usize::from(largest)));
+        let even = u16::try_from(even.next_multiple_of(8)).unwrap_or(largest);
+        Some(if self.only_thalweg { even.min(largest) } else { largest })
     }
 
     pub(super) fn update<'a>(&mut self, readers: impl ExactSizeIterator<Item = &'a MatchedReader> + Clone) {
@@ -84,6 +94,7 @@ impl Route {
             Some(only) if readers.len() == 1 => only.guid.entity,
             _ => EntityId::UNKNOWN,
         };
+        self.only_thalweg = readers.clone().all(|reader| reader.vendor == VendorId::THALWEG);
         self.datagram_bytes = readers.clone().map(datagram_bytes).min().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES);
         let mut by_participant: Vec<(GuidPrefix, &MatchedReader)> =
             readers.map(|reader| (reader.guid.prefix, reader)).collect();
@@ -111,7 +122,7 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Guid, VendorId};
+    use crate::types::Guid;
 
     fn reader(host: u8, on_this_host: bool) -> MatchedReader {
         let locator = |last: u8| {
@@ -163,6 +174,11 @@ mod tests {
         assert!(usize::from(fragment_bytes_in(ON_HOST_DATAGRAM_BYTES)) > 64_000);
         let route = Route::new(Destination::Auto);
         assert_eq!(route.fragment_bytes(1304), None);
+        assert_eq!(route.fragment_bytes(1305), Some(656));
+        let mut foreign = reader(1, false);
+        foreign.vendor = VendorId::CYCLONE;
+        let mut route = Route::new(Destination::Auto);
+        route.update([foreign].iter());
         assert_eq!(route.fragment_bytes(1305), Some(1304));
     }
 }

@@ -88,6 +88,53 @@ impl Epoll {
     }
 }
 
+/// A timer that wakes whoever watches it.
+///
+/// It stays armed over many waits: a time-out of `epoll_wait` would program the clock's hardware at each of them, which costs
+/// as much as a small system call.
+pub(crate) struct Timer {
+    descriptor: OwnedFd,
+    /// When it fires, in nanoseconds of `CLOCK_MONOTONIC`; `u64::MAX` when it has fired or was never armed.
+    fires_at: u64,
+}
+
+impl Timer {
+    pub(crate) fn new() -> io::Result<Timer> {
+        // SAFETY: no pointers are involved.
+        let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
+        Ok(Timer { descriptor: owned(descriptor)?, fires_at: u64::MAX })
+    }
+
+    /// Makes sure that it fires at `deadline` or earlier; a system call only when it would fire later.
+    pub(crate) fn fire_by(&mut self, deadline: u64) -> io::Result<()> {
+        if self.fires_at <= deadline {
+            return Ok(());
+        }
+        let value = timespec(Duration::from_nanos(deadline.max(1)));
+        let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let specification = libc::itimerspec { it_interval: once, it_value: value };
+        let (timer, flags) = (self.descriptor.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
+        // SAFETY: `specification` is live for the call; the old value is not asked for.
+        let result = unsafe { libc::timerfd_settime(timer, flags, &raw const specification, std::ptr::null_mut()) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.fires_at = deadline;
+        Ok(())
+    }
+
+    /// It has fired. Watched edge-triggered it needs no reading: arming it again resets its count.
+    pub(crate) fn has_fired(&mut self) {
+        self.fires_at = u64::MAX;
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
 /// A counter that wakes whoever watches it.
 pub(crate) struct EventFd(OwnedFd);
 

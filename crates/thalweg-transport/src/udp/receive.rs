@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_rtps::payload::{Payload, PayloadPool, SlabPool};
+use thalweg_rtps::time::Instant;
 
 use super::counters::{ReceiveCounters, ReceiveCounts, bump};
 use super::open::join_all;
@@ -14,7 +15,7 @@ use super::socket::UdpSocket;
 use super::{Notice, Sender, UdpConfig, Waker};
 use crate::interfaces::{self, Interface, InterfaceSelection};
 use crate::sys::interfaces::Watcher;
-use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready};
+use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready, Timer};
 use crate::sys::receive::{Arrival, ReceiveSlots, take_error};
 
 /// Size of a receive buffer: the largest UDP datagram, and the most that GRO joins.
@@ -40,6 +41,7 @@ const IDLE_POLLS_MAX: u32 = 4096;
 /// Tokens of what is not a UDP socket.
 const WAKE_TOKEN: u64 = u64::MAX;
 const WATCH_TOKEN: u64 = u64::MAX - 1;
+const TIMER_TOKEN: u64 = u64::MAX - 2;
 
 /// One received datagram.
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ pub struct Wakeup {
 pub struct Receiver {
     sockets: Vec<Listening>,
     epoll: Epoll,
+    timer: Timer,
     watcher: Option<Watcher>,
     wake: Arc<EventFd>,
     slots: ReceiveSlots,
@@ -111,6 +114,8 @@ impl Receiver {
             epoll.add(socket.as_fd(), token as u64)?;
         }
         epoll.add(wake.as_fd(), WAKE_TOKEN)?;
+        let timer = Timer::new()?;
+        epoll.add(timer.as_fd(), TIMER_TOKEN)?;
         if let Some(watcher) = &watcher {
             epoll.add(watcher.as_fd(), WATCH_TOKEN)?;
         }
@@ -125,6 +130,7 @@ impl Receiver {
         let mut receiver = Receiver {
             sockets: sockets.into_iter().map(listening).collect(),
             epoll,
+            timer,
             watcher,
             wake: Arc::new(wake),
             slots: ReceiveSlots::new(MESSAGES_MAX),
@@ -140,6 +146,18 @@ impl Receiver {
         Ok(receiver)
     }
 
+    /// Waits until a socket has datagrams, a waker is used or `deadline` has come, or for no reason at all: an earlier
+    /// deadline's timer is left running rather than set anew. One system call, two when the deadline is the earliest so far.
+    ///
+    /// # Errors
+    /// Only when epoll or the timer fails, which no retry will mend.
+    pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Wakeup> {
+        if deadline != Instant::NEVER {
+            self.timer.fire_by(deadline.as_nanos())?;
+        }
+        self.wait(None)
+    }
+
     /// Waits until a socket has datagrams, a waker is used or `timeout` has passed (`None`: for ever). One system call.
     ///
     /// # Errors
@@ -152,6 +170,7 @@ impl Receiver {
         for event in &ready[..count] {
             match event.token {
                 WAKE_TOKEN => wakeup.woken = true,
+                TIMER_TOKEN => self.timer.has_fired(),
                 WATCH_TOKEN => {
                     self.watcher.iter().for_each(Watcher::drain);
                     wakeup.interfaces_changed = true;

@@ -242,9 +242,23 @@ fn a_wait_ends_after_its_time_with_microsecond_resolution() {
     let mut transport = transport(12);
     transport.receiver.wait(Some(Duration::ZERO)).unwrap();
     let start = Instant::now();
-    let wakeup = transport.receiver.wait(Some(Duration::from_micros(300))).unwrap();
-    assert!(start.elapsed() >= Duration::from_micros(300), "{:?}", start.elapsed());
-    assert!(!wakeup.woken);
+    let deadline = crate::clock::now() + Duration::from_micros(300);
+    while crate::clock::now() < deadline {
+        let wakeup = transport.receiver.wait_until(deadline).unwrap();
+        assert!(!wakeup.woken);
+    }
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_earlier_deadline_moves_the_timer() {
+    let mut transport = transport(14);
+    transport.receiver.wait(Some(Duration::ZERO)).unwrap();
+    let start = crate::clock::now();
+    transport.receiver.waker().wake();
+    while !transport.receiver.wait_until(start + PATIENCE * 10).unwrap().woken {}
+    transport.receiver.wait_until(start + Duration::from_millis(20)).unwrap();
+    assert!(crate::clock::now().since(start) < PATIENCE);
 }
 
 #[test]

@@ -151,8 +151,8 @@ impl IoThread {
         let limit = if now < self.active_until { now + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);
         if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {
-            let timeout = (until != Instant::NEVER).then(|| until.since(now));
-            self.wait(timeout);
+            let waited = self.receiver.wait_until(until);
+            self.note_wakeup(waited);
         }
         self.state.alarm.awake();
     }
@@ -166,15 +166,16 @@ impl IoThread {
                 }
                 std::hint::spin_loop();
             }
-            if self.wait(Some(Duration::ZERO)) || self.state.alarm.has_requests() || clock::now() >= self.due {
+            let waited = self.receiver.wait(Some(Duration::ZERO));
+            if self.note_wakeup(waited) || self.state.alarm.has_requests() || clock::now() >= self.due {
                 return;
             }
         }
     }
 
-    /// Waits for the sockets; true when that ended before its time.
-    fn wait(&mut self, timeout: Option<Duration>) -> bool {
-        match self.receiver.wait(timeout) {
+    /// Sees to what a wait told; true when it told anything.
+    fn note_wakeup(&mut self, waited: std::io::Result<Wakeup>) -> bool {
+        match waited {
             Ok(wakeup) => {
                 if wakeup.interfaces_changed {
                     self.use_new_interfaces();

@@ -1,4 +1,5 @@
 //! `#[derive(Topic)]`: makes a Rust type a DDS type.
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

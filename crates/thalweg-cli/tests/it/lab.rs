@@ -1,7 +1,7 @@
 //! `lab quick`: its report, and what happens when something goes wrong on the way.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-fn start(out: &PathBuf) -> Running {
+fn start(out: &Path) -> Running {
     let out = out.to_str().expect("text");
     Running::start(command(&["lab", "quick", "--out", out, "--runs", "5", "--phase", "0.4"]))
 }

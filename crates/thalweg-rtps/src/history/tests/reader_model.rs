@@ -143,7 +143,7 @@ impl Model {
                 || own.len() + 1 > (2 * depth + 1).min(self.limits[2])
                 || self.samples.len() >= self.limits[0]
                 || self.bytes() + bytes > self.bytes_max;
-            if !too_many && !(removed && values > 0 && !own[0].is_value) {
+            if !(too_many || removed && values > 0 && !own[0].is_value) {
                 break;
             }
             self.overwritten += u64::from(own[0].is_value);

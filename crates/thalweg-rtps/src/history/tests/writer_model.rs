@@ -75,7 +75,7 @@ impl Model {
             let too_many = values > depth
                 || own.len() + 1 > (2 * depth + 1).min(self.limits[2])
                 || self.held.len() >= self.limits[0]
-                || self.held.len() > 0 && self.bytes() + bytes > self.bytes_max;
+                || !self.held.is_empty() && self.bytes() + bytes > self.bytes_max;
             let stale = overwrote.is_some() && values > 0 && !own[0].is_value;
             if !too_many && !stale {
                 break;

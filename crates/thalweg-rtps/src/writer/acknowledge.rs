@@ -186,9 +186,8 @@ impl Writer {
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.history.acknowledged(slowest.sample);
-        // Where all have joined late, the slowest of them sets the pace.
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
-        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(slowest);
+        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
         if self.blocked && self.has_drained() {
             self.blocked = false;
@@ -206,82 +205,5 @@ impl Writer {
 impl Owed {
     fn max_with(self, other: Owed) -> Owed {
         if self == Owed::Greeting { self } else { other }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{MatchedReader, NewChange, Writer, WriterOptions};
-    use super::*;
-    use crate::history::ChangeKind;
-    use crate::outbox::Outbox;
-    use crate::payload::Payload;
-    use crate::qos::{History, WriterQos};
-    use crate::types::{EntityId, GuidPrefix, KeyHash, Keyed, Locator};
-    use crate::wire::SequenceSet;
-
-    const READER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 4]));
-
-    /// A KEEP_ALL writer with one reliable reader that has answered, and one sample sent.
-    fn writer_of_one_sample(now: Instant) -> Writer {
-        let guid = Guid::new(GuidPrefix([1; 12]), EntityId::user_writer(1, Keyed::No));
-        let qos = WriterQos { history: History::KeepAll, ..WriterQos::default() };
-        let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
-        let locator = Locator::from(std::net::SocketAddr::from(([10, 0, 0, 2], 7411)));
-        let matched = MatchedReader {
-            guid: READER,
-            vendor: VendorId::THALWEG,
-            reliable: true,
-            wants_history: false,
-            unicast: vec![locator],
-            multicast: None,
-            on_this_host: false,
-            receive_buffer_bytes: None,
-        };
-        writer.match_reader(now, matched);
-        acknack(&mut writer, now, 1, &[]);
-        let payload = Payload::from(vec![0; 8]);
-        let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp: None, payload };
-        writer.write(now, change).expect("an empty history has room");
-        assert!(sent(&mut writer, now) > 0);
-        writer
-    }
-
-    fn acknack(writer: &mut Writer, now: Instant, count: u32, missing: &[i64]) {
-        let mut state = SequenceSet::new(SequenceNumber(1));
-        for number in missing {
-            state.insert(SequenceNumber(*number));
-        }
-        let (reader, writer_id) = (READER.entity, writer.guid().entity);
-        let acknack = AckNack { reader, writer: writer_id, state, count, is_final: false };
-        writer.handle_acknack(now, READER, &acknack);
-    }
-
-    /// Datagrams that the writer sends now.
-    fn sent(writer: &mut Writer, now: Instant) -> usize {
-        let mut outbox = Outbox::new();
-        assert!(!writer.poll_transmit(now, &mut outbox), "little is to be sent");
-        outbox.len()
-    }
-
-    #[test]
-    fn a_request_whose_repair_is_on_its_way_is_not_answered_again() {
-        let now = Instant::from_nanos(1);
-        let mut writer = writer_of_one_sample(now);
-        acknack(&mut writer, now, 2, &[1]);
-        assert_eq!(sent(&mut writer, now), 1, "the repair");
-        acknack(&mut writer, now, 3, &[1]);
-        assert_eq!(sent(&mut writer, now), 0, "neither a repair nor a HEARTBEAT that would be answered at once");
-        let later = now + Duration::from_secs(1);
-        acknack(&mut writer, later, 4, &[1]);
-        assert_eq!(sent(&mut writer, later), 1, "the repair was lost");
-    }
-
-    #[test]
-    fn a_reader_that_asks_for_nothing_but_an_answer_gets_one() {
-        let now = Instant::from_nanos(1);
-        let mut writer = writer_of_one_sample(now);
-        acknack(&mut writer, now, 2, &[]);
-        assert_eq!(sent(&mut writer, now), 1);
     }
 }

@@ -1,1 +1,142 @@
 //! Laws of the writer, checked message by message.
+
+use std::net::SocketAddr;
+
+use super::*;
+use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
+use crate::wire::{AckNack, SequenceSet};
+
+const START: Instant = Instant::from_nanos(1);
+
+fn reader(number: u8) -> Guid {
+    Guid::new(GuidPrefix([number; 12]), EntityId([0, 0, 1, 4]))
+}
+
+fn locator(number: u8) -> Locator {
+    Locator::from(SocketAddr::from(([10, 0, 0, number], 7411)))
+}
+
+/// A KEEP_ALL writer with so many reliable readers, numbered from 1, that have answered its greeting.
+fn writer(readers: u8) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let qos = WriterQos { history: History::KeepAll, ..WriterQos::default() };
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    (1..=readers).for_each(|number| join(&mut writer, START, number));
+    send(&mut writer, START);
+    writer
+}
+
+fn join(writer: &mut Writer, now: Instant, number: u8) {
+    let matched = MatchedReader {
+        guid: reader(number),
+        vendor: VendorId::THALWEG,
+        reliable: true,
+        wants_history: false,
+        unicast: vec![locator(number)],
+        multicast: None,
+        on_this_host: false,
+        receive_buffer_bytes: Some(0),
+    };
+    writer.match_reader(now, matched);
+    let next = writer.last_sequence().next();
+    acknowledge(writer, now, number, next, &[]);
+}
+
+fn write(writer: &mut Writer, bytes: usize) {
+    let payload = Payload::from(vec![0; bytes]);
+    let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp: None, payload };
+    writer.write(START, change).expect("the history has room");
+}
+
+fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
+    let mut state = SequenceSet::new(base);
+    for number in missing {
+        state.insert(SequenceNumber(*number));
+    }
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let (entity, guid) = (writer.guid().entity, reader(number));
+    let acknack = AckNack { reader: guid.entity, writer: entity, state, count, is_final: false };
+    writer.handle_acknack(now, guid, &acknack);
+}
+
+/// Where the writer's datagrams go now.
+fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
+    let mut outbox = Outbox::new();
+    assert!(!writer.poll_transmit(now, &mut outbox), "little is to be sent");
+    outbox.datagrams().flat_map(|datagram| datagram.destinations()).copied().collect()
+}
+
+/// Lets the writer's timer run out, again and again, until it gives a reader up; returns which and when.
+fn run_until_given_up(writer: &mut Writer) -> (Guid, Instant) {
+    for _ in 0..100 {
+        let at = writer.poll_timeout().expect("somebody owes an acknowledgement");
+        let given_up = writer.handle_timeout(at).given_up;
+        send(writer, at);
+        if let Some(given_up) = given_up {
+            return (given_up, at);
+        }
+    }
+    unreachable!("nobody is given up")
+}
+
+#[test]
+fn a_request_whose_repair_is_on_its_way_is_not_answered_again() {
+    let mut writer = writer(1);
+    write(&mut writer, 8);
+    assert_eq!(send(&mut writer, START).len(), 1);
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[1]);
+    assert_eq!(send(&mut writer, START).len(), 1, "the repair");
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[1]);
+    assert_eq!(send(&mut writer, START), [], "neither a repair nor a HEARTBEAT that would be answered at once");
+    let later = START + Duration::from_secs(1);
+    acknowledge(&mut writer, later, 1, SequenceNumber(1), &[1]);
+    assert_eq!(send(&mut writer, later).len(), 1, "the repair was lost");
+}
+
+#[test]
+fn a_reader_that_asks_for_nothing_but_an_answer_gets_one() {
+    let mut writer = writer(1);
+    write(&mut writer, 8);
+    assert_eq!(send(&mut writer, START).len(), 1);
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    assert_eq!(send(&mut writer, START).len(), 1);
+}
+
+#[test]
+fn a_reader_that_was_given_up_does_not_keep_others_from_being_asked() {
+    let mut writer = writer(2);
+    write(&mut writer, 8);
+    write(&mut writer, 8);
+    send(&mut writer, START);
+    acknowledge(&mut writer, START, 2, SequenceNumber(2), &[]);
+    assert_eq!(run_until_given_up(&mut writer).0, reader(1));
+    let mut asked = 0;
+    for _ in 0..10 {
+        let Some(at) = writer.poll_timeout() else { break };
+        writer.handle_timeout(at);
+        let sent = send(&mut writer, at);
+        asked += sent.iter().filter(|to| **to == locator(2)).count();
+        // The one that is back keeps asking, and is served.
+        let soon = at + Duration::from_millis(4);
+        acknowledge(&mut writer, soon, 1, SequenceNumber(1), &[1]);
+        send(&mut writer, soon);
+    }
+    assert!(asked >= 4, "asked {asked} times in 30 s");
+}
+
+#[test]
+fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
+    let mut writer = writer(2);
+    (0..30).for_each(|_| write(&mut writer, 1_000));
+    send(&mut writer, START);
+    // Reader 1 has everything that was sent; the window waits for reader 2.
+    let next = writer.outgoing.next_unsent;
+    assert!(next < SequenceNumber(25), "the window closes");
+    acknowledge(&mut writer, START, 1, next, &[]);
+    let (given_up, now) = run_until_given_up(&mut writer);
+    assert_eq!(given_up, reader(2));
+    assert!(writer.outgoing.next_unsent > next, "the window opens");
+    join(&mut writer, now, 3);
+    let soon = writer.poll_timeout().expect("reader 1 owes an acknowledgement now");
+    assert_eq!(writer.handle_timeout(soon).given_up, None, "reader 1 has had no time to answer");
+}

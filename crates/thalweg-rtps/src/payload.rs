@@ -108,7 +108,7 @@ impl SlabPool {
     /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
     pub fn take(&mut self) -> Arc<Vec<u8>> {
         for _ in 0..RECLAIMS_MAX {
-            if !self.lent.front_mut().is_some_and(|slab| Arc::get_mut(slab).is_some()) {
+            if self.lent.front_mut().is_none_or(|slab| Arc::get_mut(slab).is_none()) {
                 break;
             }
             self.free.extend(self.lent.pop_front());

@@ -240,7 +240,7 @@ impl Reader {
             }
         };
         self.counters.lost += skipped;
-        let cached = self.to_cached(now, sample);
+        let cached = self.cached(now, sample);
         if !self.cache.has_room(cached.instance, cached.payload.len()) {
             self.counters.rejected += 1;
             return false;
@@ -258,7 +258,7 @@ impl Reader {
         }
         let in_order = sample.sequence == writer.window.next();
         let straight = in_order && writer.window.is_empty();
-        let cached = self.to_cached(now, sample);
+        let cached = self.cached(now, sample);
         if straight && self.cache.has_room(cached.instance, cached.payload.len()) {
             self.writers[index].window.advance();
             self.writers[index].reassembly.forget_below(sample.sequence.next());
@@ -301,7 +301,7 @@ impl Reader {
         delivered
     }
 
-    fn to_cached(&mut self, now: Instant, sample: &Received) -> CachedSample {
+    fn cached(&mut self, now: Instant, sample: &Received) -> CachedSample {
         let content = &sample.content;
         let wasteful = content.pinned_bytes() > content.len().saturating_mul(PINNED_RATIO_MAX);
         CachedSample {

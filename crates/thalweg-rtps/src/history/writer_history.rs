@@ -137,6 +137,15 @@ impl WriterHistory {
         self.slots[index].held.as_ref().map(|held| &held.change)
     }
 
+    /// Changes the fragment size of a change whose transmission has not begun: readers with a narrower path have come
+    /// since it was written.
+    pub fn set_fragment_bytes(&mut self, sequence: SequenceNumber, fragment_bytes: u16) {
+        let index = self.position(sequence).ok();
+        if let Some(held) = index.and_then(|index| self.slots[index].held.as_mut()) {
+            held.change.fragment_bytes = Some(fragment_bytes);
+        }
+    }
+
     /// The oldest held change with a number of at least `from`. Numbers skipped on the way were overwritten or dropped.
     pub fn next_from(&self, from: SequenceNumber) -> Option<&Change> {
         let start = self.position(from).unwrap_or_else(|place| place);

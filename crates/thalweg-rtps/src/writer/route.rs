@@ -1,6 +1,7 @@
 //! Where first transmissions go: the addresses of all matched readers, each participant once.
 
 use super::{Destination, MatchedReader};
+use crate::history::Change;
 use crate::types::{EntityId, GuidPrefix, Locator, VendorId};
 use crate::wire::write;
 
@@ -87,6 +88,12 @@ impl Route {
         let even = payload_bytes.div_ceil(payload_bytes.div_ceil(usize::from(largest)));
         let even = u16::try_from(even.next_multiple_of(8)).unwrap_or(largest);
         Some(if self.only_thalweg { even.min(largest) } else { largest })
+    }
+
+    /// Fragment size for a change that was written before readers with a narrower path came.
+    pub(super) fn narrower_fragment_bytes(&self, change: &Change) -> Option<u16> {
+        let fitting = self.fragment_bytes(change.payload.len())?;
+        change.fragment_bytes.is_none_or(|bytes| bytes > fitting).then_some(fitting)
     }
 
     pub(super) fn update<'a>(&mut self, readers: impl ExactSizeIterator<Item = &'a MatchedReader> + Clone) {

@@ -68,6 +68,13 @@ impl Writer {
                 self.outgoing.next_fragment = 0;
             }
             let Some(change) = change else { break };
+            if self.outgoing.next_fragment == 0
+                && let Some(fitting) = self.route.narrower_fragment_bytes(change)
+            {
+                let sequence = change.sequence;
+                self.history.set_fragment_bytes(sequence, fitting);
+                continue;
+            }
             let complete = match change.fragment_bytes {
                 None => transmission.sample(&mut packer, change),
                 Some(fragment_bytes) => {

@@ -70,6 +70,19 @@ fn calling_a_reader_that_was_given_up_does_not_keep_others_from_being_asked() {
 }
 
 #[test]
+fn what_was_written_for_readers_on_the_host_fits_a_packet_once_others_have_come() {
+    let (writing, reading) = durable(keep_all(None), reads_all(None));
+    let large = WriterPlan { samples: 10, burst: 10, payload_bytes: 60_000, ..writer(0, writing) };
+    let remote = ReaderPlan { created: at_ms(1_050), ..reader(2, reading) };
+    let mut plan = plan(3, vec![large], vec![reader(1, reads_all(None)), remote]);
+    plan.processes[1].host = 0;
+    plan.processes[1].receive_buffer_bytes = 65_536;
+    plan.processes[1].datagram_cost = Duration::from_millis(20);
+    let outcome = check(plan);
+    assert_eq!(outcome.record().readers[0].values(), 10);
+}
+
+#[test]
 fn keep_last_delivers_the_newest_value_of_each_instance_to_a_slow_reader() {
     let history = History::KeepLast(2);
     let slow = Pace::Polling { period: Duration::from_millis(40), samples_max: 3 };

@@ -65,7 +65,7 @@ pub struct ParticipantConfig {
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
-    /// writer may take 1 GiB: one sample of that size.
+    /// writer may take seven eighths: room for one sample of 1 GiB.
     pub reassembly_bytes_max: usize,
 }
 

@@ -8,7 +8,7 @@ use crate::payload::{Payload, PayloadPool};
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
 
-/// Memory that unfinished samples of one participant may take together. One remote writer gets four fifths of it at most, so
+/// Memory that unfinished samples of one participant may take together. One remote writer gets seven eighths of it at most, so
 /// that it cannot starve the others.
 #[derive(Clone, Debug)]
 pub struct ReassemblyBudget {
@@ -28,7 +28,7 @@ impl ReassemblyBudget {
     }
 
     fn reserve(&self, held_by_writer: usize, bytes: usize) -> bool {
-        if held_by_writer.saturating_add(bytes) > self.bytes_max / 5 * 4 {
+        if held_by_writer.saturating_add(bytes) > self.bytes_max / 8 * 7 {
             return false;
         }
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);

@@ -9,7 +9,7 @@ use thalweg_rtps::history::PayloadKind;
 use thalweg_rtps::participant::KeyOf;
 use thalweg_rtps::types::{KeyHash, Keyed};
 
-use crate::TopicType;
+use crate::{Error, ErrorKind, TopicType};
 
 /// Type parameter of endpoints that exchange bytes which the application serializes itself; see
 /// [`DomainParticipant::create_raw_topic`](crate::DomainParticipant::create_raw_topic).
@@ -31,6 +31,29 @@ pub(crate) struct TopicDescription {
     pub(crate) keyed: Keyed,
     /// Tells the instance of a serialized sample; `None` leaves it to the hash that writers may send along.
     pub(crate) key_of: Option<KeyOf>,
+}
+
+/// Longest topic or type name: `string<256>` of the built-in topics (RTPS 2.5 §9.6.3) less its terminating NUL.
+const NAME_MAX_BYTES: usize = 255;
+
+impl TopicDescription {
+    /// Refuses names that cannot be announced.
+    pub(crate) fn check(&self, operation: &'static str) -> Result<(), Error> {
+        for (what, name) in [("topic name", &self.name), ("type name", &self.type_name)] {
+            let cause = if name.is_empty() {
+                format!("failed: the {what} is empty")
+            } else if name.len() > NAME_MAX_BYTES {
+                format!("failed: the {what} has {} bytes", name.len())
+            } else if name.contains('\0') {
+                format!("failed: the {what} contains a NUL character")
+            } else {
+                continue;
+            };
+            let error = Error::new(ErrorKind::BadParameter, operation, cause);
+            return Err(error.on_topic(&self.name).advise("use 1 to 255 bytes without NUL"));
+        }
+        Ok(())
+    }
 }
 
 impl<T> Topic<T> {

@@ -45,9 +45,24 @@ impl Publisher {
     /// its own.
     ///
     /// # Errors
-    /// [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
-    pub fn create_writer<T>(&self, topic: &Topic<T>, mut qos: WriterQos) -> Result<DataWriter<T>, Error> {
+    pub fn create_writer<T>(&self, topic: &Topic<T>, qos: WriterQos) -> Result<DataWriter<T>, Error> {
+        self.create_writer_with(topic, qos, WriterOptions::default())
+    }
+
+    /// As [`Publisher::create_writer`], with a memory budget for the history and a way to address readers of its own.
+    ///
+    /// # Errors
+    /// As [`Publisher::create_writer`].
+    pub fn create_writer_with<T>(
+        &self,
+        topic: &Topic<T>,
+        mut qos: WriterQos,
+        options: WriterOptions,
+    ) -> Result<DataWriter<T>, Error> {
+        topic.description().check("create_writer")?;
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }
@@ -60,7 +75,7 @@ impl Publisher {
             type_name: description.type_name.clone(),
             keyed: description.keyed,
             qos: qos.clone(),
-            options: WriterOptions::default(),
+            options,
         };
         let endpoints = &self.runtime.state().endpoints;
         let cell = self.runtime.command(|now, participant| {

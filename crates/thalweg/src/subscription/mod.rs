@@ -44,9 +44,11 @@ impl Subscriber {
     /// its own.
     ///
     /// # Errors
-    /// [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
     pub fn create_reader<T>(&self, topic: &Topic<T>, mut qos: ReaderQos) -> Result<DataReader<T>, Error> {
+        topic.description().check("create_reader")?;
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }

@@ -87,3 +87,38 @@ fn matched_statuses_count_comings_and_goings() {
     });
     assert_eq!(status.total, 1);
 }
+
+#[test]
+fn names_that_cannot_be_announced_are_refused() {
+    let participant = participant(domain());
+    for (name, cause) in [("", "is empty"), (&"n".repeat(256)[..], "has 256 bytes"), ("a\0b", "contains a NUL")] {
+        let topic = participant.create_topic::<Count>(name);
+        let error = participant.create_writer(&topic, reliable_writer()).unwrap_err();
+        assert!(error.kind() == ErrorKind::BadParameter && error.to_string().contains(cause), "{error}");
+        assert!(participant.create_reader(&topic, reliable_reader()).is_err());
+    }
+    let longest = participant.create_topic::<Count>(&"n".repeat(255));
+    assert!(participant.create_writer(&longest, reliable_writer()).is_ok());
+}
+
+#[test]
+fn a_writer_may_address_its_readers_by_multicast_or_unicast() {
+    use thalweg::{Destination, WriterOptions};
+    let domain = domain();
+    let (here, there) = (participant(domain), participant(domain));
+    for destination in [Destination::Unicast, Destination::Multicast] {
+        let name = unique(&format!("{destination:?}"));
+        let reader = there.create_reader(&there.create_topic::<Count>(&name), reliable_reader()).unwrap();
+        let publisher = here.create_publisher(PublisherQos::default());
+        let options = WriterOptions { destination, ..WriterOptions::default() };
+        let topic = here.create_topic::<Count>(&name);
+        let writer = publisher.create_writer_with(&topic, reliable_writer(), options).unwrap();
+        writer.wait_for_matched(1, PATIENCE).unwrap();
+        for value in 0..20 {
+            writer.write(&Count { value }).unwrap();
+        }
+        writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        let values: Vec<u64> = reader.take(100).iter().map(|sample| sample.data().unwrap().value).collect();
+        assert_eq!(values, (0..20).collect::<Vec<u64>>(), "{destination:?}");
+    }
+}

@@ -124,14 +124,16 @@ impl Writer {
                 // Who has everything that was sent does not stand still: the others hold up the writer.
                 let owes = proxy.acknowledged < all_sent;
                 proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
-                if silent && (proxy.acknowledged.sample < sent || in_mid_sample) {
+                if proxy.acknowledged.sample < sent || in_mid_sample {
                     // What a group did not bring is repeated to each reader alone: the network may not carry multicast.
+                    let unheard = silent || now.since(proxy.last_heard) >= period;
                     match self.route.uses_group() {
-                        true => {
+                        true if unheard => {
                             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
                             self.heartbeat.all_asked = Some(now);
                         }
-                        false => self.heartbeat.wanted = true,
+                        true => {}
+                        false => self.heartbeat.wanted |= silent,
                     }
                 }
             }

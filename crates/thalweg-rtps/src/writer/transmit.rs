@@ -71,8 +71,7 @@ impl Writer {
             if self.outgoing.next_fragment == 0
                 && let Some(fitting) = self.route.narrower_fragment_bytes(change)
             {
-                let sequence = change.sequence;
-                self.history.set_fragment_bytes(sequence, fitting);
+                self.history.set_fragment_bytes(held, fitting);
                 continue;
             }
             let complete = match change.fragment_bytes {

@@ -55,6 +55,18 @@ fn everything_arrives_where_the_network_filters_multicast() {
 }
 
 #[test]
+fn a_writer_that_waits_for_room_does_not_ask_a_filtered_group_for_ever() {
+    let readers = (1..=4).map(|process| reader(process, reads_all(None))).collect();
+    let fast = WriterPlan { period: Duration::from_millis(1), ..writer(0, keep_all(Some(14))) };
+    let mut plan = Plan { carries_multicast: false, ..plan(5, vec![fast], readers) };
+    plan.weather.latency = Duration::from_millis(20);
+    let outcome = check(plan);
+    let wait = outcome.record().writers[0].longest_wait;
+    assert!(wait < Duration::from_secs(1), "waited {wait:?}");
+    assert_eq!(outcome.record().writers[0].given_up, []);
+}
+
+#[test]
 fn calling_a_reader_that_was_given_up_does_not_keep_others_from_being_asked() {
     let (writing, reading) = durable(keep_all(None), reads_all(None));
     for seed in 0..20 {

@@ -7,6 +7,7 @@ use super::participant_data::ParticipantData;
 use super::reach::Reach;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix};
+use crate::wire::WireError;
 
 /// A participant that was heard of.
 #[derive(Clone, Debug)]
@@ -28,15 +29,25 @@ pub struct Known<D> {
     pub matched: Vec<EntityId>,
 }
 
-/// Endpoint of either kind that can be filed by its GUID.
-pub trait EndpointData {
+/// Endpoint of either kind that can be read from its announcement and filed by its GUID.
+pub trait EndpointData: PartialEq + Sized {
     /// Its GUID.
     fn guid(&self) -> Guid;
+
+    /// Reads an announcement.
+    ///
+    /// # Errors
+    /// When it is malformed or must not be used.
+    fn from_announcement(payload: &[u8]) -> Result<Self, WireError>;
 }
 
 impl EndpointData for PublicationData {
     fn guid(&self) -> Guid {
         self.guid
+    }
+
+    fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
+        PublicationData::decode(payload)
     }
 }
 
@@ -44,6 +55,23 @@ impl EndpointData for SubscriptionData {
     fn guid(&self) -> Guid {
         self.guid
     }
+
+    fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
+        SubscriptionData::decode(payload)
+    }
+}
+
+/// What an announcement of an endpoint led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// It is known already.
+    Nothing,
+    /// It is new or has changed.
+    News(Guid),
+    /// It is malformed, must not be used, or speaks for another participant.
+    Unusable,
+    /// Its participant has too many endpoints already.
+    OverLimit,
 }
 
 /// Endpoints of one kind, ordered by GUID so that those of a participant are neighbours.
@@ -67,6 +95,21 @@ impl<D: EndpointData> EndpointTable<D> {
                 vacant.insert(Known { data, matched: Vec::new() });
             }
         }
+    }
+
+    /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`.
+    pub fn learn(&mut self, participant: GuidPrefix, count_max: usize, payload: &[u8]) -> Learned {
+        let data = match D::from_announcement(payload) {
+            Ok(data) if data.guid().prefix == participant => data,
+            _ => return Learned::Unusable,
+        };
+        let guid = data.guid();
+        match self.known.get(&guid) {
+            Some(known) if known.data == data => return Learned::Nothing,
+            None if self.of_participant(participant).count() >= count_max => return Learned::OverLimit,
+            _ => self.insert(data),
+        }
+        Learned::News(guid)
     }
 
     /// The endpoint with this GUID.

@@ -1,10 +1,13 @@
 //! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{KeyOf, LostReason, Participant};
+use super::{Event, KeyOf, LostReason, Participant};
+use crate::discovery::database::Learned;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
+use crate::discovery::{KnownParticipant, Reach};
 use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
@@ -129,52 +132,55 @@ impl Participant {
 
     fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            return self.remove_publication(now, Guid::from_bytes(sample.info.instance.0));
-        }
-        match PublicationData::decode(&sample.payload) {
-            Ok(data) if data.guid.prefix == prefix => {
-                let guid = data.guid;
-                let known = self.database.publications.get(guid).map(|known| &known.data);
-                if known == Some(&data) {
-                    return;
-                }
-                let count = self.database.publications.of_participant(prefix).count();
-                if known.is_none() && count >= self.database.limits.endpoints_per_participant_max {
-                    self.counters.over_limit += 1;
-                    return;
-                }
-                self.database.publications.insert(data);
-                self.match_publication(now, guid);
+            if let Some(guid) = self.disposed(prefix, sample) {
+                self.remove_publication(now, guid);
             }
-            _ => self.counters.unusable_announcements += 1,
+            return;
+        }
+        let count_max = self.database.limits.endpoints_per_participant_max;
+        let learned = self.database.publications.learn(prefix, count_max, &sample.payload);
+        if let Some(guid) = self.note_learned(learned) {
+            self.match_publication(now, guid);
         }
     }
 
     fn handle_subscription(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            return self.remove_subscription(Guid::from_bytes(sample.info.instance.0));
-        }
-        match SubscriptionData::decode(&sample.payload) {
-            Ok(data) if data.guid.prefix == prefix => {
-                let guid = data.guid;
-                let known = self.database.subscriptions.get(guid).map(|known| &known.data);
-                if known == Some(&data) {
-                    return;
-                }
-                let count = self.database.subscriptions.of_participant(prefix).count();
-                if known.is_none() && count >= self.database.limits.endpoints_per_participant_max {
-                    self.counters.over_limit += 1;
-                    return;
-                }
-                self.database.subscriptions.insert(data);
-                self.match_subscription(now, guid);
+            if let Some(guid) = self.disposed(prefix, sample) {
+                self.remove_subscription(guid);
             }
-            _ => self.counters.unusable_announcements += 1,
+            return;
+        }
+        let count_max = self.database.limits.endpoints_per_participant_max;
+        let learned = self.database.subscriptions.learn(prefix, count_max, &sample.payload);
+        if let Some(guid) = self.note_learned(learned) {
+            self.match_subscription(now, guid);
         }
     }
 
+    /// The endpoint whose end a participant tells; it may speak for its own endpoints only.
+    fn disposed(&mut self, prefix: GuidPrefix, sample: &TakenSample) -> Option<Guid> {
+        let guid = Guid::from_bytes(sample.info.instance.0);
+        if guid.prefix != prefix {
+            self.counters.unusable_announcements += 1;
+            return None;
+        }
+        Some(guid)
+    }
+
+    /// Counts what was refused; returns the endpoint that is new or has changed.
+    fn note_learned(&mut self, learned: Learned) -> Option<Guid> {
+        match learned {
+            Learned::News(guid) => return Some(guid),
+            Learned::Nothing => {}
+            Learned::Unusable => self.counters.unusable_announcements += 1,
+            Learned::OverLimit => self.counters.over_limit += 1,
+        }
+        None
+    }
+
     /// Learns of a participant, or renews what is known of it.
-    pub(super) fn handle_announcement(&mut self, now: Instant, source: std::net::SocketAddr, data: ParticipantData) {
+    pub(super) fn handle_announcement(&mut self, now: Instant, source: SocketAddr, data: ParticipantData) {
         let prefix = data.guid_prefix;
         let stranger = data.domain_id.is_some_and(|id| id != self.config.domain_id)
             || data.domain_tag != self.config.domain_tag
@@ -185,7 +191,7 @@ impl Participant {
             return;
         }
         let lease_until = now + data.lease_duration;
-        let reach = crate::discovery::Reach::new(&self.config.addresses, self.config.host, &data, source);
+        let reach = Reach::new(&self.config.addresses, self.config.host, &data, source);
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.lease_until = lease_until;
             // An announcement that came by another interface does not move a participant whose addresses are the same.
@@ -201,10 +207,10 @@ impl Participant {
             self.counters.over_limit += 1;
             return;
         }
-        self.database.participants.insert(prefix, crate::discovery::KnownParticipant { data, reach, lease_until });
+        self.database.participants.insert(prefix, KnownParticipant { data, reach, lease_until });
         self.schedule.set_lease_check(self.database.next_lease_end());
         self.announcer.greet(prefix);
-        self.push_event(super::Event::ParticipantDiscovered(prefix));
+        self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin(now, prefix);
     }
 
@@ -222,6 +228,6 @@ impl Participant {
             self.remove_subscription(guid);
         }
         self.unmatch_builtin(now, prefix);
-        self.push_event(super::Event::ParticipantLost { prefix, reason });
+        self.push_event(Event::ParticipantLost { prefix, reason });
     }
 }

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 
 use super::tests::*;
 use super::*;
+use crate::discovery::endpoint_data::PublicationData;
 use crate::discovery::participant_data::ParticipantData;
 use crate::payload::Payload;
 use crate::qos::History;
 use crate::types::{EntityId, Guid, Keyed, SequenceNumber};
 use crate::wire::write::{self, DataFragHead, DataHead, DataKind};
-use crate::wire::{Gap, Heartbeat, HeartbeatFrag, SequenceSet};
+use crate::wire::{Gap, Heartbeat, HeartbeatFrag, SequenceSet, parameters};
 
 /// Node 0 writes to node 1; node 2 is matched with the same reader and hostile.
 struct Attack {
@@ -192,5 +193,30 @@ fn held_samples_ahead_of_a_missing_one_are_bounded_in_bytes() {
     }
     let counters = attack.reader.lock().counters();
     assert!(counters.too_far > 0, "64 MiB are fewer than 3,000 samples of 40 kB");
+    attack.check_healthy();
+}
+
+#[test]
+fn nobody_disposes_of_another_participants_endpoints() {
+    let mut attack = Attack::new();
+    let victim = attack.healthy.lock().guid();
+    let mut key = Vec::new();
+    PublicationData::encode_key(victim, &mut key);
+    let mut inline_qos = Vec::new();
+    parameters::inline_qos(Some(3), None, &mut inline_qos);
+    let refused = attack.net.nodes[1].participant.counters().unusable_announcements;
+    attack.send(|out| {
+        let head = DataHead {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::PUBLICATIONS_WRITER,
+            sequence: SequenceNumber(2),
+            inline_qos: &inline_qos,
+            kind: DataKind::Key,
+        };
+        write::data(out, &head, key.len());
+        out.extend_from_slice(&key);
+    });
+    attack.net.run_for(SECOND);
+    assert_eq!(attack.net.nodes[1].participant.counters().unusable_announcements, refused + 1);
     attack.check_healthy();
 }

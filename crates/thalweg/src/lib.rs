@@ -81,3 +81,8 @@ pub use topic::{Raw, Topic};
 pub mod clock {
     pub use thalweg_transport::clock::{now, wall_clock};
 }
+
+/// The program in the README is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

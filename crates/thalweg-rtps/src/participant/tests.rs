@@ -19,6 +19,7 @@ pub(super) struct Net {
     pub(super) now: Instant,
     pub(super) nodes: Vec<Node>,
     pub(super) loss: f64,
+    pub(super) multicast_lost: bool,
     pub(super) rng: Rng,
     pub(super) outbox: Outbox,
 }
@@ -36,8 +37,14 @@ pub(super) fn locator(ip: [u8; 4], port: u16) -> Locator {
 
 impl Net {
     pub(super) fn new(nodes: u8) -> Net {
-        let mut net =
-            Net { now: Instant::from_nanos(1), nodes: Vec::new(), loss: 0.0, rng: Rng::new(1), outbox: Outbox::new() };
+        let mut net = Net {
+            now: Instant::from_nanos(1),
+            nodes: Vec::new(),
+            loss: 0.0,
+            multicast_lost: false,
+            rng: Rng::new(1),
+            outbox: Outbox::new(),
+        };
         for index in 1..=nodes {
             net.add(index);
         }
@@ -80,7 +87,8 @@ impl Net {
                 let address = destination.socket_address().expect("a UDP address");
                 for to in 0..self.nodes.len() {
                     let hit = if address.ip().is_multicast() { to != from } else { address.ip() == self.ip(to) };
-                    let cut = self.nodes[to].cut_off || self.nodes[from].cut_off;
+                    let lost = self.multicast_lost && address.ip().is_multicast();
+                    let cut = self.nodes[to].cut_off || self.nodes[from].cut_off || lost;
                     if hit && !cut && !self.rng.chance(self.loss) {
                         let payload = Payload::from(&bytes[..]);
                         self.nodes[to].participant.handle_datagram(self.now, &payload, source);
@@ -424,6 +432,18 @@ fn participants_that_leave_or_fall_silent_are_dropped() {
     assert_eq!(net.nodes[0].participant.participants().count(), 0);
     let prefix = net.nodes[2].participant.guid_prefix();
     assert!(net.nodes[0].events.contains(&Event::ParticipantLost { prefix, reason: LostReason::LeaseExpired }));
+}
+
+#[test]
+fn participant_messages_keep_the_lease_when_multicast_stops() {
+    let mut net = Net::new(2);
+    net.run_for(SECOND);
+    net.multicast_lost = true;
+    net.run_for(SECOND * 120);
+    for node in &net.nodes {
+        assert_eq!(node.participant.participants().count(), 1);
+        assert!(!node.events.iter().any(|event| matches!(event, Event::ParticipantLost { .. })));
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
-use crate::network::Weather;
+use crate::network::{Family, Weather};
 use crate::plan::{Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
 
 /// What a test wants to be so and not otherwise.
@@ -43,6 +43,7 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
         hosts: (0..hosts).map(|_| draw_clock(&mut rng)).collect(),
         processes: (0..processes).map(|number| draw_process(&mut rng, number, hosts)).collect(),
         topics: Vec::new(),
+        family: if rng.chance(0.2) { Family::V6 } else { Family::V4 },
         weather: draw_weather(&mut rng, fixed),
         splits: Vec::new(),
         carries_multicast: rng.chance(0.8),
@@ -108,7 +109,7 @@ fn draw_topic(rng: &mut Rng, number: usize, processes: usize, fixed: &Fixed) -> 
         keyed,
         instances: if rng.chance(0.2) { InstanceSharing::Shared } else { InstanceSharing::Own },
         writers: (0..writers).map(|_| draw_writer(rng, &kind, processes, fixed)).collect(),
-        readers: (0..readers).map(|_| draw_reader(rng, &kind, processes)).collect(),
+        readers: (0..readers).map(|_| draw_reader(rng, &kind, processes, fixed)).collect(),
     }
 }
 
@@ -143,6 +144,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
     WriterPlan {
         process: rng.below(processes as u64) as usize,
         created: milliseconds(rng.below(first_write)),
+        deleted: None,
         qos,
         first_write: milliseconds(first_write),
         samples: fixed.samples.unwrap_or(samples as u32),
@@ -154,9 +156,11 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
     }
 }
 
-fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize) -> ReaderPlan {
-    let reliable = kind.reliable && rng.chance(0.85);
-    let durable = kind.durable && rng.chance(0.8);
+fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> ReaderPlan {
+    // A few readers request what they may not get.
+    let bold = !fixed.calm && rng.chance(0.08);
+    let reliable = if bold { rng.chance(0.5) } else { kind.reliable && rng.chance(0.85) };
+    let durable = if bold { rng.chance(0.5) } else { kind.durable && rng.chance(0.8) };
     let history = if reliable && rng.chance(0.85) { kind.history } else { History::KeepLast(1 + rng.below(5) as u32) };
     let limited = history == History::KeepAll && rng.chance(0.3);
     let pace = match rng.below(10) {
@@ -168,6 +172,7 @@ fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize) -> ReaderPlan {
     ReaderPlan {
         process: rng.below(processes as u64) as usize,
         created: milliseconds(if rng.chance(0.6) { rng.below(200) } else { rng.below(4_000) }),
+        deleted: None,
         qos: ReaderQos {
             reliability: if reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
             durability: if durable { Durability::TransientLocal } else { Durability::Volatile },
@@ -182,17 +187,14 @@ fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize) -> ReaderPlan {
     }
 }
 
-/// Splits, ends and hanging applications.
+/// Splits, ends, deleted endpoints, partitions and hanging applications.
 fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
     if plan.hosts.len() > 1 && rng.chance(0.3) {
         let from = 300 + rng.below(2_500);
         let hosts = 1 + rng.below((1 << plan.hosts.len()) - 2);
         let length = pick(rng, [200, 1_000, 8_000]);
-        plan.splits.push(SplitPlan {
-            from: milliseconds(from),
-            until: milliseconds(from + 100 + rng.below(length)),
-            hosts,
-        });
+        let until = milliseconds(from + 100 + rng.below(length));
+        plan.splits.push(SplitPlan { from: milliseconds(from), until, hosts });
     }
     // Who ends in a split cannot say so: the others would wait for his lease.
     if plan.processes.len() > 2 && plan.splits.is_empty() && rng.chance(0.4) {
@@ -202,13 +204,32 @@ fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
         plan.processes[process].ends = Some((at, ending));
         plan.processes.iter_mut().for_each(|process| process.lease_duration = SHORT_LEASE);
     }
-    if rng.chance(0.1) {
-        let topic = rng.below(plan.topics.len() as u64) as usize;
+    for topic in &mut plan.topics {
+        draw_topic_trouble(rng, topic);
         // The others must be able to go on: a writer whose only reliable reader hangs has to wait.
-        let readers = &mut plan.topics[topic].readers;
-        if readers.iter().filter(|reader| reader.qos.reliability.is_reliable()).count() > 1 {
-            readers[0].pace = Pace::Never;
+        let somebody_ends = plan.processes.iter().any(|process| process.ends.is_some());
+        let staying = |reader: &&ReaderPlan| reader.qos.reliability.is_reliable() && reader.deleted.is_none();
+        let others = topic.readers.iter().skip(1).filter(staying).count();
+        if rng.chance(0.07) && others > 0 && !somebody_ends && !topic.has_partitions() {
+            topic.readers[0].pace = Pace::Never;
         }
+    }
+}
+
+fn draw_topic_trouble(rng: &mut Rng, topic: &mut TopicPlan) {
+    if rng.chance(0.1) {
+        let names = ["", "a", "ab", "a*", "[ab]", "b?"];
+        let mut draw = || if rng.chance(0.5) { Vec::new() } else { vec![pick(rng, names).to_string()] };
+        topic.writers.iter_mut().for_each(|writer| writer.qos.partition = draw());
+        topic.readers.iter_mut().for_each(|reader| reader.qos.partition = draw());
+    }
+    if rng.chance(0.1) {
+        let place = rng.below(topic.writers.len() as u64) as usize;
+        topic.writers[place].deleted = Some(milliseconds(1_000 + rng.below(3_000)));
+    }
+    if rng.chance(0.1) {
+        let place = rng.below(topic.readers.len() as u64) as usize;
+        topic.readers[place].deleted = Some(milliseconds(1_000 + rng.below(4_000)));
     }
 }
 

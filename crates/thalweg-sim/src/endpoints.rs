@@ -73,6 +73,30 @@ impl Simulation {
         self.drive(process);
     }
 
+    pub(crate) fn delete_writer(&mut self, number: usize) {
+        let process = self.writers[number].record.process;
+        let now = self.processes[process].local(self.now);
+        let Some(handle) = self.writers[number].handle.take() else { return };
+        let entity = handle.lock().guid().entity;
+        if let Some(participant) = self.processes[process].participant.as_mut() {
+            participant.delete_writer(now, entity);
+        }
+        self.note(process, format!("deletes writer {number}"));
+        self.drive(process);
+    }
+
+    pub(crate) fn delete_reader(&mut self, number: usize) {
+        let process = self.readers[number].record.process;
+        let now = self.processes[process].local(self.now);
+        let Some(handle) = self.readers[number].handle.take() else { return };
+        let entity = handle.lock().guid().entity;
+        if let Some(participant) = self.processes[process].participant.as_mut() {
+            participant.delete_reader(now, entity);
+        }
+        self.note(process, format!("deletes reader {number}"));
+        self.drive(process);
+    }
+
     pub(crate) fn burst(&mut self, number: usize) {
         let plan =
             &self.plan.topics[self.writers[number].record.index.topic].writers[self.writers[number].record.index.place];
@@ -97,6 +121,10 @@ impl Simulation {
             let Some(change) = application.change(topic, plan) else { return };
             let (kind, instance) = (change.kind, change.instance);
             let outcome = handle.lock().write(now, change);
+            let held = handle.lock().held();
+            if plan.qos.resource_limits.max_samples.is_some_and(|max| held > max as usize) {
+                self.breaches.push(format!("writer {number} holds {held} samples"));
+            }
             let entity = handle.lock().guid().entity;
             let (sequence, arm) = match outcome {
                 Ok(written) => {
@@ -169,6 +197,13 @@ impl Simulation {
             Pace::Eager(_) | Pace::Never => usize::MAX,
         };
         let now = self.processes[process].local(self.now);
+        let held = handle.lock().cache().len();
+        let instances = handle.lock().cache().instances();
+        let limits = self.plan.topics[index.topic].readers[index.place].qos.resource_limits;
+        // A lost writer is told beyond the limit, once for each instance.
+        if limits.max_samples.is_some_and(|max| held > max as usize + instances) {
+            self.breach(format!("reader {number} holds {held} samples"));
+        }
         let mut taken = std::mem::take(&mut self.taken);
         let outcome = handle.lock().take(now, samples_max, &ReadFilter::ALL, &mut taken);
         for sample in taken.drain(..) {

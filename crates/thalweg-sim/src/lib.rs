@@ -11,6 +11,7 @@ pub mod inbox;
 pub mod laws;
 pub mod network;
 pub mod plan;
+mod plan_text;
 mod process;
 pub mod queue;
 pub mod record;

@@ -1,6 +1,6 @@
 //! A network of hosts that loses, delays, repeats and splits: given a datagram it says who gets it when.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use thalweg_rtps::rng::Rng;
@@ -44,6 +44,44 @@ const PACKET_BYTES: usize = 1472;
 /// The largest payload that UDP over IPv4 carries.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 
+/// Which internet protocol a world speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4: hosts are 10.0.x.y, the group is 239.255.0.1.
+    #[default]
+    V4,
+    /// IPv6: hosts are fd00::n, the group is ff02::ffff:239.255.0.1.
+    V6,
+}
+
+impl Family {
+    /// The address of a host.
+    pub fn address_of(self, host: usize) -> IpAddr {
+        let number = u16::try_from(host + 1).unwrap_or(u16::MAX);
+        let [high, low] = number.to_be_bytes();
+        match self {
+            Family::V4 => IpAddr::V4(Ipv4Addr::new(10, 0, high, low)),
+            Family::V6 => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, number)),
+        }
+    }
+
+    /// The address by which a host reaches itself.
+    pub fn loopback(self) -> IpAddr {
+        match self {
+            Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        }
+    }
+
+    /// The multicast group of DDS.
+    pub fn group(self) -> IpAddr {
+        match self {
+            Family::V4 => IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)),
+            Family::V6 => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1)),
+        }
+    }
+}
+
 /// What becomes of one copy of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -78,6 +116,7 @@ struct Socket {
 pub struct Network {
     rng: Rng,
     weather: Weather,
+    family: Family,
     carries_multicast: bool,
     /// Group of hosts that each host is in; hosts of different groups cannot reach each other.
     sides: Vec<u32>,
@@ -87,21 +126,16 @@ pub struct Network {
 
 impl Network {
     /// A network of `hosts` hosts without sockets. Without multicast, groups reach only processes of the same host.
-    pub fn new(seed: u64, hosts: usize, weather: Weather, carries_multicast: bool) -> Network {
+    pub fn new(seed: u64, hosts: usize, weather: Weather, family: Family, carries_multicast: bool) -> Network {
         Network {
             rng: Rng::new(seed),
             weather,
+            family,
             carries_multicast,
             sides: vec![0; hosts],
             sockets: Vec::new(),
             unroutable: 0,
         }
-    }
-
-    /// The address of a host: 10.0.x.y.
-    pub fn address_of(host: usize) -> IpAddr {
-        let [high, low] = u16::try_from(host + 1).unwrap_or(u16::MAX).to_be_bytes();
-        IpAddr::V4(Ipv4Addr::new(10, 0, high, low))
     }
 
     /// Opens a port of `host` for `process`; a group address joins that group.
@@ -165,8 +199,11 @@ impl Network {
         if to.ip().is_multicast() {
             return to.ip() == socket.address.ip() && (self.carries_multicast || from_host == socket.host);
         }
-        let reaches =
-            if to.ip().is_loopback() { from_host == socket.host } else { to.ip() == Network::address_of(socket.host) };
+        let reaches = if to.ip().is_loopback() {
+            from_host == socket.host
+        } else {
+            to.ip() == self.family.address_of(socket.host)
+        };
         reaches && !socket.address.ip().is_multicast()
     }
 
@@ -218,9 +255,9 @@ mod tests {
     const GROUP: &str = "239.255.0.1:7400";
 
     fn three_hosts(weather: Weather) -> Network {
-        let mut network = Network::new(1, 3, weather, true);
+        let mut network = Network::new(1, 3, weather, Family::V4, true);
         for host in 0..3 {
-            network.listen(host, host, SocketAddr::new(Network::address_of(host), 7411));
+            network.listen(host, host, SocketAddr::new(Family::V4.address_of(host), 7411));
             network.listen(host, host, GROUP.parse().unwrap());
         }
         network
@@ -264,7 +301,7 @@ mod tests {
 
     #[test]
     fn groups_stay_on_the_host_where_multicast_is_blocked() {
-        let mut network = Network::new(1, 2, Weather::CLEAR, false);
+        let mut network = Network::new(1, 2, Weather::CLEAR, Family::V4, false);
         network.listen(0, 0, GROUP.parse().unwrap());
         network.listen(1, 1, GROUP.parse().unwrap());
         assert_eq!(send(&mut network, GROUP, 100), "0:15");

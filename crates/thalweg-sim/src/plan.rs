@@ -1,17 +1,13 @@
 //! What a simulated world consists of and what happens in it, apart from chance on the network.
 
-use std::fmt;
 use std::time::Duration;
 
-use thalweg_rtps::qos::{
-    Durability, History, MatchResult, Offer, ReaderQos, Reliability, Request, ResourceLimits, WriterQos,
-    match_endpoints,
-};
+use thalweg_rtps::qos::{History, MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
-use crate::network::Weather;
+use crate::network::{Family, Weather};
 
 /// A whole scenario. The same plan always leads to the same course of events.
 #[derive(Clone, Debug)]
@@ -24,6 +20,8 @@ pub struct Plan {
     pub processes: Vec<ProcessPlan>,
     /// What is written and read.
     pub topics: Vec<TopicPlan>,
+    /// Which internet protocol the hosts speak.
+    pub family: Family,
     /// How the network between hosts behaves.
     pub weather: Weather,
     /// Times in which some hosts cannot reach the others.
@@ -91,6 +89,8 @@ pub struct WriterPlan {
     pub process: usize,
     /// When it is created, if the process is there by then.
     pub created: Instant,
+    /// When it is deleted before its process ends.
+    pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: WriterQos,
     /// When it writes the first sample.
@@ -116,6 +116,8 @@ pub struct ReaderPlan {
     pub process: usize,
     /// When it is created, if the process is there by then.
     pub created: Instant,
+    /// When it is deleted before its process ends.
+    pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: ReaderQos,
     /// When it takes what has arrived.
@@ -182,6 +184,7 @@ impl Plan {
             hosts: vec![HostClock::EXACT; processes],
             processes: (0..processes).map(process).collect(),
             topics: Vec::new(),
+            family: Family::V4,
             weather: Weather::CLEAR,
             splits: Vec::new(),
             carries_multicast: true,
@@ -216,7 +219,9 @@ impl Plan {
     /// When the last planned thing happens, if no write has to wait.
     pub fn last_activity(&self) -> Instant {
         let writes = self.writers().map(|(_, writer)| writer.last_write());
-        let created = self.readers().map(|(_, reader)| reader.created);
+        let deleted = self.writers().filter_map(|(_, writer)| writer.deleted);
+        let deleted = deleted.chain(self.readers().filter_map(|(_, reader)| reader.deleted));
+        let created = self.readers().map(|(_, reader)| reader.created).chain(deleted);
         let splits = self.splits.iter().map(|split| split.until);
         let processes =
             self.processes.iter().flat_map(|process| [Some(process.starts), process.ends.map(|(at, _)| at)]);
@@ -242,6 +247,14 @@ impl TopicPlan {
     }
 }
 
+impl TopicPlan {
+    /// True when a PARTITION keeps some of its endpoints apart, or could.
+    pub fn has_partitions(&self) -> bool {
+        self.writers.iter().any(|writer| !writer.qos.partition.is_empty())
+            || self.readers.iter().any(|reader| !reader.qos.partition.is_empty())
+    }
+}
+
 impl WriterPlan {
     /// A writer with the default QoS that is there from the start and writes 100 samples of 100 bytes, one each 10 ms from
     /// second 1 on.
@@ -249,6 +262,7 @@ impl WriterPlan {
         WriterPlan {
             process,
             created: Instant::ZERO,
+            deleted: None,
             qos: WriterQos::default(),
             first_write: Instant::ZERO + Duration::from_secs(1),
             samples: 100,
@@ -276,7 +290,7 @@ impl ReaderPlan {
     /// A reader with the default QoS that is there from the start and takes everything at once.
     pub fn new(process: usize) -> ReaderPlan {
         let qos = ReaderQos::default();
-        ReaderPlan { process, created: Instant::ZERO, qos, pace: Pace::Eager(Duration::ZERO) }
+        ReaderPlan { process, created: Instant::ZERO, deleted: None, qos, pace: Pace::Eager(Duration::ZERO) }
     }
 
     /// KEEP_LAST depth, or `None`.
@@ -290,66 +304,4 @@ fn depth_of(history: History) -> Option<u32> {
         History::KeepLast(depth) => Some(depth),
         History::KeepAll => None,
     }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let weather = &self.weather;
-        write!(
-            f,
-            "seed {}, {} hosts, {:?} to {:?}",
-            self.seed,
-            self.hosts.len(),
-            weather.latency,
-            weather.latency + weather.jitter
-        )?;
-        write!(f, ", loss {} %, repeated {} %", weather.loss * 100.0, weather.duplication * 100.0)?;
-        writeln!(f, ", held up {} %, multicast: {}", weather.reordering * 100.0, self.carries_multicast)?;
-        for (number, process) in self.processes.iter().enumerate() {
-            write!(f, "p{number} on host {} from {}", process.host, seconds(process.starts))?;
-            if let Some((at, ending)) = process.ends {
-                write!(f, ", {} at {}", if ending == Ending::Leaves { "leaves" } else { "vanishes" }, seconds(at))?;
-            }
-            let buffer = process.receive_buffer_bytes >> 10;
-            writeln!(
-                f,
-                ", buffer {buffer} KiB, {:?} a datagram, lease {:?}",
-                process.datagram_cost, process.lease_duration
-            )?;
-        }
-        for split in &self.splits {
-            writeln!(f, "split {:b} from {} to {}", split.hosts, seconds(split.from), seconds(split.until))?;
-        }
-        for (number, (index, writer)) in self.writers().enumerate() {
-            let topic = &self.topics[index.topic];
-            let keyed = if topic.keyed == Keyed::Yes { "keyed" } else { "keyless" };
-            write!(f, "{} ({keyed}, {:?}) writer {number} in p{}", topic.name, topic.instances, writer.process)?;
-            write!(f, " from {}, writes from {}", seconds(writer.created), seconds(writer.first_write))?;
-            write!(f, ": {} x {} B", writer.samples, writer.payload_bytes)?;
-            write!(
-                f,
-                ", {} every {:?}, {} instances, ends {}",
-                writer.burst, writer.period, writer.instances, writer.endings
-            )?;
-            let qos = &writer.qos;
-            writeln!(f, "; {}", summary(qos.reliability, qos.durability, qos.history, qos.resource_limits))?;
-        }
-        for (number, (index, reader)) in self.readers().enumerate() {
-            let topic = &self.topics[index.topic].name;
-            write!(f, "{topic} reader {number} in p{} from {}", reader.process, seconds(reader.created))?;
-            let qos = &reader.qos;
-            let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
-            writeln!(f, ", {:?}; {summary}", reader.pace)?;
-        }
-        Ok(())
-    }
-}
-
-fn seconds(at: Instant) -> String {
-    format!("{:.3} s", at.as_nanos() as f64 / 1e9)
-}
-
-fn summary(reliability: Reliability, durability: Durability, history: History, limits: ResourceLimits) -> String {
-    let reliability = if reliability.is_reliable() { "reliable" } else { "best effort" };
-    format!("{reliability}, {durability:?}, {history:?}, at most {:?} samples", limits.max_samples)
 }

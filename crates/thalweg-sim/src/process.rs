@@ -1,6 +1,6 @@
 //! One simulated process: a participant as in production, its clock, its sockets and its processor.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
@@ -10,15 +10,15 @@ use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
 use crate::clock::HostClock;
 use crate::inbox::Inbox;
 use crate::network::Network;
-use crate::plan::{Plan, ProcessPlan};
+use crate::plan::Plan;
 use crate::record::ProcessRecord;
 
 /// The domain of all simulated participants.
 const DOMAIN: u32 = 0;
-/// Discovery's group.
-const DISCOVERY_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)), 7400);
-/// User data's group.
-const USER_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)), 7401);
+/// Port of discovery's group.
+const DISCOVERY_PORT: u16 = 7400;
+/// Port of user data's group.
+const USER_PORT: u16 = 7401;
 
 /// A process and what surrounds its participant.
 pub(crate) struct Process {
@@ -37,7 +37,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(plan: &ProcessPlan, number: usize, clock: HostClock, port: u16) -> Process {
+    pub(crate) fn new(plan: &Plan, number: usize) -> Process {
+        let (family, clock) = (plan.family, plan.hosts[plan.processes[number].host]);
+        let source = SocketAddr::new(family.address_of(plan.processes[number].host), user_port(plan, number));
+        let plan = &plan.processes[number];
         let buffer = plan.receive_buffer_bytes as usize;
         let record = ProcessRecord { prefix: prefix(number), ..ProcessRecord::default() };
         Process {
@@ -48,7 +51,7 @@ impl Process {
             inbox: Inbox::new(buffer, plan.datagram_cost),
             timer_at: Instant::NEVER,
             timeouts_at_once: (Instant::ZERO, 0),
-            source: SocketAddr::new(Network::address_of(plan.host), port),
+            source,
             record,
         }
     }
@@ -56,7 +59,8 @@ impl Process {
     /// Starts the participant and opens its sockets.
     pub(crate) fn start(&mut self, now: Instant, plan: &Plan, number: usize, network: &mut Network) {
         let metatraffic = SocketAddr::new(self.source.ip(), self.source.port() - 1);
-        for address in [metatraffic, self.source, DISCOVERY_GROUP, USER_GROUP] {
+        let group = |port| SocketAddr::new(plan.family.group(), port);
+        for address in [metatraffic, self.source, group(DISCOVERY_PORT), group(USER_PORT)] {
             network.listen(number, self.host, address);
         }
         let process = &plan.processes[number];
@@ -73,23 +77,24 @@ impl Process {
 
     fn addresses(&self, plan: &Plan, metatraffic: SocketAddr) -> LocalAddresses {
         let both = |address: SocketAddr| {
-            let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+            let loopback = SocketAddr::new(plan.family.loopback(), address.port());
             vec![Locator::from(address), Locator::from(loopback)]
         };
-        let mut announce_to = vec![Locator::from(DISCOVERY_GROUP)];
+        let group = |port| Locator::from(SocketAddr::new(plan.family.group(), port));
+        let mut announce_to = vec![group(DISCOVERY_PORT)];
         if !plan.carries_multicast {
             let others = plan.processes.iter().enumerate().filter(|(_, other)| other.host != self.host);
             announce_to.extend(others.map(|(number, other)| {
                 let port = user_port(plan, number) - 1;
-                Locator::from(SocketAddr::new(Network::address_of(other.host), port))
+                Locator::from(SocketAddr::new(plan.family.address_of(other.host), port))
             }));
         }
         LocalAddresses {
             metatraffic_unicast: both(metatraffic),
-            metatraffic_multicast: vec![Locator::from(DISCOVERY_GROUP)],
+            metatraffic_multicast: vec![group(DISCOVERY_PORT)],
             default_unicast: both(self.source),
-            default_multicast: vec![Locator::from(USER_GROUP)],
-            interfaces: vec![(self.source.ip(), 16), (IpAddr::V4(Ipv4Addr::LOCALHOST), 8)],
+            default_multicast: vec![group(USER_PORT)],
+            interfaces: vec![(self.source.ip(), 16), (plan.family.loopback(), 8)],
             announce_to,
         }
     }

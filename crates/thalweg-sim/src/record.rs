@@ -222,9 +222,11 @@ impl<'a> Pair<'a> {
         self.writer_plan().qos.durability != volatile && self.reader_plan().qos.durability != volatile
     }
 
-    /// Whether both processes were there to the end.
+    /// Whether both were there to the end.
     pub fn is_there_at_end(&self) -> bool {
-        self.record.is_there_at_end(self.writer.process) && self.record.is_there_at_end(self.reader.process)
+        let deleted = self.writer_plan().deleted.is_some() || self.reader_plan().deleted.is_some();
+        let ended = |process| !self.record.is_there_at_end(process);
+        !deleted && !ended(self.writer.process) && !ended(self.reader.process)
     }
 
     /// The one match of the writer with this reader. `None` when there was none, or more than one: then the reader may

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
-use thalweg_rtps::qos::Durability;
+use thalweg_rtps::qos::{Durability, MatchResult};
 use thalweg_rtps::types::{Guid, SequenceNumber};
 
 use crate::plan::Pace;
@@ -71,8 +71,7 @@ impl Simulation {
                 let plan = &self.plan.topics[reader.record.index.topic].readers[reader.record.index.place];
                 let owed = reader.record.guid.is_some_and(|reader| writer.record.owes(reader, last.sequence));
                 // What a volatile writer wrote while it did not wait for a reader is gone.
-                let kept = topic.writers[writer.record.index.place].qos.durability != Durability::Volatile
-                    && plan.qos.durability != Durability::Volatile;
+                let kept = topic.writers[writer.record.index.place].qos.durability != Durability::Volatile;
                 let given_up = reader.record.guid.is_some_and(|reader| writer.record.given_up.contains(&reader));
                 let excused = !plan.qos.reliability.is_reliable()
                     || (given_up && !kept)
@@ -90,25 +89,29 @@ impl Simulation {
         self.plan.topics[topic].readers.iter().any(|reader| reader.pace == Pace::Never)
     }
 
-    /// Pairs that DDS wants matched, on both sides, and that are not; and participants that do not know each other.
+    /// Pairs that DDS wants matched, on both sides, and that are not; those that are though they must not be, or though one
+    /// of them is gone; and participants that are wrong about each other.
     fn unmatched(&self, left: &mut Vec<String>) {
         for writer in &self.writers {
             for reader in self.readers.iter().filter(|reader| reader.record.index.topic == writer.record.index.topic) {
-                let (Some(writing), Some(reading)) = (&writer.handle, &reader.handle) else { continue };
                 let topic = &self.plan.topics[writer.record.index.topic];
                 let writer_plan = &topic.writers[writer.record.index.place];
                 let reader_plan = &topic.readers[reader.record.index.place];
-                let should =
-                    self.plan.match_of(topic, writer_plan, reader_plan) == thalweg_rtps::qos::MatchResult::Match;
-                let is_known = |guid: Option<Guid>, mut known: Vec<Guid>| {
-                    known.retain(|one| Some(*one) == guid);
-                    !known.is_empty()
-                };
-                let knows_reader = is_known(reader.record.guid, writing.lock().matched_readers().collect());
-                let knows_writer = is_known(writer.record.guid, reading.lock().matched_writers().collect());
-                if (knows_reader, knows_writer) != (should, should) {
+                let should = writer.handle.is_some()
+                    && reader.handle.is_some()
+                    && self.plan.match_of(topic, writer_plan, reader_plan) == MatchResult::Match;
+                let (Some(writer_guid), Some(reader_guid)) = (writer.record.guid, reader.record.guid) else { continue };
+                let wrong_writer = writer
+                    .handle
+                    .as_ref()
+                    .is_some_and(|handle| handle.lock().matched_readers().any(|guid| guid == reader_guid) != should);
+                let wrong_reader = reader
+                    .handle
+                    .as_ref()
+                    .is_some_and(|handle| handle.lock().matched_writers().any(|guid| guid == writer_guid) != should);
+                if wrong_writer || wrong_reader {
                     left.push(format!(
-                        "writer {} and reader {}: match expected: {should}, at the writer: {knows_reader}, at the reader: {knows_writer}",
+                        "writer {} and reader {}: match expected: {should}; wrong at the writer: {wrong_writer}, at the reader: {wrong_reader}",
                         writer.number, reader.number
                     ));
                 }

@@ -12,7 +12,7 @@ use crate::application::{ReaderApplication, WriterApplication};
 use crate::inbox::Datagram;
 use crate::network::{Fate, Network};
 use crate::plan::{Ending, Plan};
-use crate::process::{Process, user_port};
+use crate::process::Process;
 use crate::queue::EventQueue;
 use crate::record::{ReaderRecord, Record, WriterRecord};
 use crate::trace::{Detail, Step, Trace};
@@ -23,6 +23,8 @@ pub(crate) enum Happening {
     End(usize),
     CreateWriter(usize),
     CreateReader(usize),
+    DeleteWriter(usize),
+    DeleteReader(usize),
     /// A datagram reaches a process's receive buffer.
     Arrive(usize, Datagram),
     /// A process's processor is free for the next datagram.
@@ -73,11 +75,8 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub(crate) fn new(plan: Plan, detail: Detail) -> Simulation {
-        let network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.carries_multicast);
-        let process = |(number, process): (usize, &crate::plan::ProcessPlan)| {
-            Process::new(process, number, plan.hosts[process.host], user_port(&plan, number))
-        };
-        let processes = plan.processes.iter().enumerate().map(process).collect();
+        let network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.carries_multicast);
+        let processes = (0..plan.processes.len()).map(|number| Process::new(&plan, number)).collect();
         let writers = plan.writers().enumerate().map(|(number, (index, writer))| {
             let record = WriterRecord::new(index, writer.process);
             WriterApplication::new(number, record, plan.seed)
@@ -119,10 +118,16 @@ impl Simulation {
             let created = writer.created.max(starts);
             self.queue.plan(created, Happening::CreateWriter(number));
             self.queue.plan(writer.first_write.max(created), Happening::Burst(number));
+            if let Some(at) = writer.deleted {
+                self.queue.plan(at.max(created), Happening::DeleteWriter(number));
+            }
         }
         for (number, (_, reader)) in self.plan.readers().enumerate() {
             let starts = self.plan.processes[reader.process].starts;
             self.queue.plan(reader.created.max(starts), Happening::CreateReader(number));
+            if let Some(at) = reader.deleted {
+                self.queue.plan(at.max(starts), Happening::DeleteReader(number));
+            }
         }
         for (number, split) in self.plan.splits.iter().enumerate() {
             self.queue.plan(split.from, Happening::Split(number));
@@ -152,6 +157,8 @@ impl Simulation {
             Happening::End(process) => self.end(process),
             Happening::CreateWriter(writer) => self.create_writer(writer),
             Happening::CreateReader(reader) => self.create_reader(reader),
+            Happening::DeleteWriter(writer) => self.delete_writer(writer),
+            Happening::DeleteReader(reader) => self.delete_reader(reader),
             Happening::Arrive(process, datagram) => self.arrive(process, datagram),
             Happening::Receive(process) => self.receive(process),
             Happening::Timeout(process) => self.time_out(process),

@@ -187,7 +187,7 @@ impl Writer {
         let sent = self.outgoing.next_unsent.previous();
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
-        self.history.acknowledged(slowest.sample);
+        self.history.acknowledged(self.known_to_all().unwrap_or(slowest.sample));
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
         let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
@@ -196,6 +196,13 @@ impl Writer {
             return true;
         }
         false
+    }
+
+    /// What every reader of a durable writer has, even those that were given up: they come back for news of what was
+    /// deleted meanwhile. `None` for volatile writers, whose history is for those that are awaited.
+    fn known_to_all(&self) -> Option<SequenceNumber> {
+        let reliable = self.readers.iter().filter(|proxy| self.keeps_history && proxy.matched.reliable);
+        reliable.map(|proxy| proxy.acknowledged.sample).min()
     }
 
     /// Number of the first sample that the writer still holds.

@@ -26,6 +26,16 @@ fn a_participant_that_was_out_of_reach_learns_of_endpoints_created_meanwhile() {
 }
 
 #[test]
+fn a_participant_that_was_out_of_reach_learns_of_endpoints_deleted_meanwhile() {
+    let deleted = Some(at_ms(2_000));
+    let gone_writer = WriterPlan { deleted, ..writer(0, keep_all(None)) };
+    let gone_reader = ReaderPlan { deleted, ..reader(2, reads_all(None)) };
+    let mut plan = plan(3, vec![gone_writer, writer(1, keep_all(None))], vec![reader(1, reads_all(None)), gone_reader]);
+    plan.splits.push(cut_off(1, 1_500, 9_000));
+    check(plan);
+}
+
+#[test]
 fn the_rest_of_a_large_sample_goes_with_the_last_reader() {
     let large = WriterPlan { samples: 7, payload_bytes: 500_000, ..writer(0, keep_all(None)) };
     let mut plan = plan(2, vec![large], vec![reader(1, reads_all(None))]);

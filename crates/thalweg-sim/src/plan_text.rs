@@ -1,0 +1,81 @@
+//! A plan in lines that a person reads before a trace.
+
+use std::fmt;
+
+use thalweg_rtps::qos::{Durability, History, Reliability, ResourceLimits};
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::Keyed;
+
+use crate::plan::{Ending, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weather = &self.weather;
+        let slowest = weather.latency + weather.jitter;
+        write!(f, "seed {}, {} hosts ({:?})", self.seed, self.hosts.len(), self.family)?;
+        write!(f, ", {:?} to {slowest:?}, loss {:.1} %", weather.latency, weather.loss * 100.0)?;
+        write!(f, ", repeated {:.1} %, held up {:.1} %", weather.duplication * 100.0, weather.reordering * 100.0)?;
+        writeln!(f, ", multicast {}", if self.carries_multicast { "passes" } else { "is filtered" })?;
+        for (number, process) in self.processes.iter().enumerate() {
+            write_process(f, number, process)?;
+        }
+        for split in &self.splits {
+            writeln!(f, "split {:b} from {} to {}", split.hosts, seconds(split.from), seconds(split.until))?;
+        }
+        for (number, (index, writer)) in self.writers().enumerate() {
+            write_writer(f, number, &self.topics[index.topic], writer)?;
+        }
+        for (number, (index, reader)) in self.readers().enumerate() {
+            write_reader(f, number, &self.topics[index.topic], reader)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPlan) -> fmt::Result {
+    write!(f, "p{number} on host {} from {}", process.host, seconds(process.starts))?;
+    match process.ends {
+        Some((at, Ending::Leaves)) => write!(f, ", leaves at {}", seconds(at))?,
+        Some((at, Ending::Vanishes)) => write!(f, ", vanishes at {}", seconds(at))?,
+        None => {}
+    }
+    let buffer = process.receive_buffer_bytes >> 10;
+    writeln!(f, ", buffer {buffer} KiB, {:?} a datagram, lease {:?}", process.datagram_cost, process.lease_duration)
+}
+
+fn write_writer(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, writer: &WriterPlan) -> fmt::Result {
+    let keyed = if topic.keyed == Keyed::Yes { "keyed" } else { "keyless" };
+    write!(f, "{} ({keyed}, {:?}) writer {number} in p{}", topic.name, topic.instances, writer.process)?;
+    write!(f, " from {}{}", seconds(writer.created), until(writer.deleted))?;
+    write!(f, ", writes {} x {} B from {}", writer.samples, writer.payload_bytes, seconds(writer.first_write))?;
+    write!(f, ", {} every {:?}, {} instances", writer.burst, writer.period, writer.instances)?;
+    let qos = &writer.qos;
+    let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
+    writeln!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))
+}
+
+fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, reader: &ReaderPlan) -> fmt::Result {
+    write!(f, "{} reader {number} in p{}", topic.name, reader.process)?;
+    write!(f, " from {}{}, {:?}", seconds(reader.created), until(reader.deleted), reader.pace)?;
+    let qos = &reader.qos;
+    let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
+    writeln!(f, "; {summary}{}", partition(&qos.partition))
+}
+
+fn seconds(at: Instant) -> String {
+    format!("{:.3} s", at.as_nanos() as f64 / 1e9)
+}
+
+fn until(at: Option<Instant>) -> String {
+    at.map_or(String::new(), |at| format!(" to {}", seconds(at)))
+}
+
+fn partition(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(", partition {names:?}") }
+}
+
+fn summary(reliability: Reliability, durability: Durability, history: History, limits: ResourceLimits) -> String {
+    let reliability = if reliability.is_reliable() { "reliable" } else { "best effort" };
+    let limit = limits.max_samples.map_or(String::new(), |max| format!(", at most {max} samples"));
+    format!("{reliability}, {durability:?}, {history:?}{limit}")
+}

@@ -28,6 +28,13 @@ pub fn is_well_formed(datagram: &[u8]) -> bool {
     Message::parse(datagram).is_ok_and(|message| message.submessages().all(|submessage| submessage.is_ok()))
 }
 
+/// True when the datagram goes on with a large sample whose first fragments have left before.
+pub fn continues_sample(datagram: &[u8]) -> bool {
+    let Ok(message) = Message::parse(datagram) else { return false };
+    let continues = |submessage| matches!(submessage, Ok(Submessage::DataFrag(data)) if data.first_fragment > 1);
+    message.submessages().any(continues)
+}
+
 fn describe(submessage: &Submessage<'_>) -> String {
     match submessage {
         Submessage::Data(data) => {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::{Durability, MatchResult};
-use thalweg_rtps::types::{Guid, SequenceNumber};
 
 use crate::plan::Pace;
 use crate::record::{ReaderRecord, Record, WriterRecord};
@@ -41,11 +40,12 @@ impl Simulation {
                 ));
             }
             let behind = handle.lock().readers_behind();
-            if behind > 0 && !self.is_read_by_hanging(index.topic) {
-                left.push(format!("{behind} readers of writer {} owe an acknowledgement", writer.number));
+            let given_up = handle.lock().readers_given_up();
+            if behind + given_up > 0 && !self.is_read_by_hanging(index.topic) {
+                let number = writer.number;
+                left.push(format!("of the readers of writer {number} {behind} are behind, {given_up} given up"));
             }
         }
-        self.undelivered(&mut left);
         for reader in &self.readers {
             let Some(handle) = &reader.handle else { continue };
             let index = reader.record.index;
@@ -56,33 +56,6 @@ impl Simulation {
             }
         }
         left
-    }
-
-    /// Reliable readers that have not got their writer's last value, even those that the writer has given up for now.
-    fn undelivered(&self, left: &mut Vec<String>) {
-        for writer in self.writers.iter().filter(|writer| writer.handle.is_some()) {
-            let topic = &self.plan.topics[writer.record.index.topic];
-            let reliable = topic.writers[writer.record.index.place].qos.reliability.is_reliable();
-            let last = writer.record.written.last().filter(|last| reliable && last.kind == ChangeKind::Write);
-            let (Some(last), Some(guid)) = (last, writer.record.guid) else { continue };
-            // With several writers KEEP_LAST may drop it in favour of another writer's value.
-            let may_be_overwritten = topic.writers.len() > 1;
-            for reader in self.readers.iter().filter(|reader| reader.handle.is_some()) {
-                let plan = &self.plan.topics[reader.record.index.topic].readers[reader.record.index.place];
-                let owed = reader.record.guid.is_some_and(|reader| writer.record.owes(reader, last.sequence));
-                // What a volatile writer wrote while it did not wait for a reader is gone.
-                let kept = topic.writers[writer.record.index.place].qos.durability != Durability::Volatile;
-                let given_up = reader.record.guid.is_some_and(|reader| writer.record.given_up.contains(&reader));
-                let excused = !plan.qos.reliability.is_reliable()
-                    || (given_up && !kept)
-                    || plan.pace == Pace::Never
-                    || (may_be_overwritten && plan.depth().is_some());
-                let mut taken = reader.record.taken.iter().rev().filter(|taken| taken.writer == guid && taken.valid);
-                if owed && !excused && taken.next().map(|taken| taken.sequence) != Some(last.sequence) {
-                    left.push(format!("reader {} lacks {} of writer {}", reader.number, last.sequence, writer.number));
-                }
-            }
-        }
     }
 
     fn is_read_by_hanging(&self, topic: usize) -> bool {
@@ -192,13 +165,6 @@ impl WriterRecord {
     /// True when a change ended an instance.
     pub fn ends_instances(&self) -> bool {
         self.written.iter().any(|written| written.kind != ChangeKind::Write)
-    }
-}
-
-impl WriterRecord {
-    /// True when `reader` is matched since before this number was written.
-    fn owes(&self, reader: Guid, sequence: SequenceNumber) -> bool {
-        self.matches.iter().any(|one| one.peer == reader && one.until.is_none() && one.after < sequence)
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use thalweg_rtps::payload::Payload;
 
-use crate::dissect::is_well_formed;
+use crate::dissect::{continues_sample, is_well_formed};
 use crate::inbox::Datagram;
 use crate::network::Fate;
 use crate::simulation::{CALMING_DOWN, Happening, Simulation};
@@ -89,7 +89,8 @@ impl Simulation {
                 let quiet = self.settled_at.is_some_and(|at| self.now > at + CALMING_DOWN);
                 self.processes[number].record.sent_when_quiet += u64::from(quiet);
                 self.follow(source, &bytes);
-                if bytes.len() > PACKET_BYTES && self.leaves_host(host) {
+                // The fragments of one sample have one size: readers that come in its midst cannot have smaller ones.
+                if bytes.len() > PACKET_BYTES && self.leaves_host(host) && !continues_sample(&bytes) {
                     self.breach(format!("p{number} sent {} bytes to {to}: more than a packet", bytes.len()));
                 }
             }

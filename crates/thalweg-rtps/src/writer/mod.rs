@@ -262,6 +262,11 @@ impl Writer {
         self.readers_behind() == 0
     }
 
+    /// Reliable readers that are not waited for at the moment because they stopped acknowledging.
+    pub fn readers_given_up(&self) -> usize {
+        self.readers.iter().filter(|reader| reader.is_given_up()).count()
+    }
+
     /// Reliable readers that owe an acknowledgement.
     pub fn readers_behind(&self) -> usize {
         let last = self.history.last();

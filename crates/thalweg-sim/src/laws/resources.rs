@@ -9,7 +9,7 @@ use crate::record::Record;
 const WAIT_BOUND: Duration = Duration::from_secs(5);
 /// Datagrams that a participant may send in the three quiet seconds at the end, for each one there is: an announcement, a
 /// sign of life with its HEARTBEATs, and answers to those of the others, repeated where they are lost.
-const QUIET_DATAGRAMS: u64 = 30;
+const QUIET_DATAGRAMS: u64 = 20;
 
 /// A refused write is accepted within a bound that splits, dead readers and slow readers stretch by their own time.
 pub fn no_write_waits_longer_than_its_bound(record: &Record) -> Result<(), String> {

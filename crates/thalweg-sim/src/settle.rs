@@ -41,7 +41,7 @@ impl Simulation {
             }
             let behind = handle.lock().readers_behind();
             let given_up = handle.lock().readers_given_up();
-            if behind + given_up > 0 && !self.is_read_by_hanging(index.topic) {
+            if behind + given_up > self.hanging_readers(index.topic) {
                 let number = writer.number;
                 left.push(format!("of the readers of writer {number} {behind} are behind, {given_up} given up"));
             }
@@ -58,8 +58,8 @@ impl Simulation {
         left
     }
 
-    fn is_read_by_hanging(&self, topic: usize) -> bool {
-        self.plan.topics[topic].readers.iter().any(|reader| reader.pace == Pace::Never)
+    fn hanging_readers(&self, topic: usize) -> usize {
+        self.plan.topics[topic].readers.iter().filter(|reader| reader.pace == Pace::Never).count()
     }
 
     /// Pairs that DDS wants matched, on both sides, and that are not; those that are though they must not be, or though one
@@ -136,7 +136,8 @@ impl Simulation {
             let bytes = participant.reassembly_bytes();
             // What best effort has begun may stay unfinished until the next sample, what is not waited for for ever.
             let mut readers = self.plan.readers().filter(|(_, reader)| reader.process == number);
-            let waited_for = self.writers.iter().all(|writer| writer.record.given_up.is_empty());
+            let hanging = (0..self.plan.topics.len()).any(|topic| self.hanging_readers(topic) > 0);
+            let waited_for = !hanging && self.writers.iter().all(|writer| writer.record.given_up.is_empty());
             if bytes > 0 && waited_for && readers.all(|(_, reader)| reader.qos.reliability.is_reliable()) {
                 leftovers.push(format!("p{number} holds {bytes} bytes of unfinished samples"));
             }
@@ -151,7 +152,7 @@ impl Simulation {
             let plan = &self.plan.topics[index.topic].writers[index.place];
             let volatile = plan.qos.durability == Durability::Volatile;
             let held = handle.lock().held();
-            if volatile && held > 0 && !self.is_read_by_hanging(index.topic) {
+            if volatile && held > 0 && self.hanging_readers(index.topic) == 0 {
                 leftovers.push(format!("writer {} holds {held} samples that everybody has", writer.number));
             }
         }

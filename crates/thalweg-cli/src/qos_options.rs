@@ -89,6 +89,12 @@ impl QosOptions {
                 self.representation =
                     value.split(',').map(|name| choose(name.trim(), &choices)).collect::<Result<_, _>>()?;
             }
+            _ if NOT_EFFECTIVE.contains(&key) => {
+                return Err(format!(
+                    "the policy {key:?} is not effective in this version: an endpoint with another value than the default \
+                     is refused; leave it out"
+                ));
+            }
             _ => return Err(format!("there is no policy {key:?}; {}", allowed("keys", &keys(), key))),
         }
         Ok(())
@@ -164,6 +170,18 @@ fn allowed(what: &str, words: &[&str], given: &str) -> String {
     format!("{guess}Allowed {what}: {}", words.join(", "))
 }
 
+/// Policies of DDS 1.4 that every endpoint of this version has with their default value.
+const NOT_EFFECTIVE: [&str; 8] = [
+    "deadline",
+    "destination_order",
+    "lifespan",
+    "liveliness",
+    "ownership",
+    "presentation",
+    "time_based_filter",
+    "transport_priority",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +215,12 @@ mod tests {
         assert_eq!(reader.resource_limits.max_samples, Some(9));
         assert_eq!(reader.partition, ["a", "b*"]);
         assert_eq!(writer.data_representation, [Representation::Xcdr2]);
+    }
+
+    #[test]
+    fn policies_that_are_not_effective_are_refused_as_such() {
+        check_error("ownership=exclusive", &["ownership", "not effective", "leave it out"]);
+        check_error("deadline=100", &["deadline", "not effective"]);
     }
 
     #[test]

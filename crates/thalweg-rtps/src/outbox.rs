@@ -112,11 +112,6 @@ impl Outbox {
         self.datagrams.len()
     }
 
-    /// Bytes of all finished datagrams, each counted once however many destinations it has.
-    pub fn total_bytes(&self) -> usize {
-        self.datagrams.iter().map(|entry| entry.len).sum()
-    }
-
     /// The finished datagrams in order.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = OutboundDatagram<'_>> {
         self.datagrams.iter().map(|entry| OutboundDatagram { outbox: self, entry })
@@ -177,14 +172,6 @@ impl Outbox {
         if open.len > 0 {
             let pieces = open.first_piece..self.pieces.len();
             self.datagrams.push(Entry { pieces, destinations: open.destinations, len: open.len });
-        }
-    }
-
-    /// Drops the open datagram with everything appended to it.
-    pub fn abandon(&mut self) {
-        if let Some(open) = self.open.take() {
-            self.bytes.truncate(open.copied_from);
-            self.pieces.truncate(open.first_piece);
         }
     }
 

@@ -29,11 +29,6 @@ impl<T> Shared<T> {
     pub fn changed(&self) -> &Condvar {
         &self.0.changed
     }
-
-    /// True when both handles lead to the same state.
-    pub fn same(&self, other: &Shared<T>) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
 }
 
 impl<T> Clone for Shared<T> {

@@ -204,11 +204,6 @@ impl Writer {
         let reliable = self.readers.iter().filter(|proxy| self.keeps_history && proxy.matched.reliable);
         reliable.map(|proxy| proxy.acknowledged.sample).min()
     }
-
-    /// Number of the first sample that the writer still holds.
-    pub fn first_held(&self) -> SequenceNumber {
-        self.history.first()
-    }
 }
 
 impl Owed {

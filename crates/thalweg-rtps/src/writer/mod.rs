@@ -247,11 +247,6 @@ impl Writer {
         self.readers.iter().map(|reader| reader.matched.guid)
     }
 
-    /// Number of the last sample written; 0 before the first.
-    pub fn last_sequence(&self) -> SequenceNumber {
-        self.history.last()
-    }
-
     /// Samples that the history holds.
     pub fn held(&self) -> usize {
         self.history.len()

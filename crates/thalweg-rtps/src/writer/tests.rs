@@ -38,7 +38,7 @@ fn join(writer: &mut Writer, now: Instant, number: u8) {
         receive_buffer_bytes: Some(0),
     };
     writer.match_reader(now, matched);
-    let next = writer.last_sequence().next();
+    let next = writer.history.last().next();
     acknowledge(writer, now, number, next, &[]);
 }
 

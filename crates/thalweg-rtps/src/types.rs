@@ -332,3 +332,10 @@ macro_rules! debug_as_display {
     };
 }
 debug_as_display!(GuidPrefix, EntityId, Guid, KeyHash, SequenceNumber, VendorId, Locator);
+
+/// Payload of a UDP datagram within one host: just below the 65,507 bytes that UDP allows.
+pub const ON_HOST_DATAGRAM_BYTES: usize = 65_000;
+/// Payload of a UDP datagram in one Ethernet frame: 1500 less the headers of IPv4 and UDP.
+pub const ETHERNET_V4_DATAGRAM_BYTES: usize = 1472;
+/// The same over IPv6.
+pub const ETHERNET_V6_DATAGRAM_BYTES: usize = 1452;

@@ -73,7 +73,7 @@ pub use thalweg_rtps::history::{
 };
 pub use thalweg_rtps::participant::KeyOf;
 pub use thalweg_rtps::payload::Payload;
-pub use thalweg_rtps::writer::{Destination, WriterOptions};
+pub use thalweg_rtps::writer::WriterOptions;
 pub use thalweg_transport::udp::Notice;
 pub use topic::{Raw, Topic};
 

@@ -80,6 +80,12 @@ impl ParticipantData {
         Guid::new(self.guid_prefix, EntityId::PARTICIPANT)
     }
 
+    /// Whether its readers understand DATA_BATCH: Thalweg's own announcement, whatever else other vendors understand.
+    pub fn understands_batches(&self) -> bool {
+        let (name, value) = BATCH_PROPERTY;
+        self.vendor == VendorId::THALWEG && self.properties.iter().any(|(n, v)| n == name && v == value)
+    }
+
     /// Appends the payload of a `DATA(p)`, with its encapsulation header (PL_CDR_LE). Defaults are left out.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut list = ParameterWriter::encapsulated(out);
@@ -218,6 +224,9 @@ fn properties(value: &mut ParameterReader<'_>) -> Result<Vec<(String, String)>, 
 fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
+
+/// Property by which a participant announces that it understands DATA_BATCH.
+pub const BATCH_PROPERTY: (&str, &str) = ("thalweg.batch", "1");
 
 /// Most properties that are read of a participant; the rest is skipped. Chosen by Thalweg: peers send fewer than ten.
 pub const PROPERTIES_MAX: usize = 64;

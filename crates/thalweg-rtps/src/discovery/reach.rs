@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::participant_data::ParticipantData;
-use crate::types::Locator;
+use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES};
 
 /// The addresses of this participant, as its transport bound them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,15 @@ impl Reach {
         reach.user = reach.choose(local, &data.locators.default_unicast);
         reach.user_multicast = reach.choose_group(local, &data.locators.default_multicast);
         reach
+    }
+
+    /// The largest UDP payload that reaches it in one packet.
+    pub fn datagram_bytes(&self) -> usize {
+        match self.user.first() {
+            _ if self.on_this_host => ON_HOST_DATAGRAM_BYTES,
+            Some(locator) if locator.kind == Locator::UDP_V6 => ETHERNET_V6_DATAGRAM_BYTES,
+            _ => ETHERNET_V4_DATAGRAM_BYTES,
+        }
     }
 
     /// The best of `candidates`; several only when none is known to work.

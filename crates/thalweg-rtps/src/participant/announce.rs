@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{LostReason, Participant, ParticipantConfig};
 use crate::discovery::Database;
-use crate::discovery::participant_data::{ParticipantData, ParticipantLocators};
+use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
 use crate::history::ChangeKind;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
@@ -170,6 +170,9 @@ impl Participant {
     /// What this participant announces about itself.
     pub(super) fn own_data(&self) -> ParticipantData {
         let config = &self.config;
+        let mut properties = config.properties.clone();
+        let (name, value) = BATCH_PROPERTY;
+        properties.push((name.to_owned(), value.to_owned()));
         ParticipantData {
             version: ProtocolVersion::V2_5,
             vendor: VendorId::THALWEG,
@@ -185,7 +188,7 @@ impl Participant {
             lease_duration: config.lease_duration,
             user_data: config.user_data.clone(),
             entity_name: config.entity_name.clone(),
-            properties: config.properties.clone(),
+            properties,
             receive_buffer_bytes: Some(config.receive_buffer_bytes),
             host: Some(config.host),
             ..ParticipantData::new(config.prefix)

@@ -72,6 +72,8 @@ impl Participant {
                     unicast: known.reach.metatraffic.clone(),
                     multicast: None,
                     on_this_host: known.reach.on_this_host,
+                    datagram_bytes: known.reach.datagram_bytes(),
+                    batches: false,
                     receive_buffer_bytes: None,
                 };
                 if let Some(shared) = self.endpoints.writer(writer) {

@@ -104,6 +104,8 @@ impl Participant {
                 reach.user_multicast
             },
             on_this_host: reach.on_this_host,
+            datagram_bytes: reach.datagram_bytes(),
+            batches: participant.data.understands_batches(),
             receive_buffer_bytes: participant.data.receive_buffer_bytes,
         })
     }

@@ -4,9 +4,10 @@
 use std::fmt;
 
 use super::policy::{Period, listed};
+use super::transmission::FLUSH_DELAY_MAX;
 use super::{
-    AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId, Presentation,
-    ReaderQos, Representation, ResourceLimits, WriterQos,
+    AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
+    Presentation, ReaderQos, Representation, ResourceLimits, WriterQos,
 };
 use crate::time::INFINITE;
 
@@ -80,7 +81,8 @@ impl WriterQos {
         check_representations(&self.data_representation)?;
         check_presentation(self.presentation)?;
         check_partition(&self.partition)?;
-        check_attached(&self.attached)
+        check_attached(&self.attached)?;
+        check_method(&self.transmission.method)
     }
 }
 
@@ -113,6 +115,18 @@ impl ReaderQos {
 /// When it is longer than [`OCTETS_MAX`].
 pub fn check_participant_data(user_data: &[u8]) -> Result<(), QosError> {
     check_octets(PolicyId::USER_DATA, user_data)
+}
+
+fn check_method(method: &Method) -> Result<(), QosError> {
+    let (Method::Coalesce(limits) | Method::Batch(limits)) = method else { return Ok(()) };
+    if limits.max_bytes == 0 || limits.max_samples == 0 {
+        return Err(inconsistent(PolicyId::TRANSMISSION, method, "nothing fits; every limit is at least 1"));
+    }
+    if limits.max_flush_delay > FLUSH_DELAY_MAX {
+        let reason = "samples would wait longer than readers do; at most 10 s";
+        return Err(inconsistent(PolicyId::TRANSMISSION, method, reason));
+    }
+    Ok(())
 }
 
 fn check_history(history: History, limits: &ResourceLimits) -> Result<(), QosError> {

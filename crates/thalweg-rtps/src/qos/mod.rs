@@ -5,6 +5,7 @@ mod check;
 mod matching;
 mod partition;
 mod policy;
+mod transmission;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub use policy::{
     AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
     Presentation, Reliability, Representation, ResourceLimits, WriterOwnership,
 };
+pub use transmission::{AUTO_FLUSH_DELAY, BACKGROUND, Destination, Limits, Method, Transmission};
 
 use crate::time::INFINITE;
 
@@ -52,6 +54,8 @@ pub struct WriterQos {
     pub partition: Vec<String>,
     /// Bytes that the application announces to its peers.
     pub attached: AttachedData,
+    /// By what way samples travel; neither announced nor matched.
+    pub transmission: Transmission,
 }
 
 /// The periods that a writer promises.
@@ -135,6 +139,7 @@ impl Default for WriterQos {
             presentation: Presentation::default(),
             partition: Vec::new(),
             attached: AttachedData::default(),
+            transmission: Transmission::default(),
         }
     }
 }

@@ -48,6 +48,7 @@ policies! {
     LIFESPAN = 21, "How long a sample is worth delivering.";
     DATA_REPRESENTATION = 23, "How samples are encoded.";
     TYPE_CONSISTENCY = 24, "How far the types of writer and reader may differ.";
+    TRANSMISSION = 0x8f00, "By what way samples travel; a policy of Thalweg.";
 }
 
 impl fmt::Display for PolicyId {

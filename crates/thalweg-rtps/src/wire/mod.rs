@@ -3,6 +3,7 @@
 //! Parsing borrows from the datagram, allocates nothing and answers malformed bytes with a [`WireError`]; it reads both
 //! byte orders. Writing appends to a `Vec<u8>` and is always little endian.
 
+pub mod batch;
 mod cursor;
 mod message;
 mod number_set;
@@ -60,6 +61,10 @@ mod id {
     pub const HEARTBEAT_FRAG: u8 = 0x13;
     pub const DATA: u8 = 0x15;
     pub const DATA_FRAG: u8 = 0x16;
+    /// RTI's, as the three that follow.
+    pub const ACKNACK_BATCH: u8 = 0x17;
+    pub const DATA_BATCH: u8 = 0x18;
+    pub const HEARTBEAT_BATCH: u8 = 0x19;
 }
 
 /// Submessage flags (RTPS 2.5 §9.4.5); a bit means something else in each submessage.

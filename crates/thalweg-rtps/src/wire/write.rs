@@ -2,6 +2,7 @@
 //!
 //! Every submessage ends on a multiple of four bytes from the start of the message, if it began on one.
 
+use super::batch::{AckNackBatch, HeartbeatBatch};
 use super::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, SUBMESSAGE_HEADER_LEN};
 use super::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
 use crate::time::Timestamp;
@@ -31,6 +32,21 @@ pub const ACKNACK_MAX_LEN: usize = 60;
 pub const ACKNACK_MIN_LEN: usize = 28;
 /// Bytes of a NACK_FRAG with a full window of 256 fragments.
 pub const NACK_FRAG_MAX_LEN: usize = 64;
+
+/// Bytes of a HEARTBEAT_BATCH.
+pub const HEARTBEAT_BATCH_LEN: usize = 48;
+/// Bytes of a DATA_BATCH in front of its sample list.
+pub const DATA_BATCH_HEAD_LEN: usize = 44;
+/// Bytes of one entry of the sample list that carries a time.
+pub const BATCH_SAMPLE_LEN: usize = 16;
+/// Bytes of the encapsulation header.
+pub const ENCAPSULATION_LEN: usize = 4;
+/// octetsToInlineQos of a DATA_BATCH: up to octetsToSLEncapsulationId where no inline QoS follows.
+const DATA_BATCH_TO_INLINE_QOS: usize = 32;
+/// T: the sample's description carries a time.
+const BATCH_SAMPLE_TIMESTAMP: u16 = 0x0001;
+/// D: the sample's bytes are data.
+const BATCH_SAMPLE_DATA: u16 = 0x0008;
 
 /// Appends the header of a message from the Thalweg participant `prefix`; [`HEADER_LEN`] bytes.
 pub fn header(out: &mut Vec<u8>, prefix: GuidPrefix) {
@@ -175,6 +191,69 @@ pub fn acknack(out: &mut Vec<u8>, acknack: &AckNack) {
         sequence_set(body, &acknack.state);
         u32(body, acknack.count);
     });
+}
+
+/// Appends a HEARTBEAT_BATCH; [`HEARTBEAT_BATCH_LEN`] bytes.
+pub fn heartbeat_batch(out: &mut Vec<u8>, batch: &HeartbeatBatch) {
+    let heartbeat = &batch.heartbeat;
+    let flags = if heartbeat.is_final { flag::FINAL } else { 0 };
+    submessage(out, id::HEARTBEAT_BATCH, flags, |body| {
+        entities(body, heartbeat.reader, heartbeat.writer);
+        for number in [batch.first_batch, batch.last_batch, heartbeat.first, heartbeat.last] {
+            sequence_number(body, number);
+        }
+        u32(body, heartbeat.count);
+    });
+}
+
+/// Appends an ACKNACK_BATCH; as long as an ACKNACK.
+pub fn acknack_batch(out: &mut Vec<u8>, acknack: &AckNackBatch) {
+    let flags = if acknack.is_final { flag::FINAL } else { 0 };
+    submessage(out, id::ACKNACK_BATCH, flags, |body| {
+        entities(body, acknack.reader, acknack.writer);
+        sequence_set(body, &acknack.state);
+        u32(body, acknack.count);
+    });
+}
+
+/// Everything of a DATA_BATCH but its sample list and samples.
+#[derive(Clone, Copy, Debug)]
+pub struct DataBatchHead {
+    /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
+    pub reader: EntityId,
+    /// The writer it comes from.
+    pub writer: EntityId,
+    /// Number of the batch, at least 1.
+    pub batch: SequenceNumber,
+    /// Number of the first sample.
+    pub first: SequenceNumber,
+    /// How many samples follow, numbered consecutively; at least 1.
+    pub count: u32,
+}
+
+/// Appends a DATA_BATCH up to where its sample list starts. The caller appends `infos_len` bytes of [`batch_sample`]s, the
+/// encapsulation header that all samples share, the samples' `data_len` bytes without it, and [`padding`] for `data_len`.
+pub fn data_batch(out: &mut Vec<u8>, head: &DataBatchHead, infos_len: usize, data_len: usize) {
+    let length = DATA_BATCH_HEAD_LEN - SUBMESSAGE_HEADER_LEN + infos_len + ENCAPSULATION_LEN + data_len;
+    submessage_header(out, id::DATA_BATCH, 0, length);
+    u16(out, 0);
+    u16(out, DATA_BATCH_TO_INLINE_QOS as u16);
+    entities(out, head.reader, head.writer);
+    sequence_number(out, head.batch);
+    sequence_number(out, head.first);
+    u32(out, head.count - 1);
+    u32(out, head.count);
+    u32(out, infos_len as u32);
+}
+
+/// Appends the description of one sample of a batch with `data_len` bytes; [`BATCH_SAMPLE_LEN`] bytes.
+pub fn batch_sample(out: &mut Vec<u8>, timestamp: Timestamp, data_len: usize) {
+    // Always big endian, unlike everything else.
+    out.extend_from_slice(&(BATCH_SAMPLE_TIMESTAMP | BATCH_SAMPLE_DATA).to_be_bytes());
+    u16(out, 0);
+    u32(out, data_len as u32);
+    u32(out, timestamp.seconds);
+    u32(out, timestamp.fraction);
 }
 
 /// Appends a NACK_FRAG; at most [`NACK_FRAG_MAX_LEN`] bytes.

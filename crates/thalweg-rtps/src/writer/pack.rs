@@ -2,7 +2,6 @@
 
 use super::MatchedReader;
 use super::flow::kernel_cost;
-use super::route::datagram_bytes;
 use crate::history::{Change, ChangeKind};
 use crate::outbox::Outbox;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
@@ -39,7 +38,7 @@ impl<'a> Packer<'a> {
             Some(first) => std::slice::from_ref(first),
             None => matched.multicast.as_slice(),
         };
-        Packer::new(outbox, source, destinations, Some(matched.guid.prefix), datagram_bytes(matched))
+        Packer::new(outbox, source, destinations, Some(matched.guid.prefix), matched.datagram_bytes)
     }
 
     pub(super) fn is_full(&self) -> bool {

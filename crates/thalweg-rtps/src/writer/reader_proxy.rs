@@ -25,8 +25,12 @@ pub struct MatchedReader {
     pub unicast: Vec<Locator>,
     /// A group it listens to, if any.
     pub multicast: Option<Locator>,
-    /// Whether it runs on this host, where datagrams of 64 kB travel unfragmented.
+    /// Whether it runs on this host.
     pub on_this_host: bool,
+    /// The largest UDP payload that reaches it in one packet: what the path's MTU leaves.
+    pub datagram_bytes: usize,
+    /// Whether it understands DATA_BATCH.
+    pub batches: bool,
     /// The receive buffer it announced.
     pub receive_buffer_bytes: Option<u32>,
 }
@@ -250,6 +254,8 @@ mod tests {
             unicast: vec![locator([10, 0, 0, 1])],
             multicast: Some(locator([239, 255, 0, 1])),
             on_this_host: false,
+            datagram_bytes: 1472,
+            batches: true,
             receive_buffer_bytes: None,
         };
         let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST, SequenceNumber::ZERO);

@@ -1,16 +1,10 @@
 //! Where first transmissions go: the addresses of all matched readers, each participant once.
 
-use super::{Destination, MatchedReader};
+use super::MatchedReader;
 use crate::history::Change;
-use crate::types::{EntityId, GuidPrefix, Locator, VendorId};
+use crate::qos::Destination;
+use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, GuidPrefix, Locator, VendorId};
 use crate::wire::write;
-
-/// Payload of a UDP datagram within one host: just below the 65,507 bytes that UDP allows.
-pub(super) const ON_HOST_DATAGRAM_BYTES: usize = 65_000;
-/// Payload of a UDP datagram in one Ethernet frame: 1500 less the headers of IPv4 and UDP.
-pub(super) const ETHERNET_V4_DATAGRAM_BYTES: usize = 1472;
-/// The same over IPv6.
-pub(super) const ETHERNET_V6_DATAGRAM_BYTES: usize = 1452;
 
 /// What stands around a fragment: header, INFO_DST, INFO_TS, DATA_FRAG with the inline QoS of a dispose, HEARTBEAT.
 const FRAGMENT_OVERHEAD_BYTES: usize = write::HEADER_LEN
@@ -31,15 +25,6 @@ pub(super) struct Route {
     /// The only reader, or UNKNOWN for all.
     reader: EntityId,
     only_thalweg: bool,
-}
-
-/// Largest datagram that reaches this reader in one packet.
-pub(super) fn datagram_bytes(reader: &MatchedReader) -> usize {
-    match reader.unicast.first() {
-        _ if reader.on_this_host => ON_HOST_DATAGRAM_BYTES,
-        Some(locator) if locator.kind == Locator::UDP_V6 => ETHERNET_V6_DATAGRAM_BYTES,
-        _ => ETHERNET_V4_DATAGRAM_BYTES,
-    }
 }
 
 /// Fragment size for datagrams of `datagram_bytes`: a multiple of 8, so that no fragment but the last needs padding.
@@ -102,7 +87,8 @@ impl Route {
             _ => EntityId::UNKNOWN,
         };
         self.only_thalweg = readers.clone().all(|reader| reader.vendor == VendorId::THALWEG);
-        self.datagram_bytes = readers.clone().map(datagram_bytes).min().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES);
+        self.datagram_bytes =
+            readers.clone().map(|reader| reader.datagram_bytes).min().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES);
         let mut by_participant: Vec<(GuidPrefix, &MatchedReader)> =
             readers.map(|reader| (reader.guid.prefix, reader)).collect();
         by_participant.sort_by_key(|(prefix, _)| *prefix);
@@ -129,7 +115,7 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Guid;
+    use crate::types::{Guid, ON_HOST_DATAGRAM_BYTES};
 
     fn reader(host: u8, on_this_host: bool) -> MatchedReader {
         let locator = |last: u8| {
@@ -144,6 +130,8 @@ mod tests {
             unicast: vec![locator(host)],
             multicast: Some(Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7401)))),
             on_this_host,
+            datagram_bytes: 1472,
+            batches: true,
             receive_buffer_bytes: None,
         }
     }

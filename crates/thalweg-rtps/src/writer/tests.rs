@@ -35,6 +35,8 @@ fn join(writer: &mut Writer, now: Instant, number: u8) {
         unicast: vec![locator(number)],
         multicast: None,
         on_this_host: false,
+        datagram_bytes: 1472,
+        batches: true,
         receive_buffer_bytes: Some(0),
     };
     writer.match_reader(now, matched);

@@ -6,7 +6,6 @@ use super::flow::{Flow, Position, kernel_cost};
 use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer, fragments_of, push_fragment, push_sample, sample_bytes};
 use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::Repair;
-use super::route::datagram_bytes;
 use crate::history::Change;
 use crate::outbox::Outbox;
 use crate::time::Instant;
@@ -208,7 +207,7 @@ impl Writer {
                 return true;
             }
             let reader = &mut self.readers[index];
-            let limit = datagram_bytes(&reader.matched);
+            let limit = reader.matched.datagram_bytes;
             let mut repair = Repair {
                 history: &self.history,
                 next_unsent: self.outgoing.next_unsent,

@@ -52,7 +52,7 @@ impl Publisher {
         self.create_writer_with(topic, qos, WriterOptions::default())
     }
 
-    /// As [`Publisher::create_writer`], with a memory budget for the history and a way to address readers of its own.
+    /// As [`Publisher::create_writer`], with a memory budget of its own for the history.
     ///
     /// # Errors
     /// As [`Publisher::create_writer`].

@@ -103,16 +103,16 @@ fn names_that_cannot_be_announced_are_refused() {
 
 #[test]
 fn a_writer_may_address_its_readers_by_multicast_or_unicast() {
-    use thalweg::{Destination, WriterOptions};
+    use thalweg::qos::{Destination, Transmission, WriterQos};
     let domain = domain();
     let (here, there) = (participant(domain), participant(domain));
     for destination in [Destination::Unicast, Destination::Multicast] {
         let name = unique(&format!("{destination:?}"));
         let reader = there.create_reader(&there.create_topic::<Count>(&name), reliable_reader()).unwrap();
         let publisher = here.create_publisher(PublisherQos::default());
-        let options = WriterOptions { destination, ..WriterOptions::default() };
         let topic = here.create_topic::<Count>(&name);
-        let writer = publisher.create_writer_with(&topic, reliable_writer(), options).unwrap();
+        let qos = WriterQos { transmission: Transmission::to(destination), ..reliable_writer() };
+        let writer = publisher.create_writer(&topic, qos).unwrap();
         writer.wait_for_matched(1, PATIENCE).unwrap();
         for value in 0..20 {
             writer.write(&Count { value }).unwrap();

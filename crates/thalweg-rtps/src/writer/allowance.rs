@@ -1,13 +1,15 @@
 //! Sending within the tokens that a flow controller grants.
 
 use super::Writer;
+use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes};
 use crate::outbox::Outbox;
 use crate::time::Instant;
+use crate::wire::write;
 
 /// What waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Backlog {
-    /// Bytes that the next datagram costs: its size times its destinations.
+    /// Bytes that the next datagram costs at most: its size times its destinations.
     pub next_cost: u64,
     /// When the oldest sample that waits was written.
     pub since: Instant,
@@ -25,16 +27,34 @@ pub(crate) struct Paid {
 impl Writer {
     /// What waits to be sent, samples and repairs; `None` when nothing does, or when it waits for acknowledgements.
     pub(crate) fn backlog(&self, now: Instant) -> Option<Backlog> {
-        let waits = self.outgoing.next_unsent <= self.history.last();
-        waits.then_some(Backlog { next_cost: 1_472, since: now })
+        let repairs = self.readers.iter().any(|reader| !reader.repairs.is_empty());
+        let new = self.outgoing.place.sample <= self.history.last()
+            && !self.route.destinations().is_empty()
+            && self.flow.admits(1)
+            && self.flow.paused_until().is_none_or(|until| until <= now);
+        if !repairs && !new {
+            return None;
+        }
+        let next = self.history.next_from(self.outgoing.place.sample);
+        let frame = self.history.frame_with(self.outgoing.place.sample);
+        let bytes = match (frame, next) {
+            (Some(at), _) => batch_bytes(at.frame),
+            (None, Some(sample)) => SAMPLE_OVERHEAD_BYTES + sample.len(),
+            (None, None) => 0,
+        };
+        let largest = self.route.datagram_bytes();
+        let bytes =
+            if repairs { largest } else { (bytes + write::HEADER_LEN + write::HEARTBEAT_BATCH_LEN).min(largest) };
+        let copies = self.route.destinations().len().max(1);
+        Some(Backlog { next_cost: (bytes * copies) as u64, since: self.collection.since().unwrap_or(now) })
     }
 
     /// As [`Writer::poll_transmit`], but stops before the datagram that `allowance` bytes do not pay for. HEARTBEATs and GAPs
     /// are free: they are few, and without them nothing would be acknowledged.
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
-        let _ = allowance;
-        let more = self.poll_transmit(now, outbox);
-        let spent = outbox.datagrams().map(|datagram| (datagram.len() * datagram.destinations().len()) as u64).sum();
-        Paid { spent, more }
+        outbox.finish();
+        let before = outbox.cost();
+        let more = self.transmit_within(now, before.saturating_add(allowance), outbox);
+        Paid { spent: outbox.cost() - before, more }
     }
 }

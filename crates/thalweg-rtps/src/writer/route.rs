@@ -1,7 +1,6 @@
 //! Where first transmissions go: the addresses of all matched readers, each participant once.
 
 use super::MatchedReader;
-use crate::history::Change;
 use crate::qos::Destination;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, GuidPrefix, Locator, VendorId};
 use crate::wire::write;
@@ -91,9 +90,9 @@ impl Route {
     }
 
     /// Fragment size for a change that was written before readers with a narrower path came.
-    pub(super) fn narrower_fragment_bytes(&self, change: &Change) -> Option<u16> {
-        let fitting = self.fragment_bytes(change.payload.len())?;
-        change.fragment_bytes.is_none_or(|bytes| bytes > fitting).then_some(fitting)
+    pub(super) fn narrower_fragment_bytes(&self, payload_bytes: usize, fixed: Option<u16>) -> Option<u16> {
+        let fitting = self.fragment_bytes(payload_bytes)?;
+        fixed.is_none_or(|bytes| bytes > fitting).then_some(fitting)
     }
 
     pub(super) fn update<'a>(&mut self, readers: impl ExactSizeIterator<Item = &'a MatchedReader> + Clone) {

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use super::{ChangeKind, HeldSample};
 use crate::payload::Payload;
 use crate::time::Timestamp;
-use crate::types::SequenceNumber;
+use crate::types::{KeyHash, SequenceNumber};
 use crate::wire::write;
 
 /// Collected samples of one writer with one encapsulation header.
@@ -42,7 +43,16 @@ pub struct FrameAt<'a> {
     pub frame: &'a Frame,
 }
 
-impl FrameAt<'_> {
+impl<'a> FrameAt<'a> {
+    /// Its samples from number `from` on; `dead`: those included that KEEP_LAST has overwritten since.
+    pub fn samples(&self, from: SequenceNumber, dead: bool) -> impl Iterator<Item = HeldSample<'a>> + use<'a> {
+        let FrameAt { first, frame, .. } = *self;
+        let start = (from - first).max(0) as usize;
+        (start..frame.len())
+            .filter(move |index| dead || frame.is_live(*index))
+            .map(move |index| frame.sample(first, index))
+    }
+
     /// Number of its last sample.
     pub fn last(&self) -> SequenceNumber {
         self.first + (self.frame.len() as i64 - 1)
@@ -140,12 +150,22 @@ impl Frame {
         self.entries.get_mut(index)
     }
 
-    pub(super) fn timestamp(&self, index: usize) -> Timestamp {
-        self.entries[index].timestamp
+    /// Sample `index` of a frame whose first sample has number `first`.
+    pub(super) fn sample(&self, first: SequenceNumber, index: usize) -> HeldSample<'_> {
+        HeldSample {
+            sequence: first + index as i64,
+            kind: ChangeKind::Write,
+            instance: KeyHash::default(),
+            timestamp: Some(self.entries[index].timestamp),
+            fragment_bytes: None,
+            encapsulation: Some(self.encapsulation),
+            payload: &self.bodies,
+            range: self.range(index),
+        }
     }
 
     /// Where sample `index` lies among the bodies.
-    pub(super) fn range(&self, index: usize) -> Range<usize> {
+    fn range(&self, index: usize) -> Range<usize> {
         let start = index.checked_sub(1).map_or(0, |before| self.entries[before].end);
         start as usize..self.entries[index].end as usize
     }

@@ -162,7 +162,7 @@ impl Slot {
             Content::Frame(frame) => {
                 let start = (from - self.first).max(0) as usize;
                 let index = (start..frame.len()).find(|index| dead || frame.is_live(*index))?;
-                Some(sample_in(frame, self.first, index))
+                Some(frame.sample(self.first, index))
             }
         }
     }
@@ -178,19 +178,6 @@ fn sample_of(change: &Change) -> HeldSample<'_> {
         encapsulation: None,
         payload: &change.payload,
         range: 0..change.payload.len(),
-    }
-}
-
-fn sample_in(frame: &Frame, first: SequenceNumber, index: usize) -> HeldSample<'_> {
-    HeldSample {
-        sequence: first + index as i64,
-        kind: ChangeKind::Write,
-        instance: KeyHash::default(),
-        timestamp: Some(frame.timestamp(index)),
-        fragment_bytes: None,
-        encapsulation: Some(frame.encapsulation()),
-        payload: frame.bodies(),
-        range: frame.range(index),
     }
 }
 

@@ -146,6 +146,11 @@ impl Collection {
         self.blocked = true;
     }
 
+    /// Bytes of the samples that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Since when the oldest of what waits has waited.
     pub(super) fn since(&self) -> Option<Instant> {
         self.since

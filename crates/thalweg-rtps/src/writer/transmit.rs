@@ -9,7 +9,7 @@ use super::pack::{
 use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::Repair;
 use super::route::Route;
-use crate::history::{HeldSample, WriterHistory};
+use crate::history::{FrameAt, HeldSample, WriterHistory};
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, Locator, SequenceNumber, VendorId};
@@ -59,9 +59,12 @@ impl Writer {
             self.collection.is_blocked();
             return false;
         }
+        let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
+        if awaited && self.waits_for_a_full_datagram() {
+            return false;
+        }
         self.history.seal();
         let start = self.outgoing.place;
-        let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
         let mut progress = None;
         for form in [Form::Batch, Form::Plain] {
             if destinations_of(&self.route, form).is_empty() {
@@ -82,6 +85,13 @@ impl Writer {
             false => self.collection.is_blocked(),
         }
         matches!(progress, Some(Progress::OutboxFull))
+    }
+
+    /// While the window is closed to what was collected, it goes on being collected: opening by and by, the window would else
+    /// let out one small datagram after the other.
+    fn waits_for_a_full_datagram(&self) -> bool {
+        let bytes = (self.collection.bytes() + write::HEADER_LEN).min(self.route.datagram_bytes());
+        self.collection.was_blocked() && self.outgoing.place.fragment == 0 && !self.flow.admits(kernel_cost(bytes))
     }
 
     /// First transmission to the readers of one form, as far as the window goes.
@@ -340,6 +350,11 @@ enum Progress {
     },
 }
 
+/// What is to be sent next after an attempt to send `sample`.
+fn after(progress: Progress, sample: SequenceNumber) -> (Progress, SequenceNumber) {
+    (progress, if progress == Progress::Complete { sample.next() } else { sample })
+}
+
 /// What the send window is charged for.
 enum Charge<'a> {
     /// Nobody acknowledges, or it was charged already.
@@ -389,38 +404,65 @@ impl Transmission<'_> {
             if let Some(fitting) = narrower.filter(|_| place.fragment == 0 && sample.encapsulation.is_none()) {
                 return Progress::TooWide { sample: held, fitting };
             }
-            let sent = match sample.fragment_bytes.or(narrower) {
-                Some(bytes) => (self.fragments(now, packer, &sample, bytes, &mut place.fragment), held.next()),
-                None => self.batch(history, packer, held).unwrap_or_else(|| (self.whole(packer, &sample), held.next())),
+            let frame = sample.encapsulation.and_then(|_| history.frame_with(held));
+            let sent = match (sample.fragment_bytes.or(narrower), frame) {
+                (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, &mut place.fragment), held),
+                (None, Some(at)) if self.form == Form::Batch && at.first == held && at.frame.len() > 1 => {
+                    self.batch(packer, &at).unwrap_or_else(|| self.one_by_one(packer, &at, held, end))
+                }
+                (None, Some(at)) => self.one_by_one(packer, &at, held, end),
+                (None, None) => after(self.whole(packer, &sample), held),
             };
-            let (Progress::Complete, next) = sent else { return sent.0 };
-            *place = Place::before(next);
+            let (progress, next) = sent;
+            if next > held || progress == Progress::Complete {
+                *place = Place::before(next);
+            }
+            if progress != Progress::Complete {
+                return progress;
+            }
         }
         Progress::Complete
     }
 
-    /// Sends the frame that starts with `first` as a DATA_BATCH where that can be; returns what follows it.
-    fn batch(
+    /// Sends a frame's samples from `from` to `end`, as a DATA each; returns what is to be sent next.
+    fn one_by_one(
         &mut self,
-        history: &WriterHistory,
         packer: &mut Packer<'_>,
-        first: SequenceNumber,
-    ) -> Option<(Progress, SequenceNumber)> {
-        let at = history.frame_with(first).filter(|at| self.form == Form::Batch && at.first == first)?;
+        at: &FrameAt<'_>,
+        from: SequenceNumber,
+        end: Place,
+    ) -> (Progress, SequenceNumber) {
+        let mut next = from;
+        for sample in at.samples(from, !self.conflates).take_while(|sample| sample.sequence < end.sample) {
+            if sample.sequence > next {
+                packer.gap(self.pair.reader, next, sample.sequence);
+            }
+            next = sample.sequence;
+            let progress = self.whole(packer, &sample);
+            if progress != Progress::Complete {
+                return (progress, next);
+            }
+            next = next.next();
+        }
+        (Progress::Complete, next)
+    }
+
+    /// Sends a frame as a DATA_BATCH where that can be; returns what is to be sent next.
+    fn batch(&mut self, packer: &mut Packer<'_>, at: &FrameAt<'_>) -> Option<(Progress, SequenceNumber)> {
         let bytes = batch_bytes(at.frame);
         let conflated = self.conflates && at.frame.live() < at.frame.len();
-        if at.frame.len() == 1 || conflated || !packer.can_hold(bytes) {
+        if conflated || !packer.can_hold(bytes) {
             return None;
         }
-        let next = at.last().next();
         let cost = packer.cost_of(bytes);
         if packer.is_full_for(bytes) {
-            return Some((Progress::OutboxFull, next));
+            return Some((Progress::OutboxFull, at.first));
         }
         if self.is_closed_for(cost) {
-            return Some((Progress::WindowClosed, next));
+            return Some((Progress::WindowClosed, at.first));
         }
-        push_batch(packer, self.pair, &at);
+        let next = at.last().next();
+        push_batch(packer, self.pair, at);
         self.flow.record_sent(cost);
         self.counters.transmitted += at.frame.len() as u64;
         self.counters.batches += 1;

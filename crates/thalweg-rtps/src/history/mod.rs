@@ -11,6 +11,7 @@ mod instance;
 mod key_table;
 mod sample_cache;
 mod sample_info;
+mod sample_queue;
 mod sample_store;
 #[cfg(test)]
 mod tests;

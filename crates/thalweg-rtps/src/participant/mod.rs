@@ -9,6 +9,7 @@ mod endpoints;
 mod event;
 #[cfg(test)]
 mod hostile_tests;
+mod inbound;
 mod matching;
 mod receive;
 mod schedule;
@@ -32,6 +33,7 @@ use crate::time::Instant;
 use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
 use endpoints::Endpoints;
+use inbound::Inbound;
 use schedule::Schedule;
 
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
@@ -115,6 +117,7 @@ pub struct Participant {
     ignored: BTreeSet<GuidPrefix>,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
+    inbound: Inbound,
     counters: ParticipantCounters,
 }
 
@@ -131,6 +134,7 @@ impl Participant {
             ignored: BTreeSet::new(),
             events: VecDeque::new(),
             budget,
+            inbound: Inbound::new(),
             counters: ParticipantCounters::default(),
             config,
         };

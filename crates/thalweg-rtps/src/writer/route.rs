@@ -21,6 +21,9 @@ const MULTICAST_MIN_PARTICIPANTS: usize = 3;
 pub(super) struct Route {
     choice: Destination,
     destinations: Vec<Locator>,
+    /// The part of `destinations` behind which every reader understands DATA_BATCH, and the rest.
+    batch_destinations: Vec<Locator>,
+    plain_destinations: Vec<Locator>,
     datagram_bytes: usize,
     /// The only reader, or UNKNOWN for all.
     reader: EntityId,
@@ -38,6 +41,8 @@ impl Route {
         Route {
             choice,
             destinations: Vec::new(),
+            batch_destinations: Vec::new(),
+            plain_destinations: Vec::new(),
             datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
             reader: EntityId::UNKNOWN,
             only_thalweg: true,
@@ -46,6 +51,16 @@ impl Route {
 
     pub(super) fn destinations(&self) -> &[Locator] {
         &self.destinations
+    }
+
+    /// Destinations behind which every reader understands DATA_BATCH.
+    pub(super) fn batch_destinations(&self) -> &[Locator] {
+        &self.batch_destinations
+    }
+
+    /// Destinations behind which a reader needs DATA; with [`Route::batch_destinations`] all of them, each once.
+    pub(super) fn plain_destinations(&self) -> &[Locator] {
+        &self.plain_destinations
     }
 
     /// True when first transmissions go to a multicast group.
@@ -100,6 +115,7 @@ impl Route {
             Destination::Multicast => true,
         };
         self.destinations.clear();
+        let mut plain = Vec::new();
         for (_, reader) in by_participant {
             let off_host = !reader.on_this_host || self.choice == Destination::Multicast;
             let group = reader.multicast.filter(|_| multicast && off_host);
@@ -107,8 +123,13 @@ impl Route {
                 if !self.destinations.contains(locator) {
                     self.destinations.push(*locator);
                 }
+                if !reader.batches {
+                    plain.push(*locator);
+                }
             }
         }
+        (self.plain_destinations, self.batch_destinations) =
+            self.destinations.iter().partition(|locator| plain.contains(locator));
     }
 }
 
@@ -151,6 +172,23 @@ mod tests {
         let four = [reader(1, false), reader(2, false), reader(3, false), reader(4, true)];
         check(Destination::Auto, &four, &["udp/239.255.0.1:7401", "udp/10.0.0.4:7411"]);
         check(Destination::Multicast, &two, &["udp/239.255.0.1:7401"]);
+    }
+
+    #[test]
+    fn a_group_carries_batches_only_if_all_behind_it_understand_them() {
+        let mut foreign = reader(3, false);
+        foreign.batches = false;
+        let check = |choice, batch: &[&str], plain: &[&str]| {
+            let mut route = Route::new(choice);
+            route.update([reader(1, false), reader(2, true), foreign.clone()].iter());
+            let text = |list: &[Locator]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!((text(route.batch_destinations()), text(route.plain_destinations())), {
+                let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+                (owned(batch), owned(plain))
+            });
+        };
+        check(Destination::Unicast, &["udp/10.0.0.1:7411", "udp/10.0.0.2:7411"], &["udp/10.0.0.3:7411"]);
+        check(Destination::Multicast, &[], &["udp/239.255.0.1:7401"]);
     }
 
     #[test]

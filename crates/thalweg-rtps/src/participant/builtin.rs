@@ -200,6 +200,7 @@ impl Participant {
             if known.data != data {
                 known.data = data;
                 known.reach = reach;
+                self.neighbours.note_change(now);
                 self.match_builtin(now, prefix);
                 self.rematch_participant(now, prefix);
             }
@@ -211,6 +212,7 @@ impl Participant {
         }
         self.database.participants.insert(prefix, KnownParticipant { data, reach, lease_until });
         self.schedule.set_lease_check(self.database.next_lease_end());
+        self.neighbours.note_change(now);
         self.announcer.greet(prefix);
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin(now, prefix);
@@ -221,6 +223,7 @@ impl Participant {
         if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
             return;
         }
+        self.neighbours.note_change(now);
         let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
         for guid in publications {
             self.remove_publication(now, guid);

@@ -10,6 +10,7 @@ mod event;
 #[cfg(test)]
 mod hostile_tests;
 mod matching;
+mod neighbours;
 mod receive;
 mod schedule;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::time::Instant;
 use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
 use endpoints::Endpoints;
+use neighbours::Neighbours;
 use schedule::Schedule;
 
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
@@ -111,6 +113,7 @@ pub struct Participant {
     database: Database,
     endpoints: Endpoints,
     announcer: Announcer,
+    neighbours: Neighbours,
     schedule: Schedule,
     ignored: BTreeSet<GuidPrefix>,
     events: VecDeque<Event>,
@@ -127,6 +130,7 @@ impl Participant {
             database: Database::new(config.limits),
             endpoints: Endpoints::new(config.prefix, &budget),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
+            neighbours: Neighbours::default(),
             schedule: Schedule::default(),
             ignored: BTreeSet::new(),
             events: VecDeque::new(),
@@ -135,6 +139,7 @@ impl Participant {
             config,
         };
         participant.describe_self();
+        participant.look_around();
         participant
     }
 
@@ -198,6 +203,7 @@ impl Participant {
     pub fn set_addresses(&mut self, now: Instant, addresses: LocalAddresses) {
         self.config.addresses = addresses;
         self.describe_self();
+        self.look_around();
         self.announcer.announce_soon(now);
     }
 
@@ -231,6 +237,9 @@ impl Participant {
             self.assert_liveliness(now);
         }
         self.drop_expired(now);
+        if self.neighbours.are_due(now) {
+            self.look_around();
+        }
     }
 
     /// An application thread changed this endpoint: it has output, or a deadline at `at`.
@@ -280,10 +289,15 @@ impl Participant {
 
     /// When [`Participant::handle_timeout`] is to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [Some(self.announcer.next_due()), self.schedule.next_due(), self.schedule.lease_check()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            Some(self.announcer.next_due()),
+            self.schedule.next_due(),
+            self.schedule.lease_check(),
+            self.neighbours.next_due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }
 

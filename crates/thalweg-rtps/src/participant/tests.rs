@@ -59,6 +59,7 @@ impl Net {
             default_unicast: vec![locator(address, 7411)],
             default_multicast: vec![locator(GROUP.0, 7401)],
             interfaces: vec![(address.into(), 24)],
+            links: Vec::new(),
             announce_to: vec![locator(GROUP.0, GROUP.1)],
         };
         let mut config = ParticipantConfig::new(0, GuidPrefix([index; 12]), addresses);

@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod allowance;
+mod explanation;
 mod flow;
 mod pack;
 mod reader_proxy;
@@ -15,7 +16,9 @@ use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
 pub(crate) use allowance::{Backlog, Paid};
+pub use explanation::WriterExplanation;
 pub use reader_proxy::MatchedReader;
+pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
 use crate::history::{Change, ChangeKind, WriterHistory};
 use crate::outbox::Outbox;

@@ -2,6 +2,7 @@
 
 pub mod database;
 pub mod endpoint_data;
+pub mod groups;
 pub mod neighbourhood;
 mod parameters;
 pub mod participant_data;

@@ -198,6 +198,9 @@ impl Participant {
             known.lease_until = lease_until;
             // An announcement that came by another interface does not move a participant whose addresses are the same.
             if known.data != data {
+                if !self.company.accepts(&data) {
+                    return self.avoid(now, &data);
+                }
                 known.data = data;
                 known.reach = reach;
                 self.neighbours.note_change(now);
@@ -206,6 +209,10 @@ impl Participant {
             }
             return;
         }
+        if !self.company.accepts(&data) {
+            return self.avoid(now, &data);
+        }
+        self.company.forget(prefix);
         if self.database.participants.len() > self.database.limits.participants_max {
             self.counters.over_limit += 1;
             return;
@@ -220,6 +227,7 @@ impl Participant {
 
     /// Forgets a participant and everything in it.
     pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
+        self.company.forget(prefix);
         if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
             return;
         }

@@ -5,6 +5,9 @@
 
 mod announce;
 mod builtin;
+mod company;
+#[cfg(test)]
+mod company_tests;
 mod endpoints;
 mod event;
 #[cfg(test)]
@@ -20,10 +23,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use company::IgnoredParticipant;
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::groups::Groups;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
 use crate::history::PayloadKind;
 use crate::outbox::Outbox;
@@ -32,6 +37,7 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
+use company::Company;
 use endpoints::Endpoints;
 use neighbours::Neighbours;
 use schedule::Schedule;
@@ -54,6 +60,8 @@ pub struct ParticipantConfig {
     pub entity_name: String,
     /// USER_DATA of the participant.
     pub user_data: Vec<u8>,
+    /// Communication groups; none means the default group, unless USER_DATA names some.
+    pub groups: Groups,
     /// Properties announced to peers.
     pub properties: Vec<(String, String)>,
     /// How long peers keep us after our last sign of life. Default 20 s; announcements repeat after a quarter of it.
@@ -81,6 +89,7 @@ impl ParticipantConfig {
             seed: 0,
             entity_name: String::new(),
             user_data: Vec::new(),
+            groups: Groups::default(),
             properties: Vec::new(),
             lease_duration: Duration::from_secs(20),
             addresses,
@@ -103,6 +112,8 @@ pub struct ParticipantCounters {
     pub unusable_announcements: u64,
     /// Participants or endpoints beyond [`DiscoveryLimits`].
     pub over_limit: u64,
+    /// Announcements of participants that are ignored because of their communication groups.
+    pub other_groups: u64,
     /// Samples of keyed topics whose key cannot be told.
     pub keyless: u64,
 }
@@ -116,6 +127,7 @@ pub struct Participant {
     neighbours: Neighbours,
     schedule: Schedule,
     ignored: BTreeSet<GuidPrefix>,
+    company: Company,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
     counters: ParticipantCounters,
@@ -133,6 +145,7 @@ impl Participant {
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),
             ignored: BTreeSet::new(),
+            company: Company::default(),
             events: VecDeque::new(),
             budget,
             counters: ParticipantCounters::default(),
@@ -147,6 +160,7 @@ impl Participant {
     fn describe_self(&mut self) {
         let data = self.own_data();
         self.announcer.describe(&data);
+        self.company.set_own(Groups::of(&data));
         let local = &self.config.addresses;
         let source = local.default_unicast.first().and_then(|locator| locator.socket_address());
         let reach = match source {
@@ -196,6 +210,7 @@ impl Participant {
     /// Never again takes notice of this participant (DDS 1.4 §2.2.2.2.1.14).
     pub fn ignore_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         self.ignored.insert(prefix);
+        self.company.forget(prefix);
         self.remove_participant(now, prefix, LostReason::Ignored);
     }
 

@@ -41,7 +41,9 @@ pub mod qos {
 pub mod discovery {
     pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+    pub use thalweg_rtps::discovery::groups::Groups;
     pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+    pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 
 /// Counters of sockets, participants, writers and readers.
@@ -50,6 +52,12 @@ pub mod counters {
     pub use thalweg_rtps::reader::ReaderCounters;
     pub use thalweg_rtps::writer::WriterCounters;
     pub use thalweg_transport::udp::{ReceiveCounts, SendCounts};
+}
+
+/// What writers tell about themselves: by what way their samples travel, where to, and why.
+pub mod explain {
+    pub use thalweg_rtps::discovery::Medium;
+    pub use thalweg_rtps::writer::{GroupExplanation, LinkExplanation, RouteExplanation, WriterExplanation};
 }
 
 /// Names and times that samples carry.

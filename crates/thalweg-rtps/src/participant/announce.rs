@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{LostReason, Participant, ParticipantConfig};
+use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
 use crate::discovery::Database;
 use crate::discovery::groups::GROUPS_PROPERTY;
 use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
@@ -174,6 +174,10 @@ impl Participant {
         let mut properties = config.properties.clone();
         let (name, value) = BATCH_PROPERTY;
         properties.push((name.to_owned(), value.to_owned()));
+        if config.inspector {
+            let (name, value) = INSPECTOR_PROPERTY;
+            properties.push((name.to_owned(), value.to_owned()));
+        }
         let mut user_data = config.user_data.clone();
         if !config.groups.is_empty() {
             properties.push((GROUPS_PROPERTY.to_owned(), config.groups.to_string()));

@@ -68,6 +68,14 @@ impl Endpoints {
             let key_of = Some(super::builtin::key_of(writer));
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
         }
+        for (writer, reader) in super::inquiry::PAIRS {
+            let options = super::inquiry::writer_options();
+            let state = Writer::new(Guid::new(prefix, writer), &super::inquiry::writer_qos(), &options);
+            endpoints.writers.insert(writer, Shared::new(state));
+            let guid = Guid::new(prefix, reader);
+            let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of: None });
+        }
         endpoints
     }
 

@@ -12,6 +12,9 @@ mod endpoints;
 mod event;
 #[cfg(test)]
 mod hostile_tests;
+mod inquiry;
+#[cfg(test)]
+mod inquiry_tests;
 mod matching;
 mod neighbours;
 mod receive;
@@ -26,6 +29,7 @@ use std::time::Duration;
 pub use company::IgnoredParticipant;
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
+pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::groups::Groups;
@@ -39,6 +43,7 @@ use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
+use inquiry::Inquiry;
 use neighbours::Neighbours;
 use schedule::Schedule;
 
@@ -72,6 +77,8 @@ pub struct ParticipantConfig {
     pub receive_buffer_bytes: u32,
     /// Names this host: equal for participants that can reach each other by loopback.
     pub host: [u8; 16],
+    /// Whether it asks others about their writers, see [`Participant::ask`]. Default false.
+    pub inspector: bool,
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
@@ -95,6 +102,7 @@ impl ParticipantConfig {
             addresses,
             receive_buffer_bytes: 212_992,
             host: [0; 16],
+            inspector: false,
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
         }
@@ -128,6 +136,7 @@ pub struct Participant {
     schedule: Schedule,
     ignored: BTreeSet<GuidPrefix>,
     company: Company,
+    inquiry: Inquiry,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
     counters: ParticipantCounters,
@@ -146,6 +155,7 @@ impl Participant {
             schedule: Schedule::default(),
             ignored: BTreeSet::new(),
             company: Company::default(),
+            inquiry: Inquiry::default(),
             events: VecDeque::new(),
             budget,
             counters: ParticipantCounters::default(),

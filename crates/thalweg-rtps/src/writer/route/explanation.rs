@@ -9,8 +9,10 @@ use crate::types::Locator;
 pub struct RouteExplanation {
     /// What TRANSMISSION says.
     pub configured: Destination,
-    /// Where every datagram goes to.
+    /// Where every datagram goes to; of what another participant tells, the first 32.
     pub destinations: Vec<Locator>,
+    /// How many destinations there are.
+    pub destination_count: usize,
     /// How many of these understand DATA_BATCH, all readers behind them.
     pub batch_destinations: usize,
     /// Matched readers on this host: never reached by a group, unless that is configured.

@@ -315,6 +315,7 @@ impl Route {
         RouteExplanation {
             configured: self.choice,
             destinations: self.addresses.all.clone(),
+            destination_count: self.addresses.all.len(),
             batch_destinations: self.addresses.batch.len(),
             readers_on_this_host: self.legs.len() - elsewhere.clone().count(),
             readers_without_group: elsewhere.filter(|leg| leg.group.is_none()).count(),

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod explain;
 mod participant;
 mod publication;
 mod runtime;
@@ -52,12 +53,6 @@ pub mod counters {
     pub use thalweg_rtps::reader::ReaderCounters;
     pub use thalweg_rtps::writer::WriterCounters;
     pub use thalweg_transport::udp::{ReceiveCounts, SendCounts};
-}
-
-/// What writers tell about themselves: by what way their samples travel, where to, and why.
-pub mod explain {
-    pub use thalweg_rtps::discovery::Medium;
-    pub use thalweg_rtps::writer::{GroupExplanation, LinkExplanation, RouteExplanation, WriterExplanation};
 }
 
 /// Names and times that samples carry.

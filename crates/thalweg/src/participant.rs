@@ -11,11 +11,13 @@ use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantConfig, ParticipantCounters};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::types::{GuidPrefix, Keyed};
+use thalweg_rtps::writer::WriterExplanation;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, ReceiveCounts, SendCounts, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
+use crate::explain;
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
 use crate::topic::TopicDescription;
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
@@ -37,6 +39,7 @@ pub struct DomainParticipantBuilder {
     name: String,
     user_data: Vec<u8>,
     groups: Vec<String>,
+    inspector: bool,
     properties: Vec<(String, String)>,
     domain_tag: String,
     peers: Vec<String>,
@@ -63,6 +66,13 @@ impl DomainParticipantBuilder {
     /// `groups=radar,ops;`, so that programs of other vendors can take part; those that do not are in the group `default`.
     pub fn groups(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.groups = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Makes it able to ask other Thalweg participants about their writers with [`DomainParticipant::explain_topic`]. It
+    /// announces so; at most eight inspectors are answered by a participant. Default off.
+    pub fn inspector(mut self) -> Self {
+        self.inspector = true;
         self
     }
 
@@ -165,6 +175,7 @@ impl DomainParticipantBuilder {
         config.entity_name = self.name;
         config.user_data = self.user_data;
         config.groups = groups;
+        config.inspector = self.inspector;
         config.properties = self.properties;
         config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
         config.host = host::id();
@@ -179,7 +190,8 @@ impl DomainParticipantBuilder {
 
     /// The groups, if USER_DATA can carry them beside what the application puts there.
     fn checked_groups(&self) -> Result<Groups, Error> {
-        let groups = Groups::new(self.groups.iter().cloned()).map_err(|error| bad_groups("create_participant", error))?;
+        let groups =
+            Groups::new(self.groups.iter().cloned()).map_err(|error| bad_groups("create_participant", error))?;
         let mut user_data = self.user_data.clone();
         groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("create_participant", error))?;
         check_participant_data(&user_data).map_err(|error| {
@@ -221,6 +233,7 @@ impl DomainParticipant {
             name: String::new(),
             user_data: Vec::new(),
             groups: Vec::new(),
+            inspector: false,
             properties: Vec::new(),
             domain_tag: String::new(),
             peers: Vec::new(),
@@ -346,6 +359,16 @@ impl DomainParticipant {
     /// The other participants that are ignored because of their communication groups, while they announce themselves.
     pub fn ignored_participants(&self) -> Vec<IgnoredParticipant> {
         self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
+    }
+
+    /// What the writers of a topic in all Thalweg participants of the domain do, and why: those of other processes are
+    /// asked and have `patience` to answer. Writers that did not answer in time are missing; compare
+    /// [`DomainParticipant::publications`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
+    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<Vec<WriterExplanation>, Error> {
+        explain::topic(&self.runtime, topic, patience)
     }
 
     /// What was refused or ignored of the bytes that arrived.

@@ -83,7 +83,7 @@ impl ParticipantData {
     /// Whether its readers understand DATA_BATCH: Thalweg's own announcement, whatever else other vendors understand.
     pub fn understands_batches(&self) -> bool {
         let (name, value) = BATCH_PROPERTY;
-        self.vendor == VendorId::CYCLONE && self.properties.iter().any(|(n, v)| n == name && v == value)
+        self.vendor == VendorId::THALWEG && self.properties.iter().any(|(n, v)| n == name && v == value)
     }
 
     /// Appends the payload of a `DATA(p)`, with its encapsulation header (PL_CDR_LE). Defaults are left out.

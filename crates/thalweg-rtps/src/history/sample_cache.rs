@@ -465,7 +465,8 @@ impl SampleCache {
             let stored = &self.store[index];
             let ranking = &mut self.instances[stored.instance].ranking;
             if ranking.result != self.results {
-                *ranking = Ranking { result: self.results, following: 0, newest_generation: stored.origin.generation() };
+                *ranking =
+                    Ranking { result: self.results, following: 0, newest_generation: stored.origin.generation() };
             }
             taken.info.sample_rank = ranking.following;
             taken.info.generation_rank = ranking.newest_generation.saturating_sub(stored.origin.generation());

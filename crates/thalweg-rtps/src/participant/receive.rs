@@ -204,7 +204,8 @@ impl Participant {
     /// Number `index` of the local readers matched with a writer.
     fn reader_of(&self, writer: Guid, index: usize) -> Option<EntityId> {
         if writer.entity.is_builtin() {
-            let pair = super::builtin::PAIRS.iter().find(|(builtin, _)| *builtin == writer.entity);
+            let mut pairs = super::builtin::PAIRS.iter().chain(&super::inquiry::PAIRS);
+            let pair = pairs.find(|(builtin, _)| *builtin == writer.entity);
             return pair.filter(|_| index == 0).map(|(_, reader)| *reader);
         }
         self.database.publications.get(writer)?.matched.get(index).copied()

@@ -3,6 +3,7 @@
 mod acknowledge;
 mod allowance;
 mod collection;
+mod explanation;
 mod flow;
 mod pack;
 mod reader_proxy;
@@ -16,7 +17,9 @@ use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
 pub(crate) use allowance::{Backlog, Paid};
+pub use explanation::WriterExplanation;
 pub use reader_proxy::MatchedReader;
+pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
 use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample, WriterHistory};
 use crate::outbox::Outbox;

@@ -11,7 +11,7 @@ use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
-use thalweg_rtps::writer::{Writer, WriterCounters};
+use thalweg_rtps::writer::{Writer, WriterCounters, WriterExplanation};
 use thalweg_transport::clock;
 
 use super::blocking;
@@ -263,6 +263,12 @@ impl<T> DataWriter<T> {
     /// What this writer sent, repaired and refused.
     pub fn counters(&self) -> WriterCounters {
         self.cell.writer.lock().counters()
+    }
+
+    /// By what way its samples travel now, where to, and why; `thalweg why` prints the same.
+    pub fn explain(&self) -> WriterExplanation {
+        let told = self.cell.writer.lock().explain();
+        WriterExplanation { topic: self.cell.topic.name.clone(), ..told }
     }
 
     /// Samples in its history: not acknowledged by everybody, or kept for late readers.

@@ -6,7 +6,7 @@ use super::WriterCounters;
 use super::pack::{Packer, Pair, batch_bytes, fragments_of, push_batch, push_fragment, push_sample, sample_bytes};
 use super::reader_proxy::Repairs;
 use super::route::fragment_bytes_in;
-use super::transmit::Place;
+use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
 use crate::types::SequenceNumber;

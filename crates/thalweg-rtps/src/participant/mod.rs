@@ -4,6 +4,8 @@
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
 mod announce;
+#[cfg(test)]
+mod batch_tests;
 mod builtin;
 mod company;
 #[cfg(test)]

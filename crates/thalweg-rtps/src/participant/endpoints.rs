@@ -69,8 +69,8 @@ impl Endpoints {
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
         }
         for (writer, reader) in super::inquiry::PAIRS {
-            let options = super::inquiry::writer_options();
-            let state = Writer::new(Guid::new(prefix, writer), &super::inquiry::writer_qos(), &options);
+            let guid = Guid::new(prefix, writer);
+            let state = Writer::new(guid, &super::inquiry::writer_qos(), &WriterOptions::default());
             endpoints.writers.insert(writer, Shared::new(state));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());

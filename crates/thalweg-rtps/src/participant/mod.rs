@@ -7,6 +7,7 @@ mod announce;
 mod builtin;
 mod endpoints;
 mod event;
+mod flow;
 #[cfg(test)]
 mod hostile_tests;
 mod matching;
@@ -14,6 +15,7 @@ mod receive;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,8 +26,8 @@ pub use event::{Event, LostReason};
 
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
+use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
-use crate::outbox::Outbox;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -112,6 +114,7 @@ pub struct Participant {
     endpoints: Endpoints,
     announcer: Announcer,
     schedule: Schedule,
+    flow_controllers: FlowControllers,
     ignored: BTreeSet<GuidPrefix>,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
@@ -128,6 +131,7 @@ impl Participant {
             endpoints: Endpoints::new(config.prefix, &budget),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             schedule: Schedule::default(),
+            flow_controllers: FlowControllers::new(now),
             ignored: BTreeSet::new(),
             events: VecDeque::new(),
             budget,
@@ -225,7 +229,7 @@ impl Participant {
             } else if let Some(reader) = self.endpoints.reader(entity) {
                 reader.lock().disarm();
             }
-            self.schedule.make_ready(entity);
+            self.schedule.make_control_ready(entity);
         }
         if self.announcer.is_message_due(now) {
             self.assert_liveliness(now);
@@ -239,40 +243,6 @@ impl Participant {
         self.schedule.arm(entity, at);
     }
 
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
-    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
-        while let Some(entity) = self.schedule.pop_ready() {
-            let more = if let Some(writer) = self.endpoints.writer(entity) {
-                let mut writer = writer.lock();
-                let more = !writer.leave_to_holder() && writer.poll_transmit(now, outbox);
-                if let Some(at) = writer.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                more
-            } else if let Some(reader) = self.endpoints.reader(entity) {
-                let mut reader = reader.lock();
-                reader.poll_transmit(now, outbox);
-                if reader.was_refilled() {
-                    self.events.push_back(Event::DataAvailable { reader: entity });
-                }
-                if let Some(at) = reader.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                false
-            } else {
-                false
-            };
-            if more {
-                self.schedule.make_ready(entity);
-            }
-            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
-                break;
-            }
-        }
-        self.schedule.has_ready()
-    }
-
     /// The oldest event that was not fetched yet.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -280,12 +250,10 @@ impl Participant {
 
     /// When [`Participant::handle_timeout`] is to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [Some(self.announcer.next_due()), self.schedule.next_due(), self.schedule.lease_check()]
+        let tokens = self.flow_controllers.next_due();
+        [Some(self.announcer.next_due()), self.schedule.next_due(), self.schedule.lease_check(), tokens]
             .into_iter()
             .flatten()
             .min()
     }
 }
-
-/// Datagrams of several endpoints collected before they are sent.
-const OUTBOX_DATAGRAMS_MAX: usize = 64;

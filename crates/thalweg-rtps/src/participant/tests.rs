@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::history::{ChangeKind, ReadFilter, TakenSample};
+use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use crate::reader::Reader;

@@ -14,6 +14,7 @@ mod transmit;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use reader_proxy::MatchedReader;
 
@@ -150,6 +151,8 @@ struct Outgoing {
     next_fragment: u32,
     token: Token,
     scratch: Vec<u8>,
+    /// Set for asynchronous writers: only the participant sends for them.
+    asynchronous: Option<Asynchronous>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +199,7 @@ impl Writer {
                 next_fragment: 0,
                 token: Token::Free,
                 scratch: Vec::new(),
+                asynchronous: Asynchronous::of(&qos.transmission.method),
             },
             flow: Flow::new(),
             heartbeat: HeartbeatState {
@@ -291,7 +295,9 @@ impl Writer {
         if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.schedule_heartbeat(now);
         }
-        Ok(Written { sequence: pushed.sequence, arm: self.newly_armed() })
+        let arm = self.newly_armed();
+        let queued = self.note_written(now, pushed.sequence);
+        Ok(Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } })
     }
 
     fn refuse(&mut self, now: Instant) -> WriteRefused {
@@ -302,7 +308,7 @@ impl Writer {
             readers_behind: self.readers_behind(),
             readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
             held: self.history.len(),
-            arm: self.newly_armed(),
+            arm: self.newly_armed().or_else(|| self.outgoing.asynchronous.as_ref().map(|_| now)),
         }
     }
 
@@ -319,6 +325,9 @@ impl Writer {
     /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
     /// (what was written leaves with that thread's next datagrams) or when nothing is to be sent.
     pub fn start_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        if self.outgoing.asynchronous.is_some() {
+            return false;
+        }
         if self.outgoing.token != Token::Free {
             self.outgoing.token = Token::HeldMore;
             return false;

@@ -19,6 +19,8 @@ pub(super) struct Packer<'a> {
     directed_to: Option<GuidPrefix>,
     limit: usize,
     open: bool,
+    /// Bytes that may still be sent, all destinations together.
+    pub(super) allowance: u64,
 }
 
 impl<'a> Packer<'a> {
@@ -29,7 +31,7 @@ impl<'a> Packer<'a> {
         directed_to: Option<GuidPrefix>,
         limit: usize,
     ) -> Packer<'a> {
-        Packer { outbox, source, destinations, directed_to, limit, open: false }
+        Packer { outbox, source, destinations, directed_to, limit, open: false, allowance: u64::MAX }
     }
 
     pub(super) fn directed(outbox: &'a mut Outbox, source: Guid, matched: &'a MatchedReader) -> Packer<'a> {
@@ -48,6 +50,23 @@ impl<'a> Packer<'a> {
     fn fits(&self, bytes: usize) -> bool {
         // Room for a HEARTBEAT stays free in every datagram.
         self.open && self.outbox.open_len() + bytes + write::HEARTBEAT_LEN <= self.limit
+    }
+
+    /// The same within `allowance` bytes.
+    pub(super) fn within(mut self, allowance: u64) -> Packer<'a> {
+        self.allowance = allowance;
+        self
+    }
+
+    /// Takes what `bytes` more cost from the allowance; false when that does not suffice.
+    pub(super) fn pay(&mut self, bytes: usize) -> bool {
+        let head = if self.fits(bytes) { 0 } else { write::HEADER_LEN + write::INFO_DST_LEN };
+        let price = (bytes + head) as u64 * self.destinations.len() as u64;
+        let affordable = price <= self.allowance;
+        if affordable && self.allowance != u64::MAX {
+            self.allowance -= price;
+        }
+        affordable
     }
 
     /// Kernel memory that `bytes` more will cost at the receiver.
@@ -91,6 +110,12 @@ pub(super) fn fragments_of(change: &Change, fragment_bytes: u16) -> u32 {
 pub(super) fn sample_bytes(change: &Change) -> usize {
     let inline_qos = if change.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
     write::INFO_TS_LEN + write::DATA_HEAD_LEN + inline_qos + change.payload.len() + 3
+}
+
+/// An upper bound of the bytes that a fragment of a sample takes in a datagram.
+pub(super) fn fragment_datagram_bytes(change: &Change, fragment_bytes: u16) -> usize {
+    let inline_qos = if change.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
+    write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
 }
 
 /// STATUS_INFO, KEY_HASH and the sentinel.

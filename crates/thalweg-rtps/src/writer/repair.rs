@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::WriterCounters;
-use super::pack::{Packer, fragments_of, push_fragment, push_sample};
+use super::pack::{Packer, fragment_datagram_bytes, fragments_of, push_fragment, push_sample, sample_bytes};
 use super::route::fragment_bytes_in;
 use crate::history::{Change, WriterHistory};
 use crate::types::{EntityId, SequenceNumber};
@@ -39,7 +39,14 @@ impl<'a> Repair<'a> {
                 Some(change) => {
                     let Some(fragment_bytes) = self.fragment_bytes(change) else { continue };
                     let total = if in_mid_sample { self.next_fragment } else { fragments_of(change, fragment_bytes) };
+                    let bytes = fragment_datagram_bytes(change, fragment_bytes);
                     for number in wanted.iter().filter(|number| (1..=total).contains(number)) {
+                        if !packer.pay(bytes) {
+                            let mut rest = FragmentSet::new(number);
+                            wanted.iter().filter(|wanted| *wanted >= number).for_each(|wanted| _ = rest.insert(wanted));
+                            requests.push_front((sequence, rest));
+                            return done;
+                        }
                         let (writer, reader) = (self.writer, self.reader);
                         push_fragment(packer, self.scratch, writer, reader, change, fragment_bytes, number - 1);
                         self.counters.repaired += 1;
@@ -92,13 +99,16 @@ impl<'a> Repair<'a> {
             return true;
         };
         let Some(fragment_bytes) = self.fragment_bytes(change) else {
+            if !packer.pay(sample_bytes(change)) {
+                return false;
+            }
             push_sample(packer, self.scratch, self.writer, self.reader, change);
             self.counters.repaired += 1;
             return true;
         };
         let total = fragments_of(change, fragment_bytes);
         while *next_fragment < total {
-            if packer.is_full() {
+            if packer.is_full() || !packer.pay(fragment_datagram_bytes(change, fragment_bytes)) {
                 return false;
             }
             push_fragment(packer, self.scratch, self.writer, self.reader, change, fragment_bytes, *next_fragment);
@@ -108,7 +118,7 @@ impl<'a> Repair<'a> {
         true
     }
 
-    fn held(&self, sequence: SequenceNumber, last: SequenceNumber) -> Option<&'a Change> {
+    pub(super) fn held(&self, sequence: SequenceNumber, last: SequenceNumber) -> Option<&'a Change> {
         let concerns_reader = sequence >= self.start && sequence <= last;
         let history: &'a WriterHistory = self.history;
         history.get(sequence).filter(|_| concerns_reader)

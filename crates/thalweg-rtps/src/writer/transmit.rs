@@ -3,7 +3,9 @@
 use super::Writer;
 use super::WriterCounters;
 use super::flow::{Flow, Position, kernel_cost};
-use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer, fragments_of, push_fragment, push_sample, sample_bytes};
+use super::pack::{
+    OUTBOX_MAX_DATAGRAMS, Packer, fragment_datagram_bytes, fragments_of, push_fragment, push_sample, sample_bytes,
+};
 use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::Repair;
 use crate::history::Change;
@@ -16,25 +18,31 @@ use crate::wire::{Heartbeat, HeartbeatFrag};
 impl Writer {
     /// Fills `outbox` with what is to be sent now. True when more is waiting: send, clear and call again.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        let more_new = self.transmit_new(now, outbox);
-        let more_repairs = self.transmit_repairs(now, outbox);
-        self.transmit_owed_heartbeats(now, outbox);
-        self.transmit_wanted_heartbeat(now, outbox);
-        outbox.finish();
+        let (more_new, _) = self.transmit_new(now, u64::MAX, outbox);
+        let (more_repairs, _) = self.transmit_repairs(now, u64::MAX, outbox);
+        self.transmit_control(now, outbox);
         more_new || more_repairs
     }
 
-    fn transmit_new(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+    /// HEARTBEATs that are due.
+    pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) {
+        self.transmit_owed_heartbeats(now, outbox);
+        self.transmit_wanted_heartbeat(now, outbox);
+        outbox.finish();
+    }
+
+    /// Returns whether more is waiting, and what is left of the allowance.
+    pub(super) fn transmit_new(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> (bool, u64) {
         let last = self.history.last();
         if self.outgoing.next_unsent > last {
-            return false;
+            return (false, allowance);
         }
         if self.route.destinations().is_empty() {
             self.outgoing.next_unsent = last.next();
-            return false;
+            return (false, allowance);
         }
         if self.flow.is_paused(now) {
-            return false;
+            return (false, allowance);
         }
         let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
         let partial_acknowledgements = self
@@ -42,7 +50,8 @@ impl Writer {
             .iter()
             .filter(|reader| reader.is_awaited())
             .all(|reader| reader.matched.vendor == VendorId::THALWEG);
-        let mut packer = Packer::new(outbox, self.guid, self.route.destinations(), None, self.route.datagram_bytes());
+        let mut packer = Packer::new(outbox, self.guid, self.route.destinations(), None, self.route.datagram_bytes())
+            .within(allowance);
         let mut transmission = Transmission {
             writer: self.guid.entity,
             reader: self.route.reader(),
@@ -91,8 +100,9 @@ impl Writer {
                 Progress::WindowClosed => break,
             }
         }
+        let left = packer.allowance;
         self.after_burst(now, outbox, awaited);
-        more
+        (more, left)
     }
 
     /// Asks for an acknowledgement on the burst's last datagram where one is due; drops what nobody will ask for.
@@ -198,13 +208,14 @@ impl Writer {
         }
     }
 
-    fn transmit_repairs(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+    /// Returns whether more is waiting, and what is left of the allowance.
+    pub(super) fn transmit_repairs(&mut self, now: Instant, mut allowance: u64, outbox: &mut Outbox) -> (bool, u64) {
         for index in 0..self.readers.len() {
             if self.readers[index].repairs.is_empty() {
                 continue;
             }
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
-                return true;
+                return (true, allowance);
             }
             let reader = &mut self.readers[index];
             let limit = reader.matched.datagram_bytes;
@@ -220,7 +231,7 @@ impl Writer {
                 reader: reader.matched.guid.entity,
             };
             outbox.finish();
-            let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
+            let mut packer = Packer::directed(outbox, self.guid, &reader.matched).within(allowance);
             let repairs = &mut reader.repairs;
             if let Some(done) = repair.fragments(&mut packer, &mut repairs.fragments) {
                 repairs.record_fragments(now, done.0, done.1);
@@ -230,8 +241,9 @@ impl Writer {
                 repairs.record_samples(now, done);
                 repairs.samples = left;
             }
+            allowance = packer.allowance;
             if !repairs.is_empty() {
-                return true;
+                return (true, allowance);
             }
             if outbox.open_len() == 0 {
                 continue; // Nothing of what was asked for exists: a HEARTBEAT would only make the reader ask again.
@@ -242,7 +254,7 @@ impl Writer {
             packer.reserve(write::HEARTBEAT_LEN);
             write::heartbeat(packer.outbox.buffer(), &heartbeat);
         }
-        false
+        (false, allowance)
     }
 }
 
@@ -270,6 +282,9 @@ impl Transmission<'_> {
         let cost = packer.cost_of(bytes);
         if self.awaited && !self.flow.admits(cost) {
             return Progress::WindowClosed;
+        }
+        if !packer.pay(bytes) {
+            return Progress::OutboxFull;
         }
         push_sample(packer, self.scratch, self.writer, self.reader, change);
         self.flow.record_sent(cost);
@@ -300,6 +315,9 @@ impl Transmission<'_> {
                 }
             } else if self.awaited && self.flow.pause_after_burst(now) {
                 return Progress::WindowClosed;
+            }
+            if !packer.pay(fragment_datagram_bytes(change, fragment_bytes)) {
+                return Progress::OutboxFull;
             }
             push_fragment(packer, self.scratch, self.writer, self.reader, change, fragment_bytes, *next_fragment);
             self.flow.record_sent(cost);

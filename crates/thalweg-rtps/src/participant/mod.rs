@@ -9,6 +9,8 @@ mod endpoints;
 mod event;
 mod flow;
 #[cfg(test)]
+mod flow_tests;
+#[cfg(test)]
 mod hostile_tests;
 mod matching;
 mod receive;

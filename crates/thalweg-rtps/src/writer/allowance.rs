@@ -111,7 +111,9 @@ impl Writer {
         self.transmit_control(now, outbox);
         let next_unsent = self.outgoing.next_unsent;
         if let Some(asynchronous) = &mut self.outgoing.asynchronous {
-            asynchronous.written.retain(|(sequence, _)| *sequence >= next_unsent);
+            while asynchronous.written.front().is_some_and(|(sequence, _)| *sequence < next_unsent) {
+                asynchronous.written.pop_front();
+            }
             asynchronous.repairs_first ^= spent > 0;
         }
         Paid { spent, more: self.backlog(now).is_some() }

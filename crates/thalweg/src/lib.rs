@@ -25,9 +25,11 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod flow_controller;
 mod participant;
 mod publication;
 mod runtime;
+pub mod segment;
 pub mod status;
 mod subscription;
 mod topic;
@@ -61,6 +63,7 @@ pub mod types {
 }
 
 pub use error::{Error, ErrorKind};
+pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publication::{DataWriter, Publisher, PublisherQos};
 pub use runtime::Delivery;

@@ -67,13 +67,14 @@ impl Default for FlowControllerSettings {
 }
 
 impl FlowControllerSettings {
-    /// What the controller [`BACKGROUND`](crate::qos::BACKGROUND) starts with: 100 Mbit/s, in bursts of at most 62,500 bytes.
+    /// What the controller [`BACKGROUND`](crate::qos::BACKGROUND) starts with: 100 Mbit/s, in bursts of at most 125,000 bytes.
     ///
-    /// A tenth of a gigabit link, and what the slowest link in common use carries. Its bursts keep such a gigabit link busy for
-    /// half a millisecond, and they cover five milliseconds in which the I/O thread does not run.
+    /// A tenth of a gigabit link, and all that the slowest link in common use carries. While it sends without a pause, its bursts are
+    /// of 2,500 bytes or one datagram; only after a pause one keeps a gigabit link busy for a millisecond. The bucket covers the
+    /// largest datagram on this host and the milliseconds in which the I/O thread of a busy host does not run.
     pub fn background() -> FlowControllerSettings {
         FlowControllerSettings {
-            max_tokens: Amount::Limited(50),
+            max_tokens: Amount::Limited(100),
             tokens_added_per_period: Amount::Limited(10),
             tokens_leaked_per_period: Amount::Limited(0),
             period: Duration::from_millis(1),
@@ -82,10 +83,10 @@ impl FlowControllerSettings {
         }
     }
 
-    /// This many bytes a second; bursts of what comes in 5 ms, but at least 65,536 bytes. A token is a byte.
+    /// This many bytes a second; bursts of what comes in 10 ms and one datagram of the largest size. A token is a byte.
     pub fn bytes_per_second(rate: u32) -> FlowControllerSettings {
         FlowControllerSettings {
-            max_tokens: Amount::Limited((rate / 200).max(65_536)),
+            max_tokens: Amount::Limited(rate / 100 + 65_536),
             tokens_added_per_period: Amount::Limited(rate),
             bytes_per_token: Amount::Limited(1),
             scheduling: Scheduling::HighestPriorityFirst,

@@ -12,6 +12,9 @@ mod company;
 mod company_tests;
 mod endpoints;
 mod event;
+mod flow;
+#[cfg(test)]
+mod flow_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod inbound;
@@ -24,6 +27,7 @@ mod receive;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,8 +41,8 @@ pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::groups::Groups;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
+use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
-use crate::outbox::Outbox;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -138,6 +142,7 @@ pub struct Participant {
     announcer: Announcer,
     neighbours: Neighbours,
     schedule: Schedule,
+    flow_controllers: FlowControllers,
     ignored: BTreeSet<GuidPrefix>,
     company: Company,
     inquiry: Inquiry,
@@ -158,6 +163,7 @@ impl Participant {
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),
+            flow_controllers: FlowControllers::new(now),
             ignored: BTreeSet::new(),
             company: Company::default(),
             inquiry: Inquiry::default(),
@@ -262,7 +268,7 @@ impl Participant {
             } else if let Some(reader) = self.endpoints.reader(entity) {
                 reader.lock().disarm();
             }
-            self.schedule.make_ready(entity);
+            self.schedule.make_control_ready(entity);
         }
         if self.announcer.is_message_due(now) {
             self.assert_liveliness(now);
@@ -279,40 +285,6 @@ impl Participant {
         self.schedule.arm(entity, at);
     }
 
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
-    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
-        while let Some(entity) = self.schedule.pop_ready() {
-            let more = if let Some(writer) = self.endpoints.writer(entity) {
-                let mut writer = writer.lock();
-                let more = !writer.leave_to_holder() && writer.poll_transmit(now, outbox);
-                if let Some(at) = writer.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                more
-            } else if let Some(reader) = self.endpoints.reader(entity) {
-                let mut reader = reader.lock();
-                reader.poll_transmit(now, outbox);
-                if reader.was_refilled() {
-                    self.events.push_back(Event::DataAvailable { reader: entity });
-                }
-                if let Some(at) = reader.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                false
-            } else {
-                false
-            };
-            if more {
-                self.schedule.make_ready(entity);
-            }
-            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
-                break;
-            }
-        }
-        self.schedule.has_ready()
-    }
-
     /// The oldest event that was not fetched yet.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -325,12 +297,10 @@ impl Participant {
             self.schedule.next_due(),
             self.schedule.lease_check(),
             self.neighbours.next_due(),
+            self.flow_controllers.next_due(),
         ]
         .into_iter()
         .flatten()
         .min()
     }
 }
-
-/// Datagrams of several endpoints collected before they are sent.
-const OUTBOX_DATAGRAMS_MAX: usize = 64;

@@ -19,6 +19,7 @@ mod write;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
 pub use reader_proxy::MatchedReader;
@@ -165,6 +166,8 @@ struct Outgoing {
     batched: bool,
     token: Token,
     scratch: Vec<u8>,
+    /// Set for asynchronous writers: only the participant sends for them.
+    asynchronous: Option<Asynchronous>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +214,7 @@ impl Writer {
                 batched: false,
                 token: Token::Free,
                 scratch: Vec::new(),
+                asynchronous: Asynchronous::of(&qos.transmission.method),
             },
             collection: Collection::new(&qos.transmission.method),
             form_max: match qos.transmission.method {

@@ -31,13 +31,18 @@ impl Writer {
     pub(super) fn transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         let more_new = self.transmit_new(now, allowance, outbox);
         let more_repairs = self.transmit_repairs(now, allowance, outbox);
-        self.transmit_owed_heartbeats(now, outbox);
-        self.transmit_wanted_heartbeat(now, outbox);
-        outbox.finish();
+        self.transmit_control(now, outbox);
         more_new || more_repairs
     }
 
-    fn transmit_new(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
+    /// HEARTBEATs that are due.
+    pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) {
+        self.transmit_owed_heartbeats(now, outbox);
+        self.transmit_wanted_heartbeat(now, outbox);
+        outbox.finish();
+    }
+
+    pub(super) fn transmit_new(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         let last = self.history.last();
         if self.outgoing.place.sample > last {
             return false;
@@ -145,7 +150,7 @@ impl Writer {
         transmission.run(Instant::ZERO, &self.history, &mut packer, &mut place, self.outgoing.place);
     }
 
-    fn transmit_repairs(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
+    pub(super) fn transmit_repairs(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         for index in 0..self.readers.len() {
             if self.readers[index].repairs.is_empty() {
                 continue;

@@ -105,11 +105,9 @@ impl Writer {
         if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.schedule_heartbeat(now);
         }
-        let arm = match self.collection.is_asynchronous() {
-            true if self.collection.since() == Some(now) => Some(now),
-            _ => self.newly_armed(),
-        };
-        Written { sequence: pushed.sequence, arm }
+        let arm = self.newly_armed();
+        let queued = self.note_written(now, pushed.sequence);
+        Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } }
     }
 
     fn refuse(&mut self, now: Instant) -> WriteRefused {
@@ -121,7 +119,7 @@ impl Writer {
             readers_behind: self.readers_behind(),
             readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
             held: self.history.len(),
-            arm: self.newly_armed(),
+            arm: self.newly_armed().or_else(|| self.collection.is_asynchronous().then_some(now)),
         }
     }
 }

@@ -96,6 +96,7 @@ impl Process {
             default_multicast: vec![group(USER_PORT)],
             interfaces: vec![(self.source.ip(), 16), (plan.family.loopback(), 8)],
             announce_to,
+            link_mtus: Vec::new(),
         }
     }
 

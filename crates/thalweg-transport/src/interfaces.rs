@@ -1,6 +1,5 @@
 //! Network interfaces, and which of them a participant uses.
 
-use std::fs;
 use std::io;
 use std::net::IpAddr;
 
@@ -121,14 +120,13 @@ fn prefix_bits(ip: IpAddr, netmask: Option<IpAddr>) -> u8 {
 
 fn new_interface(entry: &system::InterfaceAddress) -> Interface {
     let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
-    let mtu = fs::read_to_string(format!("/sys/class/net/{}/mtu", entry.name));
     Interface {
         name: entry.name.clone(),
         index: entry.index,
         addresses: Vec::new(),
         loopback,
         multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
-        mtu_bytes: mtu.ok().and_then(|text| text.trim().parse().ok()),
+        mtu_bytes: system::mtu(&entry.name),
     }
 }
 
@@ -165,5 +163,6 @@ mod tests {
         let address = InterfaceAddress { ip: "127.0.0.1".parse().unwrap(), prefix_bits: 8 };
         assert!(lo.addresses.contains(&address), "{lo:?}");
         assert!(lo.multicast && lo.index > 0);
+        assert!(lo.mtu_bytes.is_some_and(|bytes| bytes >= 576), "{lo:?}");
     }
 }

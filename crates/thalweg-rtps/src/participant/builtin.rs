@@ -199,9 +199,10 @@ impl Participant {
             // An announcement that came by another interface does not move a participant whose addresses are the same.
             if known.data != data {
                 known.data = data;
-                known.reach = reach;
+                known.reach = reach.keeping_path_of(&known.reach);
                 self.match_builtin(now, prefix);
                 self.rematch_participant(now, prefix);
+                self.push_event(Event::AddressesChosen(prefix));
             }
             return;
         }
@@ -213,6 +214,7 @@ impl Participant {
         self.schedule.set_lease_check(self.database.next_lease_end());
         self.announcer.greet(prefix);
         self.push_event(Event::ParticipantDiscovered(prefix));
+        self.push_event(Event::AddressesChosen(prefix));
         self.match_builtin(now, prefix);
     }
 

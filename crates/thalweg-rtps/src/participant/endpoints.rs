@@ -6,7 +6,7 @@ use super::{Event, KeyOf, Participant};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::history::ChangeKind;
 use crate::payload::Payload;
-use crate::qos::{QosError, ReaderQos, WriterQos};
+use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
 use crate::reader::{Reader, ReassemblyBudget};
 use crate::shared::Shared;
 use crate::time::Instant;
@@ -52,13 +52,16 @@ pub(super) struct LocalReader {
 pub(super) struct Endpoints {
     writers: BTreeMap<EntityId, Shared<Writer>>,
     readers: BTreeMap<EntityId, LocalReader>,
+    /// Of the writers whose datagrams are marked.
+    classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
 }
 
 impl Endpoints {
     /// The built-in endpoints.
     pub(super) fn new(prefix: GuidPrefix, budget: &ReassemblyBudget) -> Endpoints {
-        let mut endpoints = Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), next_key: 1 };
+        let mut endpoints =
+            Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
             let guid = Guid::new(prefix, writer);
             let state = Writer::new(guid, &super::builtin::writer_qos(), &WriterOptions::default());
@@ -81,6 +84,11 @@ impl Endpoints {
 
     pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
         self.readers.get(&entity)
+    }
+
+    /// What the datagrams of an endpoint are marked with.
+    pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
+        self.classes.get(&entity).copied().unwrap_or_default()
     }
 
     pub(super) fn user_writers(&self) -> Vec<EntityId> {
@@ -109,6 +117,10 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         let shared = Shared::new(Writer::new(guid, &config.qos, &config.options));
         self.endpoints.writers.insert(entity, shared.clone());
+        let class = TrafficClass::of(config.qos.transport_priority);
+        if class != TrafficClass::DEFAULT {
+            self.endpoints.classes.insert(entity, class);
+        }
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
@@ -145,6 +157,7 @@ impl Participant {
             return;
         }
         let guid = Guid::new(self.config.prefix, entity);
+        self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
         self.remove_publication(now, guid);
         self.schedule.forget(entity);

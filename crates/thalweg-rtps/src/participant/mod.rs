@@ -26,6 +26,7 @@ use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
 use crate::history::PayloadKind;
 use crate::outbox::Outbox;
+use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -116,6 +117,7 @@ pub struct Participant {
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
     counters: ParticipantCounters,
+    traffic_class: TrafficClass,
 }
 
 impl Participant {
@@ -132,6 +134,7 @@ impl Participant {
             events: VecDeque::new(),
             budget,
             counters: ParticipantCounters::default(),
+            traffic_class: TrafficClass::DEFAULT,
             config,
         };
         participant.describe_self();
@@ -150,6 +153,7 @@ impl Participant {
         };
         let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
         self.database.participants.insert(self.config.prefix, known);
+        self.push_event(Event::AddressesChosen(self.config.prefix));
     }
 
     /// First half of the GUIDs of everything in this participant.
@@ -239,10 +243,19 @@ impl Participant {
         self.schedule.arm(entity, at);
     }
 
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
+    /// Appends datagrams, all of one [`Participant::traffic_class`], to the empty `outbox`. True when more is waiting: send,
+    /// clear and call again.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
+        self.traffic_class = TrafficClass::DEFAULT;
         while let Some(entity) = self.schedule.pop_ready() {
+            let class = self.endpoints.traffic_class(entity);
+            if outbox.is_empty() {
+                self.traffic_class = class;
+            } else if class != self.traffic_class {
+                self.schedule.make_ready(entity);
+                break;
+            }
             let more = if let Some(writer) = self.endpoints.writer(entity) {
                 let mut writer = writer.lock();
                 let more = !writer.leave_to_holder() && writer.poll_transmit(now, outbox);
@@ -271,6 +284,11 @@ impl Participant {
             }
         }
         self.schedule.has_ready()
+    }
+
+    /// What the datagrams that the last [`Participant::poll_transmit`] appended are to be marked with.
+    pub fn traffic_class(&self) -> TrafficClass {
+        self.traffic_class
     }
 
     /// The oldest event that was not fetched yet.

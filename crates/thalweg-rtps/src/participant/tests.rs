@@ -60,6 +60,7 @@ impl Net {
             default_multicast: vec![locator(GROUP.0, 7401)],
             interfaces: vec![(address.into(), 24)],
             announce_to: vec![locator(GROUP.0, GROUP.1)],
+            link_mtus: Vec::new(),
         };
         let mut config = ParticipantConfig::new(0, GuidPrefix([index; 12]), addresses);
         config.host = [index; 16];

@@ -68,6 +68,12 @@ impl<'scratch, 'bytes> Gather<'scratch, 'bytes> {
         self.scratch.messages.get(index)
     }
 
+    /// Changes the control messages of message `index` and of those behind it.
+    pub(crate) fn remark(&mut self, index: usize, mut change: impl FnMut(&SendControl) -> SendControl) {
+        let rest = self.scratch.messages.get_mut(index..).unwrap_or_default();
+        rest.iter_mut().for_each(|message| message.control = change(&message.control));
+    }
+
     /// End of the group of messages from `first` on that share its address family.
     pub(crate) fn same_family(&self, first: usize) -> (Family, usize) {
         let rest = self.scratch.messages.get(first..).unwrap_or_default();

@@ -32,6 +32,8 @@ counters! {
         waits,
         /// Datagrams given up because the send buffer or a queue below it stayed full.
         dropped,
+        /// Datagrams larger than their path's MTU: they left in IP fragments.
+        fragmented,
         /// Datagrams refused for another reason: no route, a firewall, too large.
         refused,
         /// Errors of earlier datagrams (port unreachable and the like) that a send call reported.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::receive::Receiver;
 use super::send::{PerFamily, Sender};
-use super::socket::{Sharing, UdpSocket};
+use super::socket::{Oversize, Sharing, UdpSocket};
 use super::{Notice, OpenError, Ports, UdpConfig, UdpTransport};
 use crate::interfaces::{self, Interface};
 use crate::ports;
@@ -53,7 +53,7 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
 /// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.
 fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family> {
     let wanted = if config.ipv6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
-    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive) {
+    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive, Oversize::Refuse) {
         Ok(_) => true,
         Err(error) => {
             notices.push(Notice::FamilyUnavailable(*family, error.to_string()));
@@ -70,8 +70,9 @@ fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family>
 fn open_unicast(config: &UdpConfig, families: &[Family]) -> Result<(Option<u32>, Vec<Pair>), OpenError> {
     let attempt = |metatraffic: u16, user: u16| -> io::Result<Vec<Pair>> {
         let open = |family: &Family| -> io::Result<Pair> {
-            let socket = |port| UdpSocket::open(config, *family, port, Sharing::Exclusive).map(Arc::new);
-            Ok(Pair { metatraffic: socket(metatraffic)?, user: socket(user)? })
+            let socket =
+                |port, oversize| UdpSocket::open(config, *family, port, Sharing::Exclusive, oversize).map(Arc::new);
+            Ok(Pair { metatraffic: socket(metatraffic, Oversize::Cut)?, user: socket(user, Oversize::Refuse)? })
         };
         families.iter().map(open).collect()
     };
@@ -106,7 +107,7 @@ fn open_multicast(
     let mut sockets = Vec::new();
     for family in families {
         for port in [ports::metatraffic_multicast(config.domain_id), ports::user_multicast(config.domain_id)] {
-            match UdpSocket::open(config, *family, port, Sharing::Shared) {
+            match UdpSocket::open(config, *family, port, Sharing::Shared, Oversize::Refuse) {
                 Ok(socket) => {
                     join_all(&socket, interfaces, notices);
                     sockets.push(Arc::new(socket));

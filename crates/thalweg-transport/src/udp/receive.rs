@@ -353,6 +353,7 @@ fn free_slab(slabs: &mut SlabPool) -> Arc<Vec<u8>> {
 
 /// Takes what earlier sends provoked, so that it does not make later ones fail.
 fn drain_errors(socket: &UdpSocket, counters: &ReceiveCounters) {
-    let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd())).count();
+    let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd()));
+    let errors = errors.inspect(|error| socket.note_error(error)).count();
     bump(&counters.asynchronous_errors, errors);
 }

@@ -88,7 +88,7 @@ pub(super) fn transmit(state: &RuntimeState, cell: &WriterCell, now: Instant, ch
         writer.start_sending(now, &mut outbox)
     };
     while sending {
-        state.sender.send(Origin::User, &outbox);
+        state.sender.send_as(Origin::User, cell.traffic_class(), &outbox);
         outbox.clear();
         sending = cell.writer.lock().continue_sending(now, &mut outbox);
     }

@@ -32,7 +32,7 @@ counters! {
         waits,
         /// Datagrams given up because the send buffer or a queue below it stayed full.
         dropped,
-        /// Datagrams larger than their path's MTU: they left in IP fragments.
+        /// Messages that left by the other socket because their path is too narrow: in IP fragments.
         fragmented,
         /// Datagrams refused for another reason: no route, a firewall, too large.
         refused,

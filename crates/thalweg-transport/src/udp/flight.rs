@@ -65,12 +65,6 @@ struct Refusal {
     segment_max: u32,
 }
 
-/// What to do after an error.
-enum Next {
-    Again,
-    Skip,
-}
-
 impl<'a, 'scratch> Flight<'a, 'scratch> {
     pub(super) fn new(
         sender: &'a Sender,
@@ -195,7 +189,8 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 continue;
             };
             self.sent.calls += 1;
-            match self.gather.transmit(socket.as_fd(), next..group_end.min(next + MESSAGES_MAX)) {
+            let group = next..group_end.min(next + MESSAGES_MAX);
+            match self.gather.transmit(socket.as_fd(), group.clone()) {
                 Ok(count) => {
                     self.account(next, next + count);
                     next += count;
@@ -203,10 +198,9 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 }
                 Err(error) => {
                     errors_in_row += 1;
-                    if let Next::Skip = self.handle_error(&error, next, errors_in_row, socket) {
-                        next += 1;
-                        errors_in_row = 0;
-                    }
+                    let skipped = self.handle_error(&error, group, errors_in_row, socket);
+                    next += skipped;
+                    errors_in_row *= u32::from(skipped == 0);
                 }
             }
         }
@@ -227,38 +221,37 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         }
     }
 
-    /// Judges an error that stopped message `index`, the `attempts`-th in a row.
-    fn handle_error(&mut self, error: &io::Error, index: usize, attempts: u32, socket: &UdpSocket) -> Next {
+    /// Judges an error that stopped the first message of `group`, the `attempts`-th in a row; returns how many messages are
+    /// done with.
+    fn handle_error(&mut self, error: &io::Error, group: Range<usize>, attempts: u32, socket: &UdpSocket) -> usize {
+        let index = group.start;
         let datagrams = self.gather.message(index).map_or(0, |message| message.datagrams.len());
         let counters = self.sender.counters();
         match error.raw_os_error().unwrap_or_default() {
-            libc::EINTR => Next::Again,
+            libc::EINTR => 0,
             libc::EAGAIN | libc::ENOBUFS => {
                 if self.wait_for_room(error, socket) {
-                    return Next::Again;
+                    return 0;
                 }
                 self.give_up(datagrams, &counters.dropped);
-                Next::Skip
+                1
             }
             // News of an earlier datagram, most likely, that a router found too large.
-            libc::EMSGSIZE if attempts == 1 => Next::Again,
-            libc::EINVAL if self.stop_ranking(index) => Next::Again,
+            libc::EMSGSIZE if attempts == 1 => 0,
+            libc::EINVAL if self.stop_ranking(index) => 0,
             code @ (libc::EIO | libc::EINVAL | libc::EMSGSIZE) if datagrams > 1 => {
                 self.resend_plain(index, code);
-                Next::Skip
+                1
             }
-            libc::EMSGSIZE => {
-                self.send_in_fragments(index);
-                Next::Skip
-            }
+            libc::EMSGSIZE => self.send_in_fragments(group),
             libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN if attempts == 1 => {
                 // Most likely news of an earlier datagram; the call took it from the socket, this datagram is still here.
                 add(&counters.asynchronous_errors, 1);
-                Next::Again
+                0
             }
             _ => {
                 self.give_up(datagrams, &counters.refused);
-                Next::Skip
+                1
             }
         }
     }
@@ -274,18 +267,23 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         true
     }
 
-    /// Message `index` is larger than its path: it leaves by the socket whose datagrams may be cut on the way.
-    fn send_in_fragments(&mut self, index: usize) {
+    /// The first message of `group` is larger than its path, and the others likely are: they leave by the socket whose
+    /// datagrams may be cut on the way. Returns how many messages are done with.
+    fn send_in_fragments(&mut self, group: Range<usize>) -> usize {
         let counters = self.sender.counters();
-        let family = self.gather.same_family(index).0;
+        let family = self.gather.same_family(group.start).0;
         self.sent.calls += 1;
         let cutting = self.sender.sockets(Origin::Metatraffic).get(family);
-        match cutting.map(|socket| self.gather.transmit(socket.as_fd(), index..index + 1)) {
-            Some(Ok(_)) => {
-                self.sent.datagrams += 1;
-                add(&counters.fragmented, 1);
+        match cutting.map(|socket| self.gather.transmit(socket.as_fd(), group.clone())) {
+            Some(Ok(count)) => {
+                self.account(group.start, group.start + count);
+                add(&counters.fragmented, count);
+                count
             }
-            _ => self.give_up(1, &counters.refused),
+            _ => {
+                self.give_up(1, &counters.refused);
+                1
+            }
         }
     }
 

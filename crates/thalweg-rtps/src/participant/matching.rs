@@ -59,11 +59,11 @@ impl Participant {
 
     /// The way to the addresses of a participant (see [`Participant::paths`]) carries IP packets of `mtu_bytes`, headers
     /// included, as far as our end of it can tell. What is sent from now on keeps to it, and to what the participant itself
-    /// announced; samples on their way keep their fragments.
-    pub fn set_path_mtu(&mut self, now: Instant, prefix: GuidPrefix, mtu_bytes: u32) {
-        let Some(known) = self.database.participants.get_mut(&prefix) else { return };
+    /// announced; samples on their way keep their fragments. Returns whether that changes anything.
+    pub fn set_path_mtu(&mut self, now: Instant, prefix: GuidPrefix, mtu_bytes: u32) -> bool {
+        let Some(known) = self.database.participants.get_mut(&prefix) else { return false };
         if !known.reach.set_path_mtu(mtu_bytes) {
-            return;
+            return false;
         }
         if prefix != self.config.prefix {
             self.match_builtin(now, prefix);
@@ -81,6 +81,7 @@ impl Participant {
                 self.schedule.make_ready(writer);
             }
         }
+        true
     }
 
     fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {

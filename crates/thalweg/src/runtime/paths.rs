@@ -18,10 +18,14 @@ pub(super) struct Paths {
     /// Something happened that concerns an unknown path.
     all: bool,
     all_measured: Instant,
+    /// The shortest time to the next measurement of all paths.
+    pause: Duration,
 }
 
-/// The shortest time between two measurements of all paths: forged ICMP must not keep the I/O thread busy.
-const PAUSE: Duration = Duration::from_millis(10);
+/// The shortest time between two measurements of all paths that find something new.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The same when they find nothing new: neither forged ICMP nor a path narrower than any datagram keeps the I/O thread busy.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// After this long all paths are measured anew, at the next occasion: the kernel forgets what routers told after ten minutes
 /// (`net.ipv4.route.mtu_expires`), and a route may have become wider.
 const VALID: Duration = Duration::from_secs(60);
@@ -41,12 +45,12 @@ impl Paths {
     pub(super) fn due(&self) -> Instant {
         match (self.chosen.is_empty(), self.all) {
             (false, _) => Instant::ZERO,
-            (true, true) => self.all_measured + PAUSE,
+            (true, true) => self.all_measured + self.pause,
             (true, false) => Instant::NEVER,
         }
     }
 
-    /// Measures what is due; true when the participant was told something.
+    /// Measures what is due; true when that changed something.
     pub(super) fn measure(&mut self, now: Instant, participant: &Shared<Participant>, sender: &Sender) -> bool {
         let all = if self.all { self.due() <= now } else { now.since(self.all_measured) > VALID };
         if !all && self.chosen.is_empty() {
@@ -65,10 +69,14 @@ impl Paths {
         let measured: Vec<(GuidPrefix, u32)> =
             asked.iter().filter_map(|(prefix, locators)| Some((*prefix, narrowest(sender, locators)?))).collect();
         let mut participant = participant.lock();
-        for (prefix, mtu) in &measured {
-            participant.set_path_mtu(clock::now(), *prefix, *mtu);
+        let mut changed = false;
+        for (prefix, mtu) in measured {
+            changed |= participant.set_path_mtu(clock::now(), prefix, mtu);
         }
-        !measured.is_empty()
+        if all {
+            self.pause = if changed { PAUSE_MIN } else { (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
+        }
+        changed
     }
 }
 

@@ -24,12 +24,13 @@ impl Alarm {
         Alarm { waker, sleeps_until: AtomicU64::new(0), any: AtomicBool::new(false), requests: Mutex::default() }
     }
 
-    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer.
+    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer; it is not
+    /// woken before.
     pub(super) fn request(&self, entity: EntityId, at: Instant) {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push((entity, at));
         self.any.store(true, Ordering::SeqCst);
         if at.as_nanos() < self.sleeps_until.load(Ordering::SeqCst) {
-            self.waker.wake();
+            self.waker.wake_by(at);
         }
     }
 

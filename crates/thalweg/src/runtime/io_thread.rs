@@ -60,6 +60,8 @@ pub(crate) struct IoThread {
     paths: Paths,
     /// When the participant wants to be called again.
     due: Instant,
+    /// When the last turn was.
+    turned_at: Instant,
     /// Until when writers count as active.
     active_until: Instant,
 }
@@ -77,6 +79,7 @@ impl IoThread {
             requests: Vec::new(),
             paths: Paths::default(),
             due: Instant::ZERO,
+            turned_at: Instant::ZERO,
             active_until: Instant::ZERO,
         }
     }
@@ -89,12 +92,21 @@ impl IoThread {
         {
             tracing::warn!("the I/O thread runs on any processor: {error}");
         }
+        // Nothing is left to be done but to wait.
+        let mut settled = false;
         while !self.state.is_stopping() {
             let received = self.receiver.receive(&mut self.inbox);
-            let more = self.turn();
-            if received == 0 && !more {
-                if self.options.busy_poll { self.poll() } else { self.sleep() }
+            if received == 0 && settled {
+                if self.options.busy_poll {
+                    self.poll()
+                } else {
+                    self.sleep()
+                }
+                settled = false;
+                // A datagram is what ended the wait, most likely: it is received first, so that it is not a turn for itself.
+                continue;
             }
+            settled = !self.turn();
         }
         self.say_farewell();
     }
@@ -103,6 +115,7 @@ impl IoThread {
     fn turn(&mut self) -> bool {
         self.let_callers_pass();
         let now = clock::now();
+        self.turned_at = now;
         self.state.alarm.take_requests(&mut self.requests);
         if !self.requests.is_empty() {
             self.active_until = now + ACTIVE_FOR;
@@ -165,8 +178,8 @@ impl IoThread {
     }
 
     fn sleep(&mut self) {
-        let now = clock::now();
-        let limit = if now < self.active_until { now + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
+        // The time of the last turn will do: what counts is that sleeps are short while writers are active.
+        let limit = if self.turned_at < self.active_until { self.turned_at + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);
         if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {
             let waited = self.receiver.wait_until(until);

@@ -12,12 +12,12 @@ use thalweg_rtps::qos::TrafficClass;
 use thalweg_rtps::types::Locator;
 
 use super::counters::add;
-use super::send::{Origin, PerFamily, Sender, Sent};
+use super::send::{Origin, Sender, Sent};
 use super::socket::UdpSocket;
 use crate::sys::address::{Family, RawAddress};
 use crate::sys::control::{Marking, SendControl};
 use crate::sys::poll::wait_writable;
-use crate::sys::send::{Gather, OutMessage, SendScratch};
+use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
 
 /// Datagrams that Linux cuts from one message at most (`UDP_MAX_SEGMENTS` before 6.9, when it became 128).
 const SEGMENTS_MAX: usize = 64;
@@ -47,7 +47,7 @@ fn queue_rank(code_point: u8) -> u32 {
 /// One outbox on its way.
 pub(super) struct Flight<'a, 'scratch> {
     sender: &'a Sender,
-    sockets: &'a PerFamily,
+    origin: Origin,
     class: TrafficClass,
     outbox: &'a Outbox,
     gather: Gather<'scratch, 'a>,
@@ -68,13 +68,13 @@ struct Refusal {
 impl<'a, 'scratch> Flight<'a, 'scratch> {
     pub(super) fn new(
         sender: &'a Sender,
-        sockets: &'a PerFamily,
+        origin: Origin,
         class: TrafficClass,
         outbox: &'a Outbox,
         scratch: &'scratch mut SendScratch,
     ) -> Self {
         let gather = Gather::new(scratch);
-        Flight { sender, sockets, class, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
+        Flight { sender, origin, class, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
     }
 
     pub(super) fn send(mut self) -> Sent {
@@ -181,7 +181,10 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         let mut errors_in_row = 0;
         while next < self.gather.len() {
             let (family, group_end) = self.gather.same_family(next);
-            let Some(socket) = self.sockets.get(family) else {
+            let group = next..group_end.min(next + MESSAGES_MAX);
+            let address = self.gather.only_address(group.clone()).and_then(RawAddress::socket_address);
+            let connection = address.and_then(|address| self.sender.connection(self.origin, address));
+            let Some(socket) = connection.as_deref().or_else(|| self.sender.sockets(self.origin).get(family)) else {
                 let datagrams = (next..group_end).filter_map(|index| self.gather.message(index));
                 let datagrams = datagrams.map(|message| message.datagrams.len()).sum();
                 self.give_up(datagrams, &self.sender.counters().unroutable);
@@ -189,8 +192,8 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 continue;
             };
             self.sent.calls += 1;
-            let group = next..group_end.min(next + MESSAGES_MAX);
-            match self.gather.transmit(socket.as_fd(), group.clone()) {
+            let addressing = if connection.is_some() { Addressing::Connected } else { Addressing::Each };
+            match self.gather.transmit(socket.as_fd(), group.clone(), addressing) {
                 Ok(count) => {
                     self.account(next, next + count);
                     next += count;
@@ -274,7 +277,7 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         let family = self.gather.same_family(group.start).0;
         self.sent.calls += 1;
         let cutting = self.sender.sockets(Origin::Metatraffic).get(family);
-        match cutting.map(|socket| self.gather.transmit(socket.as_fd(), group.clone())) {
+        match cutting.map(|socket| self.gather.transmit(socket.as_fd(), group.clone(), Addressing::Each)) {
             Some(Ok(count)) => {
                 self.account(group.start, group.start + count);
                 add(&counters.fragmented, count);

@@ -1,5 +1,6 @@
 //! The sockets of one participant: opened together, sent through by many threads, received from by one.
 
+mod connections;
 mod counters;
 mod flight;
 mod open;

@@ -43,7 +43,7 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
         notices.push(Notice::ReceiveBuffer { asked: config.receive_buffer_bytes, granted: receive_buffer_bytes });
     }
     let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
-    let sender = Arc::new(sender_of(pairs, &interfaces));
+    let sender = Arc::new(sender_of(pairs, &interfaces, config.send_buffer_bytes));
     let wake = EventFd::new().map_err(OpenError::system("create an event descriptor"))?;
     let receiver =
         Receiver::new(sockets, watcher, wake, config, &interfaces).map_err(OpenError::system("watch the sockets"))?;
@@ -138,11 +138,11 @@ pub(super) fn join_all(socket: &UdpSocket, interfaces: &[Interface], notices: &m
     }
 }
 
-fn sender_of(pairs: Vec<Pair>, interfaces: &[Interface]) -> Sender {
+fn sender_of(pairs: Vec<Pair>, interfaces: &[Interface], send_buffer_bytes: usize) -> Sender {
     let (mut metatraffic, mut user) = (PerFamily::default(), PerFamily::default());
     for pair in pairs {
         metatraffic.set(pair.metatraffic);
         user.set(pair.user);
     }
-    Sender::new(metatraffic, user, interfaces)
+    Sender::new(metatraffic, user, interfaces, send_buffer_bytes)
 }

@@ -10,6 +10,7 @@ use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::qos::TrafficClass;
 use thalweg_rtps::types::Locator;
 
+use super::connections::Connections;
 use super::counters::{SendCounters, SendCounts, add};
 use super::flight::{Flight, MESSAGE_MAX_BYTES};
 use super::socket::{UdpSocket, route_mtu};
@@ -74,6 +75,8 @@ pub struct Sender {
     segment_max_loopback: AtomicU32,
     segment_max_network: AtomicU32,
     ranks: AtomicBool,
+    connections: Connections,
+    send_buffer_bytes: usize,
     counters: SendCounters,
 }
 
@@ -82,7 +85,12 @@ thread_local! {
 }
 
 impl Sender {
-    pub(super) fn new(metatraffic: PerFamily, user: PerFamily, interfaces: &[Interface]) -> Sender {
+    pub(super) fn new(
+        metatraffic: PerFamily,
+        user: PerFamily,
+        interfaces: &[Interface],
+        send_buffer_bytes: usize,
+    ) -> Sender {
         let sender = Sender {
             metatraffic,
             user,
@@ -90,6 +98,8 @@ impl Sender {
             segment_max_loopback: AtomicU32::default(),
             segment_max_network: AtomicU32::default(),
             ranks: AtomicBool::new(true),
+            connections: Connections::default(),
+            send_buffer_bytes,
             counters: SendCounters::default(),
         };
         sender.set_interfaces(interfaces);
@@ -106,6 +116,7 @@ impl Sender {
             exits.extend(sources.map(|source| Exit { interface: interface.index, source }));
         }
         *self.exits.lock().unwrap_or_else(PoisonError::into_inner) = exits;
+        self.connections.clear();
         self.segment_max_loopback.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
         self.segment_max_network.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
     }
@@ -128,9 +139,8 @@ impl Sender {
     /// As [`Sender::send`], with every datagram marked by the code point of `class`, and ranked by it in this host's queues
     /// where the kernel lets datagrams be ranked one by one (Linux 6.14).
     pub fn send_as(&self, origin: Origin, class: TrafficClass, outbox: &Outbox) -> Sent {
-        let sockets = self.sockets(origin);
         SCRATCH.with_borrow_mut(|scratch| {
-            let sent = Flight::new(self, sockets, class, outbox, scratch).send();
+            let sent = Flight::new(self, origin, class, outbox, scratch).send();
             add(&self.counters.calls, sent.calls);
             add(&self.counters.datagrams, sent.datagrams);
             sent
@@ -151,6 +161,14 @@ impl Sender {
         let families = [Family::V4, Family::V6];
         let sockets = families.iter().flat_map(|family| [self.metatraffic.get(*family), self.user.get(*family)]);
         sockets.flatten().any(UdpSocket::take_path_news)
+    }
+
+    /// A socket connected to `destination`, if that is worth while: an address of user data on this host.
+    pub(super) fn connection(&self, origin: Origin, destination: SocketAddr) -> Option<Arc<UdpSocket>> {
+        if origin != Origin::User || !destination.ip().is_loopback() {
+            return None;
+        }
+        self.connections.get(destination, |to| UdpSocket::connected(to, self.send_buffer_bytes).ok())
     }
 
     /// Whether datagrams are ranked in this host's queues; cleared when the kernel knows no such control message.

@@ -81,6 +81,20 @@ impl UdpSocket {
         Ok(UdpSocket { socket, family, port: bound, sharing, receive_buffer_bytes, path_news })
     }
 
+    /// Opens a socket that sends to `destination` only and receives nothing.
+    pub(crate) fn connected(destination: SocketAddr, send_buffer_bytes: usize) -> io::Result<UdpSocket> {
+        let family = Family::of(&destination.ip());
+        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        set_oversize(&socket, family, Oversize::Refuse)?;
+        grow_send_buffer(&socket, send_buffer_bytes)?;
+        socket.connect(&destination.into())?;
+        let path_news = AtomicBool::new(false);
+        let sharing = Sharing::Exclusive;
+        Ok(UdpSocket { socket, family, port: 0, sharing, receive_buffer_bytes: 0, path_news })
+    }
+
     pub(crate) fn family(&self) -> Family {
         self.family
     }

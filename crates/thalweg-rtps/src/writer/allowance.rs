@@ -82,6 +82,10 @@ impl Writer {
     /// are free: they are few, and without them nothing would be acknowledged.
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
         outbox.finish();
+        if allowance == 0 {
+            self.transmit_control(now, outbox);
+            return Paid { spent: 0, more: self.backlog(now).is_some() };
+        }
         let start = outbox.cost();
         let limit = start.saturating_add(allowance);
         let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use thalweg::DomainParticipant;
+use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, Network};
 
 use crate::outcome::Failure;
@@ -38,6 +39,14 @@ impl NetworkOptions {
     /// # Errors
     /// The system refuses sockets or threads, or a peer or interface cannot be used.
     pub fn participant(&self) -> Result<DomainParticipant, Failure> {
+        self.participant_with(&Profile::empty())
+    }
+
+    /// As [`NetworkOptions::participant`], with the settings of a profile.
+    ///
+    /// # Errors
+    /// As [`NetworkOptions::participant`].
+    pub fn participant_with(&self, profile: &Profile) -> Result<DomainParticipant, Failure> {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {
             builder = builder.peer(peer);
@@ -48,7 +57,7 @@ impl NetworkOptions {
         if self.no_multicast {
             builder = builder.without_multicast();
         }
-        builder.create().map_err(Failure::from_cause)
+        profile.apply_to_participant(builder).create().map_err(Failure::from_cause)
     }
 
     /// The same for an experiment's processes.
@@ -59,6 +68,7 @@ impl NetworkOptions {
             peers: self.peers.clone(),
             interfaces: self.interfaces.clone(),
             multicast: if self.no_multicast { Multicast::Avoided } else { Multicast::Used },
+            receive_buffer_bytes: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! * [`quick`] is the scenario of the first minute;
 //! * [`perf`] measures latency and throughput between two processes;
+//! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
@@ -15,6 +16,7 @@ pub mod host;
 pub mod perf;
 pub mod plot;
 pub mod process;
+pub mod profile;
 pub mod quick;
 pub mod report;
 pub mod station;

@@ -4,4 +4,5 @@ mod exchange;
 mod help;
 mod lab;
 mod measure;
+mod paper1;
 mod program;

@@ -141,6 +141,15 @@ impl Sender {
         self.writer.write(sample).map(drop).map_err(LabError::here)
     }
 
+    /// Lets everything that waits for company leave now: what an application does that knows its burst to be over.
+    ///
+    /// # Errors
+    /// The middleware cannot send.
+    pub fn flush(&self) -> Result<(), LabError> {
+        // TODO(when writers have a flush): call it; until then the flush delay ends the wait.
+        Ok(())
+    }
+
     /// Writes a sample as it arrived, number included.
     ///
     /// # Errors

@@ -1,0 +1,36 @@
+//! The searches: everything that was tried, and what won.
+
+use super::super::result::Paper1Result;
+use super::super::search::Search;
+use super::ms;
+use crate::report::Section;
+use crate::table::Table;
+
+/// One table for each search.
+pub(super) fn section(result: &Paper1Result) -> Section {
+    let best = |search: &Search| format!("{}: {}.", search.subject, search.best.to_text());
+    Section {
+        title: "The search before the measurement".to_owned(),
+        lead: "As in the paper, each method's parameters were tried until the best was found: one parameter after the other over a grid, \
+               the candidates in turns, then values between the best and its neighbours. The first value of a grid stays unless another is \
+               more than 2 % better."
+            .to_owned(),
+        seen: result.searches.iter().map(best).collect(),
+        figures: Vec::new(),
+        tables: result.searches.iter().filter(|search| !search.trials.is_empty()).map(table).collect(),
+    }
+}
+
+fn table(search: &Search) -> Table {
+    let mut out = Table::new(format!("{} ({})", search.subject, search.objective), &["tried", "varied", "pass", "ms"]);
+    for trial in &search.trials {
+        let mark = if trial.settings == search.best { " ← best" } else { "" };
+        out.rows.push(vec![
+            format!("{}{mark}", trial.settings.to_text()),
+            trial.parameter.text().to_owned(),
+            trial.pass.clone(),
+            ms(trial.ms),
+        ]);
+    }
+    out
+}

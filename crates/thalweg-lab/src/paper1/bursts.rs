@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::contender::{Contender, MethodName, Stage};
 use super::plan::{Burst, Paper1Plan};
 use super::result::{Cell, burst_name};
-use super::search::{Grid, Search, Settings, search};
+use super::search::{Grid, Measured, Search, Settings, search};
 use super::shuffle::Shuffle;
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
@@ -91,7 +91,7 @@ impl Course<'_> {
         method: MethodName,
         candidates: &[Settings],
         bursts: &[Burst],
-    ) -> Result<Vec<Option<f64>>, LabError> {
+    ) -> Result<Vec<Option<Measured>>, LabError> {
         let mut contenders: Vec<Contender> =
             candidates.iter().map(|settings| Contender::ours(settings.to_text(), method, settings.clone())).collect();
         for contender in &mut contenders {
@@ -111,21 +111,15 @@ impl Course<'_> {
             }
         }
         self.pace.advance(TRIAL_SECONDS * candidates.len() as f64);
-        let objective = |index| {
-            let medians = bursts.iter().map(|burst| {
-                let runs = values.get(&(index, *burst))?;
-                Summary::of(runs).filter(|summary| summary.count == rounds * runs_of(self.plan))?.p50
+        let measured = |index| {
+            let all = bursts.iter().map(|burst| {
+                let made = values.get(&(index, *burst))?;
+                (made.len() as u64 == rounds * runs).then_some(made.as_slice())
             });
-            let medians: Vec<f64> = medians.collect::<Option<_>>()?;
-            let logarithms: f64 = medians.iter().map(|median| median.ln()).sum();
-            Some((logarithms / medians.len() as f64).exp())
+            Measured::of(&all.collect::<Option<Vec<&[f64]>>>()?)
         };
-        Ok((0..contenders.len()).map(objective).collect())
+        Ok((0..contenders.len()).map(measured).collect())
     }
-}
-
-fn runs_of(plan: &Paper1Plan) -> u64 {
-    plan.trial().1
 }
 
 /// What a turn takes on a machine of today, for the first guess at the remaining time.

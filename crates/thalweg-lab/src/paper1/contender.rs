@@ -108,9 +108,10 @@ impl Contender {
         matches!(self.kind, Kind::Ours(_))
     }
 
-    /// Whether it failed too often to be asked again.
+    /// Whether it failed too often to be asked again. A peer that ends before it was ever ready does not have the profile.
     pub(super) fn has_given_up(&self) -> bool {
-        self.failures.len() >= FAILURES_MAX
+        let was_never_there = !self.is_ours() && self.version.is_none() && !self.failures.is_empty();
+        was_never_there || self.failures.len() >= FAILURES_MAX
     }
 
     /// Starts its processes without waiting for them; several contenders can so start at a time.

@@ -23,7 +23,7 @@ pub use plan::{Length, LinkKind, Paper1Plan};
 pub use presentation::{to_html, to_markdown, to_text};
 pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
 pub use scenario::run;
-pub use search::{Parameter, Search, Settings, Trial};
+pub use search::{Measured, Parameter, Search, Settings, Trial};
 
 #[cfg(test)]
 mod tests;

@@ -29,8 +29,13 @@ pub const SET_UP: &str = "cargo xtask peers";
 /// The program of the peer `name`: below `folder` if one is given, else below the `target` folder that this program or the current
 /// directory lies in.
 pub fn find(name: &str, folder: Option<&Path>) -> Option<PathBuf> {
-    let program = format!("{name}-perf");
-    let below = |folder: &Path| [folder.join(&program).join("release").join(&program), folder.join(&program)];
+    // The program of iceoryx2 may leave the number out.
+    let programs = [format!("{name}-perf"), format!("{}-perf", name.trim_end_matches('2'))];
+    let below = |folder: &PathBuf| {
+        let folder = folder.clone();
+        let of = move |program: &String| [folder.join(program).join("release").join(program), folder.join(program)];
+        programs.iter().flat_map(of).collect::<Vec<_>>()
+    };
     let folders = match folder {
         Some(folder) => vec![folder.to_path_buf()],
         None => {
@@ -39,7 +44,7 @@ pub fn find(name: &str, folder: Option<&Path>) -> Option<PathBuf> {
             own.chain([PathBuf::from("target/peers")]).collect()
         }
     };
-    folders.iter().flat_map(|folder| below(folder)).find(|path| path.is_file())
+    folders.iter().flat_map(below).find(|path| path.is_file())
 }
 
 /// How a peer's two processes are started.

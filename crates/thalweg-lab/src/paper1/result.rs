@@ -70,6 +70,9 @@ pub struct CourseFacts {
     pub first_orders: Vec<Vec<String>>,
 }
 
+/// Configuration of a peer that was never ready.
+pub(super) const NEVER_READY: &str = "never ready";
+
 /// A contender as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContenderFacts {

@@ -7,7 +7,7 @@ use super::bursts::{Course, TRIAL_SECONDS, TURN_SECONDS};
 use super::contender::{Contender, Kind, MethodName, Stage};
 use super::peers::{self, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
-use super::result::{Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
+use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
 use super::search::{Search, Settings};
 use super::shuffle::Shuffle;
 use crate::error::LabError;
@@ -155,8 +155,8 @@ fn peer((name, order): (String, PeerOrder)) -> Contender {
 
 fn facts_of(contender: Contender) -> ContenderFacts {
     let configuration = match &contender.kind {
-        Kind::Ours(way) => format!("{}; {}", way.sending(), way.settings.to_text()),
-        Kind::Peer(_) => contender.version.clone().unwrap_or_else(|| "never ready".to_owned()),
+        Kind::Ours(way) => format!("{}; {}", way.sending(), way.settings.beside_limits().to_text()),
+        Kind::Peer(_) => contender.version.clone().unwrap_or_else(|| NEVER_READY.to_owned()),
     };
     let is_ours = contender.is_ours();
     ContenderFacts { name: contender.name, is_ours, configuration, failures: contender.failures }

@@ -89,6 +89,12 @@ impl Settings {
         self.get(Parameter::ReceiveBufferBytes)
     }
 
+    /// The parameters that are no limits of a method, for where those are told already.
+    pub fn beside_limits(&self) -> Settings {
+        let limits = [Parameter::MaxBytes, Parameter::MaxSamples, Parameter::FlushDelayUs];
+        Settings(self.0.iter().filter(|(parameter, _)| !limits.contains(parameter)).map(|(p, v)| (*p, *v)).collect())
+    }
+
     fn get(&self, parameter: Parameter) -> Option<u64> {
         self.0.get(&parameter).copied()
     }
@@ -135,7 +141,47 @@ pub struct Trial {
     /// What was tried.
     pub settings: Settings,
     /// The objective, less is better; missing when it failed.
-    pub ms: Option<f64>,
+    #[serde(flatten)]
+    pub measured: Option<Measured>,
+}
+
+/// How good some settings were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The objective in milliseconds.
+    pub ms: f64,
+    /// Its standard error as a share of it, estimated from the scatter of the runs.
+    pub error: f64,
+}
+
+impl Measured {
+    /// Joins the runs of several bursts: the geometric mean of their medians. `None` without any run.
+    ///
+    /// The scatter is taken from the median of the deviations from the median, so that a single disturbed run does not hide what the
+    /// others agree on.
+    pub(super) fn of(bursts: &[&[f64]]) -> Option<Measured> {
+        let median = |values: &[f64]| {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            Some(f64::midpoint(*sorted.get((sorted.len().checked_sub(1)?) / 2)?, *sorted.get(sorted.len() / 2)?))
+        };
+        let (mut logarithms, mut squares) = (0.0, 0.0);
+        for runs in bursts {
+            let centre = median(runs).filter(|centre| *centre > 0.0)?;
+            let deviations: Vec<f64> = runs.iter().map(|run| (run - centre).abs()).collect();
+            logarithms += centre.ln();
+            // 1.48 makes a standard deviation of it, 1.25 the error of a median of that of a mean.
+            squares += (1.48 * 1.25 * median(&deviations)? / centre).powi(2) / runs.len() as f64;
+        }
+        let count = bursts.len() as f64;
+        (!bursts.is_empty()).then(|| Measured { ms: (logarithms / count).exp(), error: squares.sqrt() / count })
+    }
+
+    /// Whether it is faster than `other` by more than [`MARGIN`] and by more than twice what chance does.
+    fn is_clearly_faster_than(self, other: Measured) -> bool {
+        let error = (self.error.powi(2) + other.error.powi(2)).sqrt();
+        (other.ms / self.ms).ln() > (2.0 * error).max(MARGIN.ln())
+    }
 }
 
 /// Searches `grids`, starting from `start`. `measure` tries several settings against each other.
@@ -147,7 +193,7 @@ pub(super) fn search(
     start: Settings,
     grids: &[Grid],
     is_fine: bool,
-    mut measure: impl FnMut(&[Settings]) -> Result<Vec<Option<f64>>, LabError>,
+    mut measure: impl FnMut(&[Settings]) -> Result<Vec<Option<Measured>>, LabError>,
 ) -> Result<Search, LabError> {
     let mut out = Search { subject, objective, trials: Vec::new(), best: start };
     let passes: &[&str] = if is_fine { &["coarse", "fine"] } else { &["coarse"] };
@@ -165,19 +211,21 @@ pub(super) fn search(
             let candidates: Vec<Settings> = values.iter().map(|value| out.best.with(grid.parameter, *value)).collect();
             let measured = measure(&candidates)?;
             out.best = best_of(&candidates, &measured).unwrap_or(&out.best).clone();
-            let trial = |(settings, ms)| Trial { parameter: grid.parameter, pass: (*pass).to_owned(), settings, ms };
+            let pass = (*pass).to_owned();
+            let trial =
+                |(settings, measured)| Trial { parameter: grid.parameter, pass: pass.clone(), settings, measured };
             out.trials.extend(candidates.into_iter().zip(measured).map(trial));
         }
     }
     Ok(out)
 }
 
-/// The fastest, unless the first, which is the simpler or the known one, is as good within [`MARGIN`].
-fn best_of<'a>(candidates: &'a [Settings], measured: &[Option<f64>]) -> Option<&'a Settings> {
-    let tried = candidates.iter().zip(measured).filter_map(|(settings, ms)| Some((settings, (*ms)?)));
-    let (best, fastest) = tried.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
+/// The fastest, unless the first, which is the default or the known one, is as good within what can be told.
+fn best_of<'a>(candidates: &'a [Settings], measured: &[Option<Measured>]) -> Option<&'a Settings> {
+    let tried = candidates.iter().zip(measured).filter_map(|(settings, measured)| Some((settings, (*measured)?)));
+    let (best, fastest) = tried.min_by(|a, b| a.1.ms.total_cmp(&b.1.ms))?;
     match (candidates.first(), measured.first()) {
-        (Some(first), Some(Some(ms))) if *ms <= fastest * MARGIN => Some(first),
+        (Some(first), Some(Some(known))) if !fastest.is_clearly_faster_than(*known) => Some(first),
         _ => Some(best),
     }
 }
@@ -211,7 +259,8 @@ mod tests {
     /// Searches for the minimum of `cost`.
     fn find(grids: &[Grid], cost: impl Fn(&Settings) -> Option<f64>) -> Search {
         let titles = ("subject".to_owned(), "objective".to_owned());
-        let measure = |candidates: &[Settings]| Ok(candidates.iter().map(&cost).collect());
+        let measured = |ms| Measured { ms, error: 0.001 };
+        let measure = |candidates: &[Settings]| Ok(candidates.iter().map(|one| cost(one).map(measured)).collect());
         search(titles, Settings::default(), grids, true, measure).expect("measured")
     }
 
@@ -243,12 +292,28 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_within_the_scatter_of_the_runs_does_not_beat_the_first_value() {
+        let steady = [10.0, 10.1, 9.9, 10.0];
+        let faster = [9.0, 9.1, 8.9, 9.0];
+        let rough = [4.0, 9.0, 14.0, 5.0];
+        let of = |runs: &[f64]| Measured::of(&[runs]).expect("runs");
+        assert!((of(&steady).ms - 10.0).abs() < 1e-9 && of(&steady).error < 0.01, "{:?}", of(&steady));
+        assert!(of(&faster).is_clearly_faster_than(of(&steady)));
+        assert!(!of(&rough).is_clearly_faster_than(of(&steady)), "{:?}", of(&rough));
+        let disturbed = [9.0, 9.1, 500.0, 8.9, 9.0];
+        assert!(of(&disturbed).is_clearly_faster_than(of(&steady)), "one disturbed run hides nothing");
+        let two = Measured::of(&[&[2.0][..], &[8.0]]).expect("runs");
+        assert!((two.ms - 4.0).abs() < 1e-9, "the geometric mean");
+        assert_eq!((Measured::of(&[]), Measured::of(&[&[]])), (None, None));
+    }
+
+    #[test]
     fn what_fails_is_never_best() {
         let found = find(&[grid(Parameter::WrapBytes, &[1_000, 60_000], false)], |settings| {
             (settings.wrap_bytes() == 60_000).then_some(50.0)
         });
         assert_eq!(found.best.wrap_bytes(), 60_000);
-        assert_eq!(found.trials.iter().filter(|trial| trial.ms.is_none()).count(), 1);
+        assert_eq!(found.trials.iter().filter(|trial| trial.measured.is_none()).count(), 1);
         let none = find(&[grid(Parameter::WrapBytes, &[1_000, 60_000], false)], |_| None);
         assert_eq!(none.best, Settings::default());
     }

@@ -6,7 +6,7 @@ mod searches;
 
 use std::time::Duration;
 
-use super::result::Paper1Result;
+use super::result::{ContenderFacts, NEVER_READY, Paper1Result};
 use crate::figures::{duration, rounded};
 use crate::plot;
 use crate::quick::presentation::utc;
@@ -16,7 +16,7 @@ use crate::table::Table;
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &Paper1Result) -> String {
     let mut out = String::new();
-    for section in sections(result) {
+    for section in measured(result) {
         out.push_str(&format!("\n{}\n\n", section.title));
         for table in &section.tables {
             out.push_str(&table.to_text());
@@ -90,6 +90,13 @@ fn subtitle(result: &Paper1Result) -> String {
 }
 
 fn sections(result: &Paper1Result) -> Vec<Section> {
+    let mut out = measured(result);
+    out.push(participants(result));
+    out
+}
+
+/// What was measured, table by table, and searched.
+fn measured(result: &Paper1Result) -> Vec<Section> {
     let mut out = Vec::new();
     if !result.high_frequency.is_empty() {
         out.push(bursts::high_frequency(result));
@@ -101,7 +108,6 @@ fn sections(result: &Paper1Result) -> Vec<Section> {
         out.push(background::section(&result.background, &result.course.link));
     }
     out.push(searches::section(result));
-    out.push(participants(result));
     out
 }
 
@@ -148,7 +154,9 @@ fn warnings(result: &Paper1Result) -> Vec<String> {
         );
     }
     out.extend(result.missing.iter().map(|one| format!("Missing: {}: {}; {}.", one.what, one.why, one.remedy)));
-    let failed = result.contenders.iter().filter(|contender| !contender.failures.is_empty());
+    // A peer that was never ready does not have the profile; the list of contenders tells so.
+    let was_there = |contender: &&ContenderFacts| contender.is_ours || contender.configuration != NEVER_READY;
+    let failed = result.contenders.iter().filter(|contender| !contender.failures.is_empty()).filter(was_there);
     out.extend(failed.map(|one| format!("{} failed: {}", one.name, one.failures.join("; "))));
     out
 }

@@ -3,6 +3,7 @@
 use super::super::result::Paper1Result;
 use super::super::search::Search;
 use super::ms;
+use crate::figures::percent;
 use crate::report::Section;
 use crate::table::Table;
 
@@ -12,8 +13,8 @@ pub(super) fn section(result: &Paper1Result) -> Section {
     Section {
         title: "The search before the measurement".to_owned(),
         lead: "As in the paper, each method's parameters were tried until the best was found: one parameter after the other over a grid, \
-               the candidates in turns, then values between the best and its neighbours. The first value of a grid stays unless another is \
-               more than 2 % better."
+               the candidates in turns, then values between the best and its neighbours. The first value of a grid, the default, stays unless \
+               another is faster by more than 2 % and by more than twice the standard error of their difference."
             .to_owned(),
         seen: result.searches.iter().map(best).collect(),
         figures: Vec::new(),
@@ -22,14 +23,18 @@ pub(super) fn section(result: &Paper1Result) -> Section {
 }
 
 fn table(search: &Search) -> Table {
-    let mut out = Table::new(format!("{} ({})", search.subject, search.objective), &["tried", "varied", "pass", "ms"]);
+    let mut out = Table::new(
+        format!("{} ({})", search.subject, search.objective),
+        &["tried", "varied", "pass", "ms", "± standard error"],
+    );
     for trial in &search.trials {
         let mark = if trial.settings == search.best { " ← best" } else { "" };
         out.rows.push(vec![
             format!("{}{mark}", trial.settings.to_text()),
             trial.parameter.text().to_owned(),
             trial.pass.clone(),
-            ms(trial.ms),
+            ms(trial.measured.map(|measured| measured.ms)),
+            trial.measured.map_or_else(|| "–".to_owned(), |measured| percent(measured.error)),
         ]);
     }
     out

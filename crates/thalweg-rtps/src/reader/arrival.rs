@@ -1,4 +1,4 @@
-//! What a datagram says about the numbers of one writer, the same for every local reader that it concerns.
+//! What datagrams say about the numbers of one writer, the same for every local reader that it concerns.
 
 use crate::history::{CachedSample, ChangeKind, PayloadKind};
 use crate::payload::Payload;
@@ -49,7 +49,7 @@ pub struct BatchRange {
     pub last: SequenceNumber,
 }
 
-/// One piece of news, in the order of the datagram.
+/// One piece of news, in the order of the datagrams.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     /// A sample.
@@ -63,4 +63,6 @@ pub enum Arrival {
     },
     /// All that a batch has to say was said before this.
     BatchEnd(BatchRange),
+    /// What follows came in another datagram.
+    NextDatagram,
 }

@@ -161,11 +161,6 @@ impl Inbound {
         self.gathered = gathered;
     }
 
-    /// A payload without bytes that keeps nothing alive.
-    pub(super) fn nothing(&self) -> Payload {
-        self.empty.clone()
-    }
-
     /// Appends a DATA.
     pub(super) fn push_data(&mut self, data: &Data<'_>, timestamp: Option<Timestamp>) {
         let (range, content_kind) = match &data.content {

@@ -7,7 +7,7 @@ use super::{Event, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, Reader, ReaderOutcome, Received};
+use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
@@ -247,14 +247,8 @@ impl Participant {
         let writer = Guid::new(context.source, fragments.writer);
         let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
         let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
-        let head = Received {
-            sequence: fragments.sequence,
-            timestamp: context.timestamp,
-            kind,
-            instance: hint.unwrap_or_default(),
-            content: self.inbound.nothing(),
-            content_kind,
-        };
+        let head =
+            FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
         let mut index = 0;
         while let Some(entity) = self.reader_of(writer, index) {
@@ -265,7 +259,7 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (complete, outcome, armed) = {
                 let mut reader = shared.lock();
-                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, &head);
+                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
                 (complete, outcome, reader.newly_armed())
             };
             self.note_reader_outcome(now, entity, outcome, armed);

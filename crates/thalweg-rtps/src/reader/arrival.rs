@@ -5,6 +5,19 @@ use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 
+/// A large sample but for its bytes, which come in fragments.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentedSample {
+    /// Source timestamp, from INFO_TS.
+    pub timestamp: Option<Timestamp>,
+    /// Write, dispose or unregister.
+    pub kind: ChangeKind,
+    /// What the wire says of its instance.
+    pub instance: KeyHash,
+    /// What the bytes are.
+    pub content_kind: PayloadKind,
+}
+
 /// One sample as it came from the wire.
 #[derive(Clone, Debug)]
 pub struct Received {

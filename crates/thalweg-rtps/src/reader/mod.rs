@@ -11,7 +11,7 @@ mod writer_proxy;
 
 use std::time::Duration;
 
-pub use arrival::{Arrival, BatchRange, Received};
+pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use reassembly::ReassemblyBudget;
 pub use writer_proxy::MatchedWriter;
 
@@ -337,7 +337,7 @@ impl Reader {
         writer: Guid,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
-        head: &Received,
+        head: FragmentedSample,
     ) -> (Option<Received>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
         let Ok(index) = self.find(writer) else { return nothing };

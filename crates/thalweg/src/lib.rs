@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod explain;
 pub mod flow_controller;
 mod participant;
 mod publication;
@@ -43,7 +44,9 @@ pub mod qos {
 pub mod discovery {
     pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+    pub use thalweg_rtps::discovery::groups::Groups;
     pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+    pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 
 /// Counters of sockets, participants, writers and readers.

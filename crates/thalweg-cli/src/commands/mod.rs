@@ -6,3 +6,4 @@ pub mod measure;
 pub mod publish;
 pub mod simulate;
 pub mod subscribe;
+pub mod why;

@@ -9,7 +9,7 @@ use thalweg::{Delivery, InstanceState, Sample};
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::network_options::NetworkOptions;
+use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::Strangers;
@@ -55,6 +55,10 @@ pub struct SubscribeOptions {
     #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
+
+    #[command(flatten)]
+    /// Whom it meets.
+    pub groups: GroupOptions,
 }
 
 /// Subscribes as the options say.
@@ -71,7 +75,7 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
 
 fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
-    let participant = options.network.participant()?;
+    let participant = options.network.participant(&options.groups)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;

@@ -2,11 +2,12 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
+    &["why"],
     &["perf"],
     &["perf", "latency"],
     &["perf", "throughput"],

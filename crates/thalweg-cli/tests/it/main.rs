@@ -5,3 +5,4 @@ mod help;
 mod lab;
 mod measure;
 mod program;
+mod why;

@@ -31,6 +31,13 @@ impl Load {
         self.bytes += bytes;
     }
 
+    /// Takes several values out of account at once.
+    pub(super) fn remove_many(&mut self, values: usize, bytes: usize) {
+        self.changes -= values;
+        self.values -= values;
+        self.bytes -= bytes;
+    }
+
     pub(super) fn remove(&mut self, is_value: bool, bytes: usize) {
         self.changes -= 1;
         self.values -= usize::from(is_value);

@@ -93,6 +93,15 @@ impl Endpoints {
             let key_of = Some(super::builtin::key_of(writer));
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
         }
+        for (writer, reader) in super::inquiry::PAIRS {
+            let options = super::inquiry::writer_options();
+            let qos = super::inquiry::writer_qos();
+            let state = Writer::new(Guid::new(prefix, writer), &qos, &options);
+            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
+            let guid = Guid::new(prefix, reader);
+            let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of: None });
+        }
         endpoints
     }
 
@@ -149,6 +158,7 @@ impl Participant {
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
         self.database.publications.insert(data);
+        shared.lock().set_neighbourhood(self.neighbours.current());
         self.match_local_writer(now, entity);
         self.match_publication(now, guid);
         Ok(shared)

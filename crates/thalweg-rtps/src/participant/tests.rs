@@ -76,6 +76,10 @@ impl Net {
     }
 
     pub(super) fn add(&mut self, index: u8) {
+        self.add_with(index, |_| {});
+    }
+
+    pub(super) fn add_with(&mut self, index: u8, adapt: impl FnOnce(&mut ParticipantConfig)) {
         let address = [10, 0, 0, index];
         let addresses = LocalAddresses {
             metatraffic_unicast: vec![locator(address, 7410)],
@@ -83,11 +87,13 @@ impl Net {
             default_unicast: vec![locator(address, 7411)],
             default_multicast: vec![locator(GROUP.0, 7401)],
             interfaces: vec![(address.into(), 24)],
+            links: Vec::new(),
             announce_to: vec![locator(GROUP.0, GROUP.1)],
         };
         let mut config = ParticipantConfig::new(0, GuidPrefix([index; 12]), addresses);
         config.host = [index; 16];
         config.seed = u64::from(index);
+        adapt(&mut config);
         let participant = Participant::new(self.now, config);
         self.nodes.push(Node { participant, address, events: Vec::new(), cut_off: false });
     }

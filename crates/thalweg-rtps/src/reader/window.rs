@@ -20,6 +20,12 @@ enum Slot {
     Held(CachedSample),
 }
 
+impl Slot {
+    fn is_missing(&self) -> bool {
+        matches!(self, Slot::Missing)
+    }
+}
+
 /// What became of a sample.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed {
@@ -66,6 +72,14 @@ impl Window {
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
         sequence >= self.next && !matches!(self.slot(sequence), Some(Slot::Held(_) | Slot::Irrelevant))
+    }
+
+    /// True when nothing from `first` to `last` is missing.
+    pub(super) fn has_all(&self, first: SequenceNumber, last: SequenceNumber) -> bool {
+        let from = (first - self.next).max(0);
+        let to = (last - self.next).saturating_add(1);
+        let slots = self.slots.len() as i64;
+        to <= from || to <= slots && self.slots.range(from as usize..to as usize).all(|slot| !slot.is_missing())
     }
 
     fn slot(&self, sequence: SequenceNumber) -> Option<&Slot> {

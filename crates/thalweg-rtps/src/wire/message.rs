@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
+use super::batch::{AckNackBatch, DataBatch, HeartbeatBatch};
 use super::cursor::Cursor;
 use super::parameters::ParameterList;
-use super::write::HEADER_LEN;
+use super::write::{DATA_HEAD_LEN, HEADER_LEN};
 use super::{
     AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList,
     MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
 };
 use crate::time::Timestamp;
-use crate::types::{Locator, ProtocolVersion, VendorId};
+use crate::types::{EntityId, Locator, ProtocolVersion, SequenceNumber, VendorId};
 
 /// A datagram whose header was understood.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +124,18 @@ impl<'a> Frame<'a> {
             id::ACKNACK => Submessage::AckNack(self.acknack()?),
             id::NACK_FRAG => Submessage::NackFrag(self.nack_frag()?),
             id::GAP => Submessage::Gap(self.gap()?),
+            id::DATA_BATCH => {
+                let has_inline_qos = self.has(flag::INLINE_QOS);
+                Submessage::DataBatch(DataBatch::parse(self.cursor, has_inline_qos, self.end)?)
+            }
+            id::HEARTBEAT_BATCH => {
+                let (is_final, liveliness) = (self.has(flag::FINAL), self.has(flag::LIVELINESS));
+                Submessage::HeartbeatBatch(HeartbeatBatch::parse(self.cursor, is_final, liveliness)?)
+            }
+            id::ACKNACK_BATCH => {
+                let is_final = self.has(flag::FINAL);
+                Submessage::AckNackBatch(AckNackBatch::parse(self.cursor, is_final)?)
+            }
             id::INFO_TS => Submessage::InfoTimestamp(self.info_timestamp()?),
             id::INFO_DST => Submessage::InfoDestination(self.cursor.guid_prefix()?),
             id::INFO_SRC => self.info_source()?,
@@ -133,6 +146,11 @@ impl<'a> Frame<'a> {
     }
 
     fn data(mut self) -> Result<Data<'a>, WireError> {
+        if self.flags == flag::LITTLE_ENDIAN | flag::DATA
+            && let Some(data) = self.plain_data()
+        {
+            return Ok(data);
+        }
         let inline_qos_at = self.inline_qos_position(DATA_TO_INLINE_QOS)?;
         let reader = self.cursor.entity_id("reader id")?;
         let writer = self.cursor.entity_id("writer id")?;
@@ -147,6 +165,24 @@ impl<'a> Frame<'a> {
             }
         };
         Ok(Data { reader, writer, sequence, inline_qos, content })
+    }
+
+    /// A sample without inline QoS as nearly all little-endian writers send it, read in one piece; anything else is `None`.
+    fn plain_data(&self) -> Option<Data<'a>> {
+        let [_, _, octets @ .., r0, r1, r2, r3, w0, w1, w2, w3, h0, h1, h2, h3, l0, l1, l2, l3] =
+            *self.cursor.rest().first_chunk::<{ DATA_HEAD_LEN - SUBMESSAGE_HEADER_LEN }>()?;
+        let high = i64::from(i32::from_le_bytes([h0, h1, h2, h3]));
+        let sequence = SequenceNumber((high << 32) | i64::from(u32::from_le_bytes([l0, l1, l2, l3])));
+        let payload = self.start + DATA_HEAD_LEN - SUBMESSAGE_HEADER_LEN..self.end;
+        let is_plain =
+            usize::from(u16::from_le_bytes(octets)) == DATA_TO_INLINE_QOS && sequence >= SequenceNumber::FIRST;
+        is_plain.then_some(Data {
+            reader: EntityId([r0, r1, r2, r3]),
+            writer: EntityId([w0, w1, w2, w3]),
+            sequence,
+            inline_qos: None,
+            content: Content::Data(payload),
+        })
     }
 
     fn data_frag(mut self) -> Result<DataFrag<'a>, WireError> {

@@ -2,6 +2,8 @@
 
 mod acknowledge;
 mod allowance;
+mod collection;
+mod explanation;
 mod flow;
 mod pack;
 mod reader_proxy;
@@ -14,19 +16,23 @@ mod transmit;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
-use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
+pub use explanation::WriterExplanation;
 pub use reader_proxy::MatchedReader;
+pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
-use crate::history::{Change, ChangeKind, WriterHistory};
+use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, Reliability, WriterQos};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+use crate::wire::write;
+use collection::Collection;
 use flow::Flow;
 use reader_proxy::ReaderProxy;
 use route::Route;
+use transmit::Place;
 
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
@@ -93,8 +99,12 @@ pub struct WriterCounters {
     pub overwritten_unacknowledged: u64,
     /// Times a silent reader was given up so that it does not hold up the others.
     pub readers_given_up: u64,
+    /// DATA_BATCH submessages sent for the first time.
+    pub batches: u64,
 }
 
+/// Samples up to this size are collected by copy; larger ones share datagrams as they are.
+const FRAMED_BYTES_MAX: usize = 2_048;
 /// The earliest heartbeat repetition; below it measured round trips decide.
 const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
@@ -111,6 +121,7 @@ pub struct Writer {
     readers: Vec<ReaderProxy>,
     route: Route,
     outgoing: Outgoing,
+    collection: Collection,
     flow: Flow,
     heartbeat: HeartbeatState,
     armed: Option<Instant>,
@@ -146,13 +157,13 @@ impl Capacity {
 /// Where first transmission stands.
 #[derive(Debug)]
 struct Outgoing {
-    next_unsent: SequenceNumber,
-    /// First fragment not sent yet of sample `next_unsent`, zero-based.
-    next_fragment: u32,
+    place: Place,
+    /// The newest samples left as a DATA_BATCH.
+    batched: bool,
+    /// Who goes first within an allowance: repairs and new samples take turns.
+    repairs_first: bool,
     token: Token,
     scratch: Vec<u8>,
-    /// Set for asynchronous writers: only the participant sends for them.
-    asynchronous: Option<Asynchronous>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,12 +206,13 @@ impl Writer {
             readers: Vec::new(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
-                next_unsent: SequenceNumber::FIRST,
-                next_fragment: 0,
+                place: Place::before(SequenceNumber::FIRST),
+                batched: false,
+                repairs_first: true,
                 token: Token::Free,
                 scratch: Vec::new(),
-                asynchronous: Asynchronous::of(&qos.transmission.method),
             },
+            collection: Collection::new(&qos.transmission.method),
             flow: Flow::new(),
             heartbeat: HeartbeatState {
                 count: 0,
@@ -265,51 +277,123 @@ impl Writer {
         self.history.room_for(instance, payload_bytes)
     }
 
-    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`].
+    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`] that its
+    /// transmission method allows.
     ///
     /// # Errors
     /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
     /// [`Writer::max_blocking_time`], and tries again.
     pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
-        if !self.history.room_for(&change.instance, change.payload.len()) {
+        let bytes = change.payload.len();
+        if !self.history.room_for(&change.instance, bytes) {
             return Err(self.refuse(now));
         }
-        let fragment_bytes = self.route.fragment_bytes(change.payload.len());
-        let pushed = self.history.push(Change {
-            sequence: SequenceNumber::UNKNOWN,
-            kind: change.kind,
-            instance: change.instance,
-            timestamp: change.timestamp,
-            payload: change.payload,
-            fragment_bytes,
-        });
+        self.collection.note_written(now);
+        let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
+        let pushed = match (small, change.payload.split_first_chunk()) {
+            (Some(timestamp), Some((encapsulation, body))) => {
+                let sample = SmallSample { instance: change.instance, timestamp, encapsulation: *encapsulation, body };
+                self.history.collect(&sample, self.frame_limit())
+            }
+            _ => self.history.push(Change {
+                sequence: SequenceNumber::UNKNOWN,
+                kind: change.kind,
+                instance: change.instance,
+                timestamp: change.timestamp,
+                fragment_bytes: self.route.fragment_bytes(bytes),
+                payload: change.payload,
+            }),
+        };
+        Ok(self.note_pushed(now, pushed, bytes))
+    }
+
+    /// As [`Writer::write`] for a sample that may be collected with others: `serialized` is copied to where it will be sent
+    /// from. `None` when it is not to be collected, because it is large or the writer is idle: then it is to be written by
+    /// [`Writer::write`].
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn write_small(
+        &mut self,
+        now: Instant,
+        instance: KeyHash,
+        timestamp: Timestamp,
+        serialized: &[u8],
+    ) -> Option<Result<Written, WriteRefused>> {
+        let (encapsulation, body) = serialized.split_first_chunk()?;
+        if !self.frames(serialized.len()) {
+            return None;
+        }
+        if !self.history.room_for(&instance, serialized.len()) {
+            return Some(Err(self.refuse(now)));
+        }
+        self.collection.note_written(now);
+        let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
+        let pushed = self.history.collect(&sample, self.frame_limit());
+        Some(Ok(self.note_pushed(now, pushed, serialized.len())))
+    }
+
+    /// True while samples wait for others, so that [`Writer::write_small`] will take them.
+    pub fn collects(&self) -> bool {
+        self.collection.collects()
+    }
+
+    /// Whether a sample of so many bytes becomes part of a frame.
+    fn frames(&self, bytes: usize) -> bool {
+        self.collection.collects() && bytes <= FRAMED_BYTES_MAX && self.route.fragment_bytes(bytes).is_none()
+    }
+
+    fn frame_limit(&self) -> FrameLimit {
+        let around = write::HEADER_LEN
+            + write::INFO_DST_LEN
+            + write::DATA_BATCH_HEAD_LEN
+            + write::ENCAPSULATION_LEN
+            + write::HEARTBEAT_BATCH_LEN
+            + 3;
+        FrameLimit { bytes: self.route.datagram_bytes().saturating_sub(around), overhead: write::BATCH_SAMPLE_LEN }
+    }
+
+    fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
         if let Some(overwritten) = pushed.overwrote
             && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
         {
             self.counters.overwritten_unacknowledged += 1;
         }
         if self.readers.is_empty() {
-            self.outgoing.next_unsent = pushed.sequence.next();
+            self.outgoing.place = Place::before(pushed.sequence.next());
             self.history.acknowledged(pushed.sequence);
+            return Written { sequence: pushed.sequence, arm: self.newly_armed() };
+        }
+        if self.collection.collects() {
+            self.collection.add(now, bytes);
         }
         if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.schedule_heartbeat(now);
         }
-        let arm = self.newly_armed();
-        let queued = self.note_written(now, pushed.sequence);
-        Ok(Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } })
+        let arm = match self.collection.is_asynchronous() {
+            true if self.collection.since() == Some(now) => Some(now),
+            _ => self.newly_armed(),
+        };
+        Written { sequence: pushed.sequence, arm }
     }
 
     fn refuse(&mut self, now: Instant) -> WriteRefused {
         self.blocked = true;
         self.counters.refused += 1;
+        self.flush();
         self.request_acknowledgement(now);
         WriteRefused {
             readers_behind: self.readers_behind(),
             readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
             held: self.history.len(),
-            arm: self.newly_armed().or_else(|| self.outgoing.asynchronous.as_ref().map(|_| now)),
+            arm: self.newly_armed(),
         }
+    }
+
+    /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
+    /// [`Writer::poll_transmit`].
+    pub fn flush(&mut self) {
+        self.collection.force();
     }
 
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
@@ -322,10 +406,15 @@ impl Writer {
         self.schedule_heartbeat(now);
     }
 
+    /// True when there may be something for [`Writer::start_sending`]: samples that do not wait for others, or a HEARTBEAT.
+    pub fn wants_to_send(&self, now: Instant) -> bool {
+        !self.collection.is_asynchronous() && (self.heartbeat.wanted || !self.collection.holds(now))
+    }
+
     /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
     /// (what was written leaves with that thread's next datagrams) or when nothing is to be sent.
     pub fn start_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        if self.outgoing.asynchronous.is_some() {
+        if self.collection.is_asynchronous() {
             return false;
         }
         if self.outgoing.token != Token::Free {
@@ -340,9 +429,10 @@ impl Writer {
         true
     }
 
-    /// To be called by the holder of the token when its datagrams are sent: fills `outbox` (cleared by the caller) again
-    /// when more is waiting, else gives the token back and returns false.
-    pub fn continue_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+    /// To be called by the holder of the token when its `datagrams`, ready at `start`, are sent: fills `outbox` (cleared by
+    /// the caller) again when more is waiting, else gives the token back and returns false.
+    pub fn continue_sending(&mut self, start: Instant, now: Instant, datagrams: usize, outbox: &mut Outbox) -> bool {
+        self.collection.note_sent(start, now, datagrams);
         let more = self.outgoing.token == Token::HeldMore;
         self.outgoing.token = Token::Free;
         more && self.start_sending(now, outbox)
@@ -365,7 +455,7 @@ impl Writer {
             known.matched = matched;
         } else {
             let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
-            let joined = self.outgoing.next_unsent.previous();
+            let joined = self.outgoing.place.sample.previous();
             self.readers.push(ReaderProxy::new(now, matched, start, joined));
         }
         self.readers_changed();
@@ -379,8 +469,8 @@ impl Writer {
         self.readers.retain(|reader| reader.matched.guid != guid);
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
-            self.outgoing.next_unsent = self.history.last().next();
-            self.outgoing.next_fragment = 0;
+            self.outgoing.place = Place::before(self.history.last().next());
+            self.collection.is_sent();
         }
         self.readers_changed();
         self.release_acknowledged()
@@ -424,7 +514,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.heartbeat.due, self.flow.paused_until()].into_iter().flatten().min()
+        [self.heartbeat.due, self.flow.paused_until(), self.collection.due()].into_iter().flatten().min()
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

@@ -5,6 +5,7 @@ mod blocking;
 mod discovery;
 mod exchange;
 mod fixture;
+mod groups;
 mod instances;
 mod large;
 mod listeners;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
+use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, Network};
 
 use crate::outcome::Failure;
@@ -51,6 +52,14 @@ impl NetworkOptions {
         self.builder(groups).create().map_err(Failure::from_cause)
     }
 
+    /// As [`NetworkOptions::participant`], with the settings of a profile.
+    ///
+    /// # Errors
+    /// As [`NetworkOptions::participant`].
+    pub fn participant_with(&self, groups: &GroupOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
+        profile.apply_to_participant(self.builder(groups)).create().map_err(Failure::from_cause)
+    }
+
     /// The same before it is created.
     pub fn builder(&self, groups: &GroupOptions) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
@@ -74,6 +83,7 @@ impl NetworkOptions {
             peers: self.peers.clone(),
             interfaces: self.interfaces.clone(),
             multicast: if self.no_multicast { Multicast::Avoided } else { Multicast::Used },
+            receive_buffer_bytes: None,
         }
     }
 }

@@ -103,7 +103,10 @@ impl Neighbourhood {
             let places: Vec<usize> = (0..gathered.links.len())
                 .filter(|index| {
                     let locators = &known.data.locators.default_unicast;
-                    known.reach.on_this_host || locators.iter().any(|locator| gathered.is_on(*index, locator))
+                    // Everybody announces a loopback address, which means another host for each.
+                    let within = gathered.links[*index].medium == Medium::Loopback;
+                    let hears = || !within && locators.iter().any(|locator| gathered.is_on(*index, locator));
+                    known.reach.on_this_host || hears()
                 })
                 .collect();
             for group in &known.data.locators.default_multicast {
@@ -170,7 +173,7 @@ mod tests {
             [(1, "10.0.0.1:1", true), (2, "10.0.0.2:1", false), (3, "192.168.7.7:1", false)]
         {
             let mut data = ParticipantData::new(GuidPrefix([number; 12]));
-            data.locators.default_unicast = vec![locator(address)];
+            data.locators.default_unicast = vec![locator(address), locator("127.0.0.1:1")];
             data.locators.default_multicast = vec![group];
             let mut reach = Reach::default();
             reach.on_this_host = on_this_host;

@@ -43,6 +43,13 @@ impl Load {
         self.values -= usize::from(is_value);
         self.bytes -= bytes;
     }
+
+    /// Takes back what was added for several changes.
+    pub(super) fn subtract(&mut self, other: Load) {
+        self.changes -= other.changes;
+        self.values -= other.values;
+        self.bytes -= other.bytes;
+    }
 }
 
 impl Bounds {

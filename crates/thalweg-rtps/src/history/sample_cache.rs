@@ -90,6 +90,9 @@ impl SampleCache {
 
     /// Offers one change in the order of its writer.
     pub fn insert(&mut self, sample: CachedSample) -> Insert {
+        if self.keyed == Keyed::No && sample.change == ChangeKind::Write {
+            return self.insert_keyless(sample);
+        }
         let key = self.key_of(sample.instance);
         let slot = self.instances.find_again(&key);
         let is_value = sample.change == ChangeKind::Write;
@@ -124,6 +127,22 @@ impl SampleCache {
             (false, _) => Insert::Ignored,
             (true, false) => Insert::Stored,
             (true, true) => Insert::Overwrote,
+        }
+    }
+
+    /// What [`SampleCache::insert`] does with a value of a keyless topic, without the questions that have one answer there.
+    fn insert_keyless(&mut self, sample: CachedSample) -> Insert {
+        let slot = self.instances.find(&KeyHash::default());
+        let bytes = sample.payload.len().saturating_add(PLACE_BYTES);
+        if !self.admits(slot, bytes) {
+            self.rejected += 1;
+            return Insert::Full;
+        }
+        let slot = slot.unwrap_or_else(|| self.add_instance(KeyHash::default()));
+        self.instances[slot].handle_value(sample.writer);
+        match self.store(slot, sample, bytes) {
+            true => Insert::Overwrote,
+            false => Insert::Stored,
         }
     }
 
@@ -384,26 +403,31 @@ impl SampleCache {
         let Some((_, newest)) = self.queue.of(share).next_back() else { return 0 };
         let newest_generation = newest.origin.generation();
         into.reserve(count);
-        let start = into.len();
-        if access == Access::Take {
-            for (state, mut sample) in self.queue.remove(share) {
-                instance.held.remove(sample.is_value, sample.bytes);
-                self.held.remove(sample.is_value, sample.bytes);
-                let payload = sample.payload.take();
-                into.push(describe_queued(&sample, state, payload, instance, &self.empty));
-            }
-            self.queue.trim();
-        } else {
-            for (state, sample) in self.queue.of(share) {
-                into.push(describe_queued(sample, state, sample.payload.clone(), instance, &self.empty));
-            }
+        let mut following = u32::try_from(count).unwrap_or(u32::MAX);
+        let mut describe = |sample: &Queued, state: SampleState, payload: Option<Payload>| {
+            let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
+            let payload = payload.unwrap_or_else(|| self.empty.clone());
+            following = following.saturating_sub(1);
+            let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
+            let info = describe(&sample.origin, sample.valid, state, instance);
+            TakenSample { payload, payload_kind, info: SampleInfo { sample_rank: following, generation_rank, ..info } }
+        };
+        if access == Access::Read {
+            into.extend(self.queue.of(share).map(|(state, sample)| describe(sample, state, sample.payload.clone())));
             self.queue.mark_read(share);
-        }
-        for (place, taken) in into[start..].iter_mut().enumerate() {
-            let info = &mut taken.info;
-            let generation = info.disposed_generation_count.saturating_add(info.no_writers_generation_count);
-            info.sample_rank = u32::try_from(count - 1 - place).unwrap_or(u32::MAX);
-            info.generation_rank = newest_generation.saturating_sub(generation);
+        } else {
+            let mut gone = Load::default();
+            let mut give = |state: SampleState, mut sample: Queued| {
+                gone.add(sample.is_value, sample.bytes);
+                let payload = sample.payload.take();
+                describe(&sample, state, payload)
+            };
+            let (read, unread) = self.queue.remove(share);
+            into.extend(read.map(|sample| give(SampleState::Read, sample)));
+            into.extend(unread.map(|sample| give(SampleState::NotRead, sample)));
+            self.queue.trim();
+            instance.held.subtract(gone);
+            self.held.subtract(gone);
         }
         instance.view = ViewState::NotNew;
         self.settle(slot);
@@ -493,18 +517,6 @@ fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &
         sequence: origin.sequence,
         valid,
     }
-}
-
-fn describe_queued(
-    sample: &Queued,
-    state: SampleState,
-    payload: Option<Payload>,
-    instance: &Instance,
-    empty: &Payload,
-) -> TakenSample {
-    let payload_kind = if payload.is_some() { PayloadKind::Data } else { PayloadKind::Key };
-    let payload = payload.unwrap_or_else(|| empty.clone());
-    TakenSample { payload, payload_kind, info: describe(&sample.origin, sample.valid, state, instance) }
 }
 
 fn sample_state(stored: &Stored) -> SampleState {

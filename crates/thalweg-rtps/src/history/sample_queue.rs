@@ -2,6 +2,7 @@
 //! queues need no search and no chains.
 
 use std::collections::VecDeque;
+use std::collections::vec_deque::Drain;
 
 use super::sample_store::Origin;
 use super::{ReadFilter, SampleState};
@@ -71,10 +72,9 @@ impl SampleQueue {
         read.chain(self.unread.range(..share.unread).map(|sample| (SampleState::NotRead, sample)))
     }
 
-    /// Removes the samples of a share.
-    pub(super) fn remove(&mut self, share: Share) -> impl Iterator<Item = (SampleState, Queued)> {
-        let read = self.read.drain(..share.read).map(|sample| (SampleState::Read, sample));
-        read.chain(self.unread.drain(..share.unread).map(|sample| (SampleState::NotRead, sample)))
+    /// Removes the samples of a share: those read before, and the others.
+    pub(super) fn remove(&mut self, share: Share) -> (Drain<'_, Queued>, Drain<'_, Queued>) {
+        (self.read.drain(..share.read), self.unread.drain(..share.unread))
     }
 
     /// The samples of a share have been read.

@@ -8,7 +8,7 @@ use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
 use crate::payload::Payload;
-use crate::qos::{QosError, ReaderQos, WriterQos};
+use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
 use crate::reader::{Reader, ReassemblyBudget};
 use crate::shared::Shared;
 use crate::time::Instant;
@@ -65,6 +65,8 @@ pub(super) struct LocalWriter {
 pub(super) struct Endpoints {
     writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
+    /// Of the writers whose datagrams are marked.
+    classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
 }
 
@@ -82,7 +84,8 @@ impl LocalWriter {
 impl Endpoints {
     /// The built-in endpoints.
     pub(super) fn new(prefix: GuidPrefix, budget: &ReassemblyBudget) -> Endpoints {
-        let mut endpoints = Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), next_key: 1 };
+        let mut endpoints =
+            Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
             let guid = Guid::new(prefix, writer);
             let qos = super::builtin::writer_qos();
@@ -94,9 +97,9 @@ impl Endpoints {
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
         }
         for (writer, reader) in super::inquiry::PAIRS {
-            let options = super::inquiry::writer_options();
+            let guid = Guid::new(prefix, writer);
             let qos = super::inquiry::writer_qos();
-            let state = Writer::new(Guid::new(prefix, writer), &qos, &options);
+            let state = Writer::new(guid, &qos, &WriterOptions::default());
             endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
@@ -119,6 +122,11 @@ impl Endpoints {
 
     pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
         self.readers.get(&entity)
+    }
+
+    /// What the datagrams of an endpoint are marked with.
+    pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
+        self.classes.get(&entity).copied().unwrap_or_default()
     }
 
     pub(super) fn user_writers(&self) -> Vec<EntityId> {
@@ -152,6 +160,10 @@ impl Participant {
         self.schedule.set_priority(entity, config.qos.transport_priority);
         if let Some(controller) = controller.and_then(|id| self.flow_controllers.get_mut(id)) {
             controller.attach();
+        }
+        let class = TrafficClass::of(config.qos.transport_priority);
+        if class != TrafficClass::DEFAULT {
+            self.endpoints.classes.insert(entity, class);
         }
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
@@ -192,6 +204,7 @@ impl Participant {
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
         self.leave_controller(now, entity, local.controller);
         let guid = Guid::new(self.config.prefix, entity);
+        self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
         self.remove_publication(now, guid);
         self.schedule.forget(entity);

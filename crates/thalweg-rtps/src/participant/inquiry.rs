@@ -17,7 +17,7 @@ use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
 use crate::wire::WireError;
 use crate::wire::parameters::{ParameterList, ParameterReader, ParameterWriter};
-use crate::writer::{NewChange, WriterExplanation, WriterOptions};
+use crate::writer::{NewChange, WriterExplanation};
 
 /// The writers with the readers that go with them.
 pub(super) const PAIRS: [(EntityId, EntityId); 2] =
@@ -32,8 +32,6 @@ pub const ANSWERS_MAX: usize = 64;
 const INSPECTORS_MAX: usize = 8;
 /// Questions answered in a second; more are dropped and counted, whoever asks repeats them.
 const QUESTIONS_PER_SECOND: u32 = 20;
-/// Bytes of answers that wait for slow inspectors.
-const HISTORY_BYTES_MAX: usize = 1 << 20;
 /// Explanations that an inspector keeps, of all participants together.
 const KEPT_MAX: usize = 4_096;
 /// Longest name of a topic that is asked for, in bytes, as names of topics are limited by DDS.
@@ -65,7 +63,7 @@ impl Inquiry {
     }
 }
 
-/// RELIABLE, VOLATILE, as deep as one answer.
+/// RELIABLE, VOLATILE, as deep as one answer: at most 1 MiB, since an explanation is smaller than 16 KiB.
 pub(super) fn writer_qos() -> WriterQos {
     let history = History::KeepLast(ANSWERS_MAX as u32);
     WriterQos { history, durability: Durability::Volatile, ..super::builtin::writer_qos() }
@@ -74,10 +72,6 @@ pub(super) fn writer_qos() -> WriterQos {
 pub(super) fn reader_qos() -> ReaderQos {
     let history = History::KeepLast(ANSWERS_MAX as u32);
     ReaderQos { history, durability: Durability::Volatile, ..super::builtin::reader_qos() }
-}
-
-pub(super) fn writer_options() -> WriterOptions {
-    WriterOptions { history_bytes_max: HISTORY_BYTES_MAX, ..WriterOptions::default() }
 }
 
 fn is_inspector(data: &ParticipantData) -> bool {

@@ -4,6 +4,8 @@
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
 mod announce;
+#[cfg(test)]
+mod batch_tests;
 mod builtin;
 mod company;
 #[cfg(test)]
@@ -41,6 +43,7 @@ use crate::discovery::groups::Groups;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
 use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
+use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -148,6 +151,7 @@ pub struct Participant {
     budget: ReassemblyBudget,
     inbound: Inbound,
     counters: ParticipantCounters,
+    traffic_class: TrafficClass,
 }
 
 impl Participant {
@@ -169,6 +173,7 @@ impl Participant {
             budget,
             inbound: Inbound::new(),
             counters: ParticipantCounters::default(),
+            traffic_class: TrafficClass::DEFAULT,
             config,
         };
         participant.describe_self();
@@ -189,6 +194,7 @@ impl Participant {
         };
         let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
         self.database.participants.insert(self.config.prefix, known);
+        self.push_event(Event::AddressesChosen(self.config.prefix));
     }
 
     /// First half of the GUIDs of everything in this participant.
@@ -281,6 +287,11 @@ impl Participant {
     pub fn rearm(&mut self, entity: crate::types::EntityId, at: Instant) {
         self.schedule.make_ready(entity);
         self.schedule.arm(entity, at);
+    }
+
+    /// What the datagrams that the last [`Participant::poll_transmit`] appended are to be marked with.
+    pub fn traffic_class(&self) -> TrafficClass {
+        self.traffic_class
     }
 
     /// The oldest event that was not fetched yet.

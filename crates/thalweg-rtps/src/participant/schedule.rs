@@ -122,6 +122,14 @@ impl Schedule {
         Some((rank, source))
     }
 
+    /// Files a popped source again, ahead of all others.
+    pub(super) fn put_back(&mut self, rank: Rank, source: Source) {
+        if !self.place_of.contains_key(&source) {
+            self.place_of.insert(source, (rank, 0));
+            self.ready.insert((rank, 0, source));
+        }
+    }
+
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }

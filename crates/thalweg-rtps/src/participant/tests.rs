@@ -89,6 +89,7 @@ impl Net {
             interfaces: vec![(address.into(), 24)],
             links: Vec::new(),
             announce_to: vec![locator(GROUP.0, GROUP.1)],
+            link_mtus: Vec::new(),
         };
         let mut config = ParticipantConfig::new(0, GuidPrefix([index; 12]), addresses);
         config.host = [index; 16];

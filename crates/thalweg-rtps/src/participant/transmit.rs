@@ -6,6 +6,7 @@ use super::Participant;
 use super::schedule::{Rank, Source};
 use crate::flow_control::{ControllerId, Spent, Waiting};
 use crate::outbox::Outbox;
+use crate::qos::TrafficClass;
 use crate::time::Instant;
 use crate::types::EntityId;
 use crate::writer::{Backlog, Paid};
@@ -14,15 +15,22 @@ use crate::writer::{Backlog, Paid};
 const OUTBOX_DATAGRAMS_MAX: usize = 64;
 
 impl Participant {
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
+    /// Appends datagrams, all of one [`Participant::traffic_class`], to the empty `outbox`. True when more is waiting: send,
+    /// clear and call again.
     ///
     /// A writer fills at most one outbox at a time and then goes behind those of its priority.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        self.traffic_class = TrafficClass::DEFAULT;
         self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
         while let Some(id) = self.flow_controllers.pop_due(now) {
             self.make_controller_ready(id);
         }
         while let Some((rank, source)) = self.schedule.pop_ready() {
+            if !outbox.is_empty() && self.class_of(source) != Some(self.traffic_class) {
+                self.schedule.put_back(rank, source);
+                break;
+            }
+            self.traffic_class = self.class_of(source).unwrap_or_default();
             match source {
                 Source::Controller(id) => self.transmit_controlled(now, id, outbox),
                 Source::Endpoint(entity) if self.endpoints.writer(entity).is_some() => {
@@ -35,6 +43,14 @@ impl Participant {
             }
         }
         self.schedule.has_ready()
+    }
+
+    /// What the datagrams are marked with that a source would append; `None`: that depends on whose turn it is.
+    fn class_of(&self, source: Source) -> Option<TrafficClass> {
+        match source {
+            Source::Endpoint(entity) => Some(self.endpoints.traffic_class(entity)),
+            Source::Controller(_) => None,
+        }
     }
 
     fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {
@@ -94,6 +110,7 @@ impl Participant {
             return self.make_controller_ready(id);
         };
         let before = outbox.len();
+        self.traffic_class = self.endpoints.traffic_class(grant.writer);
         let mut writer = local.shared.lock();
         let paid = writer.poll_transmit_within(now, grant.bytes, outbox);
         let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));

@@ -7,7 +7,7 @@ use super::policy::{Period, listed};
 use super::transmission::FLUSH_DELAY_MAX;
 use super::{
     AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
-    Presentation, ReaderQos, Representation, ResourceLimits, WriterQos,
+    Presentation, ReaderQos, Representation, ResourceLimits, TrafficClass, WriterQos,
 };
 use crate::time::INFINITE;
 
@@ -70,6 +70,11 @@ impl WriterQos {
         check_liveliness(self.liveliness)?;
         check_ownership(self.ownership.kind())?;
         check_destination_order(self.destination_order)?;
+        if self.transport_priority > i32::from(TrafficClass::CODE_POINT_MAX) {
+            let reason =
+                "the network ranks datagrams by code points from 0 to 63; use one of them, or less than 0 for bulk";
+            return Err(unsupported(PolicyId::TRANSPORT_PRIORITY, self.transport_priority, reason));
+        }
         if self.data_representation.len() > 1 {
             let reason = "a writer uses one representation; name only that one";
             return Err(inconsistent(PolicyId::DATA_REPRESENTATION, listed(&self.data_representation), reason));

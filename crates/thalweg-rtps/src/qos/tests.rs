@@ -351,6 +351,11 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
          coherent and ordered",
     );
     refused(
+        |writer, _| writer.transport_priority = 64,
+        "TRANSPORT_PRIORITY 64 is not effective yet: the network ranks datagrams by code points from 0 to 63; use one of \
+         them, or less than 0 for bulk",
+    );
+    refused(
         |_, reader| reader.data_representation = vec![Representation::Xcdr1, Representation::Xml],
         "DATA_REPRESENTATION XML is not effective yet: samples are encoded as XCDR1 or XCDR2",
     );

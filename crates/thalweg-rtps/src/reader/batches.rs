@@ -10,6 +10,9 @@ use crate::wire::batch::HeartbeatBatch;
 /// Batches held ahead of a missing one that are remembered. More are held all the same, but asked for again in vain.
 const HELD_MAX: usize = 1024;
 
+/// Beyond it a set of 256 numbers could not be written. Only a lying peer gets there.
+const NAMED_MAX: SequenceNumber = SequenceNumber(i64::MAX - 512);
+
 /// A batch with the number of its last sample: everything up to that sample belongs to this batch or to earlier ones.
 type End = (SequenceNumber, SequenceNumber);
 
@@ -71,7 +74,8 @@ impl Batches {
     pub(super) fn state(&self, next: SequenceNumber, misses_any: bool) -> Option<SequenceSet> {
         let highest = self.highest?;
         let ends_before_next = |end: &End| end.1.next() == next;
-        let last = self.announced.filter(ends_before_next).or(self.in_order.filter(ends_before_next))?.0;
+        let named = self.announced.filter(ends_before_next).or(self.in_order.filter(ends_before_next));
+        let last = named.map(|end| end.0).filter(|last| *last < NAMED_MAX)?;
         let mut set = SequenceSet::new(last.next());
         if !misses_any {
             return Some(set);

@@ -73,7 +73,13 @@ struct Unfinished {
     highest: u32,
     /// Every fragment below this index (zero-based) is here.
     first_missing: u32,
+    /// How often the writer has made its fragments smaller.
+    renumbered: u8,
 }
+
+/// How often a sample's fragments may become smaller: each time costs time in proportion to its size. A path seldom turns out
+/// to be narrower even twice.
+const RENUMBERED_MAX: u8 = 8;
 
 impl Reassembly {
     pub(super) fn new(budget: ReassemblyBudget) -> Reassembly {
@@ -108,10 +114,11 @@ impl Reassembly {
             },
         };
         let unfinished = &mut self.unfinished[index];
-        if unfinished.buffer.len() != fragments.sample_size as usize
-            || unfinished.fragment_size != fragments.fragment_size
-        {
+        if unfinished.buffer.len() != fragments.sample_size as usize {
             return Assembled::Refused;
+        }
+        if fragments.fragment_size < unfinished.fragment_size {
+            unfinished.renumber(fragments.fragment_size);
         }
         unfinished.fill(fragments, bytes);
         if unfinished.missing > 0 {
@@ -157,6 +164,7 @@ impl Reassembly {
             missing: total,
             highest: 0,
             first_missing: 0,
+            renumbered: 0,
         };
         index = index.min(self.unfinished.len());
         self.unfinished.insert(index, unfinished);
@@ -231,32 +239,67 @@ impl Unfinished {
         u32::try_from(self.buffer.len().div_ceil(usize::from(self.fragment_size))).unwrap_or(u32::MAX)
     }
 
+    /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
+    /// sample. What has arrived stays.
+    fn renumber(&mut self, fragment_size: u16) {
+        if self.renumbered == RENUMBERED_MAX {
+            return;
+        }
+        let before = std::mem::take(&mut self.received);
+        let (old, new) = (usize::from(self.fragment_size), usize::from(fragment_size));
+        (self.fragment_size, self.renumbered) = (fragment_size, self.renumbered + 1);
+        self.received.resize(self.total().div_ceil(64) as usize, 0);
+        (self.missing, self.highest, self.first_missing) = (self.total(), 0, 0);
+        let has = |index: usize| before[index / 64] & (1 << (index % 64)) != 0;
+        for index in 0..self.total() {
+            let start = index as usize * new;
+            let end = (start + new).min(self.buffer.len());
+            if (start / old..end.div_ceil(old)).all(has) {
+                self.mark(index);
+            }
+        }
+        self.advance();
+    }
+
+    fn mark(&mut self, index: u32) {
+        let bit = 1 << (index % 64);
+        let word = &mut self.received[(index / 64) as usize];
+        if *word & bit == 0 {
+            *word |= bit;
+            self.missing -= 1;
+        }
+        self.highest = self.highest.max(index + 1);
+    }
+
+    fn advance(&mut self) {
+        while self.first_missing < self.total() && self.has(self.first_missing) {
+            self.first_missing += 1;
+        }
+    }
+
     fn has(&self, index: u32) -> bool {
         self.received[(index / 64) as usize] & (1 << (index % 64)) != 0
     }
 
     fn fill(&mut self, fragments: &DataFrag<'_>, bytes: &[u8]) {
-        let first = fragments.first_fragment - 1;
         let offset = fragments.sample_offset();
+        let end = offset + bytes.len();
+        let (first, last) = self.within(offset, end);
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return };
-        let Some(target) = buffer.get_mut(offset..offset + bytes.len()) else { return };
-        let last = first + u32::from(fragments.fragments);
+        let Some(target) = buffer.get_mut(offset..end) else { return };
         if (first..last).all(|index| self.received[(index / 64) as usize] & (1 << (index % 64)) != 0) {
             return;
         }
         target.copy_from_slice(bytes);
-        for index in first..last {
-            let bit = 1 << (index % 64);
-            let word = &mut self.received[(index / 64) as usize];
-            if *word & bit == 0 {
-                *word |= bit;
-                self.missing -= 1;
-            }
-        }
-        self.highest = self.highest.max(last);
-        while self.first_missing < self.total() && self.has(self.first_missing) {
-            self.first_missing += 1;
-        }
+        (first..last).for_each(|index| self.mark(index));
+        self.advance();
+    }
+
+    /// The fragments that lie wholly within these bytes; the writer may still send some that were larger.
+    fn within(&self, offset: usize, end: usize) -> (u32, u32) {
+        let size = usize::from(self.fragment_size);
+        let last = if end == self.buffer.len() { self.total() as usize } else { end / size };
+        (u32::try_from(offset.div_ceil(size)).unwrap_or(u32::MAX), u32::try_from(last).unwrap_or(u32::MAX))
     }
 }
 
@@ -324,6 +367,26 @@ mod tests {
         drop(other);
         drop(reassembly);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn fragments_that_become_smaller_keep_what_arrived() {
+        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
+        let sized = |first, fragments, size| DataFrag { fragment_size: size, ..fragment(1, first, fragments, 45) };
+        let missing = |reassembly: &Reassembly| -> Vec<u32> {
+            reassembly.missing(SequenceNumber(1), 1, Some(99)).map_or_else(Vec::new, |set| set.iter().collect())
+        };
+        insert(&mut reassembly, &sized(3, 1, 20), &[6; 5]);
+        // Bytes 40 to 45 are here: in fragments of 8 that is the sixth.
+        insert(&mut reassembly, &sized(1, 1, 8), &[1; 8]);
+        assert_eq!(missing(&reassembly), [2, 3, 4, 5]);
+        // A larger fragment that was still on its way is of use: bytes 20 to 40 hold the fourth and the fifth.
+        insert(&mut reassembly, &sized(2, 1, 20), &[4; 20]);
+        assert_eq!(missing(&reassembly), [2, 3]);
+        let Assembled::Complete(sample) = insert(&mut reassembly, &sized(2, 2, 8), &[2; 16]) else {
+            panic!("complete")
+        };
+        assert_eq!(&*sample.content, [&[1u8; 8][..], &[2; 16], &[4; 16], &[6; 5]].concat());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::wire::SequenceSet;
 
 /// Numbers a reliable reader keeps track of beyond the first missing one. A writer that jumps further is asked to repeat
 /// what lies behind; bounds what a lying peer can make us hold.
-const NUMBERS_MAX: i64 = 16_384;
+pub(super) const NUMBERS_MAX: i64 = 65_536;
 
 /// Payload bytes held ahead of a missing sample, for each remote writer.
 const HELD_BYTES_MAX: usize = 64 << 20;

@@ -62,6 +62,44 @@ impl<'a> Iterator for Submessages<'a> {
         if self.position >= self.bytes.len() {
             return None;
         }
+        if let Some(data) = self.plain_data() {
+            return Some(Ok(Submessage::Data(data)));
+        }
+        self.next_of_any_kind()
+    }
+}
+
+impl<'a> Submessages<'a> {
+    /// A sample without inline QoS as nearly all little-endian writers send it, read in one piece: with small samples this is
+    /// what a receiver does most. Anything else is `None`.
+    #[inline]
+    fn plain_data(&mut self) -> Option<Data<'a>> {
+        let head = self.bytes.get(self.position..)?.first_chunk::<DATA_HEAD_LEN>()?;
+        let [id::DATA, PLAIN_DATA, s0, s1, _, _, o0, o1, r0, r1, r2, r3, w0, w1, w2, w3, rest @ ..] = *head else {
+            return None;
+        };
+        let [h0, h1, h2, h3, l0, l1, l2, l3] = rest;
+        let body = usize::from(u16::from_le_bytes([s0, s1]));
+        let high = i64::from(i32::from_le_bytes([h0, h1, h2, h3]));
+        let sequence = SequenceNumber((high << 32) | i64::from(u32::from_le_bytes([l0, l1, l2, l3])));
+        let start = self.position + DATA_HEAD_LEN;
+        let end = self.position + SUBMESSAGE_HEADER_LEN + body;
+        let is_plain = usize::from(u16::from_le_bytes([o0, o1])) == DATA_TO_INLINE_QOS;
+        if !is_plain || sequence < SequenceNumber::FIRST || end < start || end > self.bytes.len() {
+            return None;
+        }
+        self.position = end;
+        Some(Data {
+            reader: EntityId([r0, r1, r2, r3]),
+            writer: EntityId([w0, w1, w2, w3]),
+            sequence,
+            inline_qos: None,
+            content: Content::Data(start..end),
+        })
+    }
+
+    #[inline(never)]
+    fn next_of_any_kind(&mut self) -> Option<Result<Submessage<'a>, WireError>> {
         let parsed = self.frame().and_then(|frame| {
             self.position = frame.end;
             frame.parse()
@@ -71,9 +109,7 @@ impl<'a> Iterator for Submessages<'a> {
         }
         Some(parsed)
     }
-}
 
-impl<'a> Submessages<'a> {
     /// Delimits the submessage at the current position.
     fn frame(&self) -> Result<Frame<'a>, WireError> {
         let rest = self.bytes.get(self.position..).unwrap_or_default();
@@ -146,11 +182,6 @@ impl<'a> Frame<'a> {
     }
 
     fn data(mut self) -> Result<Data<'a>, WireError> {
-        if self.flags == flag::LITTLE_ENDIAN | flag::DATA
-            && let Some(data) = self.plain_data()
-        {
-            return Ok(data);
-        }
         let inline_qos_at = self.inline_qos_position(DATA_TO_INLINE_QOS)?;
         let reader = self.cursor.entity_id("reader id")?;
         let writer = self.cursor.entity_id("writer id")?;
@@ -165,24 +196,6 @@ impl<'a> Frame<'a> {
             }
         };
         Ok(Data { reader, writer, sequence, inline_qos, content })
-    }
-
-    /// A sample without inline QoS as nearly all little-endian writers send it, read in one piece; anything else is `None`.
-    fn plain_data(&self) -> Option<Data<'a>> {
-        let [_, _, octets @ .., r0, r1, r2, r3, w0, w1, w2, w3, h0, h1, h2, h3, l0, l1, l2, l3] =
-            *self.cursor.rest().first_chunk::<{ DATA_HEAD_LEN - SUBMESSAGE_HEADER_LEN }>()?;
-        let high = i64::from(i32::from_le_bytes([h0, h1, h2, h3]));
-        let sequence = SequenceNumber((high << 32) | i64::from(u32::from_le_bytes([l0, l1, l2, l3])));
-        let payload = self.start + DATA_HEAD_LEN - SUBMESSAGE_HEADER_LEN..self.end;
-        let is_plain =
-            usize::from(u16::from_le_bytes(octets)) == DATA_TO_INLINE_QOS && sequence >= SequenceNumber::FIRST;
-        is_plain.then_some(Data {
-            reader: EntityId([r0, r1, r2, r3]),
-            writer: EntityId([w0, w1, w2, w3]),
-            sequence,
-            inline_qos: None,
-            content: Content::Data(payload),
-        })
     }
 
     fn data_frag(mut self) -> Result<DataFrag<'a>, WireError> {
@@ -356,6 +369,8 @@ fn fragments_length(first: u32, count: u16, fragment_size: u16, sample_size: u32
     usize::try_from(end.min(sample_size) - start).ok()
 }
 
+/// Flags E and D, and nothing else.
+const PLAIN_DATA: u8 = flag::LITTLE_ENDIAN | flag::DATA;
 /// Bytes of id, flags and octetsToNextHeader.
 pub(super) const SUBMESSAGE_HEADER_LEN: usize = 4;
 /// octetsToInlineQos of a DATA of RTPS 2.5.

@@ -114,7 +114,6 @@ impl Collection {
     /// True when what waits is not to be sent yet.
     pub(super) fn holds(&self, now: Instant) -> bool {
         let Some(since) = self.since else { return false };
-        // What waits for tokens has company enough.
         if self.forced || self.blocked || self.is_asynchronous() || !self.collects() {
             return false;
         }
@@ -150,11 +149,6 @@ impl Collection {
     /// Bytes of the samples that wait.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Since when the oldest of what waits has waited.
-    pub(super) fn since(&self) -> Option<Instant> {
-        self.since
     }
 
     /// True when what is sent now had been due earlier.

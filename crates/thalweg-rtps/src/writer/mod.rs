@@ -5,34 +5,38 @@ mod allowance;
 mod collection;
 mod explanation;
 mod flow;
+mod heartbeat;
 mod pack;
 mod reader_proxy;
 mod repair;
 mod route;
 #[cfg(test)]
 mod tests;
+mod transmission;
 mod transmit;
+mod write;
 
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
-use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample, WriterHistory};
+use crate::history::{ChangeKind, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
-use crate::qos::{Durability, History, Reliability, WriterQos};
+use crate::qos::{Durability, History, Method, Reliability, WriterQos};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
-use crate::wire::write;
 use collection::Collection;
 use flow::Flow;
 use reader_proxy::ReaderProxy;
 use route::Route;
-use transmit::Place;
+use transmission::Place;
+use transmit::Form;
 
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
@@ -103,8 +107,6 @@ pub struct WriterCounters {
     pub batches: u64,
 }
 
-/// Samples up to this size are collected by copy; larger ones share datagrams as they are.
-const FRAMED_BYTES_MAX: usize = 2_048;
 /// The earliest heartbeat repetition; below it measured round trips decide.
 const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
@@ -122,6 +124,8 @@ pub struct Writer {
     route: Route,
     outgoing: Outgoing,
     collection: Collection,
+    /// In which form collected samples travel to readers that understand batches.
+    form_max: Form,
     flow: Flow,
     heartbeat: HeartbeatState,
     armed: Option<Instant>,
@@ -160,10 +164,10 @@ struct Outgoing {
     place: Place,
     /// The newest samples left as a DATA_BATCH.
     batched: bool,
-    /// Who goes first within an allowance: repairs and new samples take turns.
-    repairs_first: bool,
     token: Token,
     scratch: Vec<u8>,
+    /// Set for asynchronous writers: only the participant sends for them.
+    asynchronous: Option<Asynchronous>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,11 +212,15 @@ impl Writer {
             outgoing: Outgoing {
                 place: Place::before(SequenceNumber::FIRST),
                 batched: false,
-                repairs_first: true,
                 token: Token::Free,
                 scratch: Vec::new(),
+                asynchronous: Asynchronous::of(&qos.transmission.method),
             },
             collection: Collection::new(&qos.transmission.method),
+            form_max: match qos.transmission.method {
+                Method::Coalesce(_) => Form::Plain,
+                _ => Form::Batch,
+            },
             flow: Flow::new(),
             heartbeat: HeartbeatState {
                 count: 0,
@@ -275,119 +283,6 @@ impl Writer {
     /// Whether [`Writer::write`] would find room for a payload of this instance now.
     pub fn has_room(&self, instance: &KeyHash, payload_bytes: usize) -> bool {
         self.history.room_for(instance, payload_bytes)
-    }
-
-    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`] that its
-    /// transmission method allows.
-    ///
-    /// # Errors
-    /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
-    /// [`Writer::max_blocking_time`], and tries again.
-    pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
-        let bytes = change.payload.len();
-        if !self.history.room_for(&change.instance, bytes) {
-            return Err(self.refuse(now));
-        }
-        self.collection.note_written(now);
-        let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
-        let pushed = match (small, change.payload.split_first_chunk()) {
-            (Some(timestamp), Some((encapsulation, body))) => {
-                let sample = SmallSample { instance: change.instance, timestamp, encapsulation: *encapsulation, body };
-                self.history.collect(&sample, self.frame_limit())
-            }
-            _ => self.history.push(Change {
-                sequence: SequenceNumber::UNKNOWN,
-                kind: change.kind,
-                instance: change.instance,
-                timestamp: change.timestamp,
-                fragment_bytes: self.route.fragment_bytes(bytes),
-                payload: change.payload,
-            }),
-        };
-        Ok(self.note_pushed(now, pushed, bytes))
-    }
-
-    /// As [`Writer::write`] for a sample that may be collected with others: `serialized` is copied to where it will be sent
-    /// from. `None` when it is not to be collected, because it is large or the writer is idle: then it is to be written by
-    /// [`Writer::write`].
-    ///
-    /// # Errors
-    /// As [`Writer::write`].
-    pub fn write_small(
-        &mut self,
-        now: Instant,
-        instance: KeyHash,
-        timestamp: Timestamp,
-        serialized: &[u8],
-    ) -> Option<Result<Written, WriteRefused>> {
-        let (encapsulation, body) = serialized.split_first_chunk()?;
-        if !self.frames(serialized.len()) {
-            return None;
-        }
-        if !self.history.room_for(&instance, serialized.len()) {
-            return Some(Err(self.refuse(now)));
-        }
-        self.collection.note_written(now);
-        let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
-        let pushed = self.history.collect(&sample, self.frame_limit());
-        Some(Ok(self.note_pushed(now, pushed, serialized.len())))
-    }
-
-    /// True while samples wait for others, so that [`Writer::write_small`] will take them.
-    pub fn collects(&self) -> bool {
-        self.collection.collects()
-    }
-
-    /// Whether a sample of so many bytes becomes part of a frame.
-    fn frames(&self, bytes: usize) -> bool {
-        self.collection.collects() && bytes <= FRAMED_BYTES_MAX && self.route.fragment_bytes(bytes).is_none()
-    }
-
-    fn frame_limit(&self) -> FrameLimit {
-        let around = write::HEADER_LEN
-            + write::INFO_DST_LEN
-            + write::DATA_BATCH_HEAD_LEN
-            + write::ENCAPSULATION_LEN
-            + write::HEARTBEAT_BATCH_LEN
-            + 3;
-        FrameLimit { bytes: self.route.datagram_bytes().saturating_sub(around), overhead: write::BATCH_SAMPLE_LEN }
-    }
-
-    fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
-        if let Some(overwritten) = pushed.overwrote
-            && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
-        {
-            self.counters.overwritten_unacknowledged += 1;
-        }
-        if self.readers.is_empty() {
-            self.outgoing.place = Place::before(pushed.sequence.next());
-            self.history.acknowledged(pushed.sequence);
-            return Written { sequence: pushed.sequence, arm: self.newly_armed() };
-        }
-        if self.collection.collects() {
-            self.collection.add(now, bytes);
-        }
-        if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
-            self.schedule_heartbeat(now);
-        }
-        let arm = match self.collection.is_asynchronous() {
-            true if self.collection.since() == Some(now) => Some(now),
-            _ => self.newly_armed(),
-        };
-        Written { sequence: pushed.sequence, arm }
-    }
-
-    fn refuse(&mut self, now: Instant) -> WriteRefused {
-        self.blocked = true;
-        self.counters.refused += 1;
-        self.flush();
-        self.request_acknowledgement(now);
-        WriteRefused {
-            readers_behind: self.readers_behind(),
-            readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
-            held: self.history.len(),
-            arm: self.newly_armed(),
-        }
     }
 
     /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or

@@ -132,6 +132,12 @@ pub(super) fn sample_bytes(sample: &HeldSample<'_>) -> usize {
     SAMPLE_OVERHEAD_BYTES + inline_qos + sample.len()
 }
 
+/// An upper bound of the bytes that a fragment of a sample takes in a datagram.
+pub(super) fn fragment_datagram_bytes(sample: &HeldSample<'_>, fragment_bytes: u16) -> usize {
+    let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
+    write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
+}
+
 /// What stands around a sample that travels as DATA: INFO_TS, DATA and padding.
 pub(super) const SAMPLE_OVERHEAD_BYTES: usize = write::INFO_TS_LEN + write::DATA_HEAD_LEN + 3;
 

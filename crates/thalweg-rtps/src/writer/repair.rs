@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 
 use super::WriterCounters;
-use super::pack::{Packer, Pair, batch_bytes, fragments_of, push_batch, push_fragment, push_sample, sample_bytes};
+use super::pack::{
+    Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
+    sample_bytes,
+};
 use super::reader_proxy::Repairs;
 use super::route::fragment_bytes_in;
-use super::transmit::Place;
+use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
 use crate::types::SequenceNumber;
 use crate::wire::{FragmentSet, SequenceSet};
-
-/// What stands around a fragment in a datagram of its own, without the header: INFO_DST, INFO_TS, DATA_FRAG and inline QoS.
-const FRAGMENT_AROUND_BYTES: usize = 100;
 
 /// Answers to one reader's requests.
 pub(super) struct Repair<'a> {
@@ -70,25 +70,30 @@ impl<'a> Repair<'a> {
         while !self.is_full_for(packer, 0)
             && let Some((sequence, wanted)) = requests.pop_front()
         {
+            let before = requests.len();
             let in_mid_sample = sequence == self.place.sample;
             match self.held(sequence, self.place.sample) {
                 Some(sample) => {
                     let Some(fragment_bytes) = self.fragment_bytes(&sample) else { continue };
                     let total = if in_mid_sample { self.place.fragment } else { fragments_of(&sample, fragment_bytes) };
+                    let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
                     for number in wanted.iter().filter(|number| (1..=total).contains(number)) {
-                        if self.is_full_for(packer, usize::from(fragment_bytes) + FRAGMENT_AROUND_BYTES) {
-                            let mut left = FragmentSet::new(number);
-                            wanted.iter().filter(|one| *one >= number).for_each(|one| _ = left.insert(one));
-                            requests.push_front((sequence, left));
-                            return done;
+                        if self.is_full_for(packer, bytes) {
+                            let mut rest = FragmentSet::new(number);
+                            wanted.iter().filter(|wanted| *wanted >= number).for_each(|wanted| _ = rest.insert(wanted));
+                            requests.push_front((sequence, rest));
+                            break;
                         }
-                        self.pay(packer, usize::from(fragment_bytes));
+                        self.pay(packer, bytes);
                         push_fragment(packer, self.scratch, self.pair, &sample, fragment_bytes, number - 1);
                         self.counters.repaired += 1;
                     }
                 }
                 None if sequence < self.place.sample => packer.gap(self.pair.reader, sequence, sequence.next()),
                 None => {}
+            }
+            if requests.len() > before {
+                break;
             }
             done = Some((sequence, wanted));
         }
@@ -162,7 +167,7 @@ impl<'a> Repair<'a> {
         if let Some(fragment_bytes) = self.fragment_bytes(&sample) {
             let total = fragments_of(&sample, fragment_bytes);
             while *next_fragment < total {
-                if self.is_full_for(packer, usize::from(fragment_bytes) + FRAGMENT_AROUND_BYTES) {
+                if self.is_full_for(packer, usize::from(fragment_bytes)) {
                     return None;
                 }
                 self.pay(packer, usize::from(fragment_bytes));

@@ -71,7 +71,7 @@ pub struct Wakeup {
 pub struct Receiver {
     sockets: Vec<Listening>,
     epoll: Epoll,
-    timer: Timer,
+    timer: Arc<Timer>,
     watcher: Option<Watcher>,
     wake: Arc<EventFd>,
     slots: ReceiveSlots,
@@ -114,7 +114,7 @@ impl Receiver {
             epoll.add(socket.as_fd(), token as u64)?;
         }
         epoll.add(wake.as_fd(), WAKE_TOKEN)?;
-        let timer = Timer::new()?;
+        let timer = Arc::new(Timer::new()?);
         epoll.add(timer.as_fd(), TIMER_TOKEN)?;
         if let Some(watcher) = &watcher {
             epoll.add(watcher.as_fd(), WATCH_TOKEN)?;
@@ -216,7 +216,7 @@ impl Receiver {
 
     /// Ends this receiver's wait from other threads.
     pub fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.wake))
+        Waker { event: Arc::clone(&self.wake), timer: Arc::clone(&self.timer) }
     }
 
     /// Lists the interfaces anew after a change, joins the groups on new ones and lets `sender` use them.
@@ -353,6 +353,7 @@ fn free_slab(slabs: &mut SlabPool) -> Arc<Vec<u8>> {
 
 /// Takes what earlier sends provoked, so that it does not make later ones fail.
 fn drain_errors(socket: &UdpSocket, counters: &ReceiveCounters) {
-    let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd())).count();
+    let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd()));
+    let errors = errors.inspect(|error| socket.note_error(error)).count();
     bump(&counters.asynchronous_errors, errors);
 }

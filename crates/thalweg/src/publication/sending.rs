@@ -155,7 +155,7 @@ pub(super) fn transmit<R>(
     let mut start = now;
     while sending {
         let datagrams = outbox.len();
-        state.sender.send(Origin::User, &outbox);
+        state.sender.send_as(Origin::User, cell.traffic_class(), &outbox);
         outbox.clear();
         let end = clock::now();
         sending = cell.writer.lock().continue_sending(start, end, datagrams, &mut outbox);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
-use thalweg_rtps::qos::{Mismatch, Representation, WriterQos};
+use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
@@ -64,6 +64,11 @@ impl WriterCell {
 
     pub(crate) fn guid(&self) -> Guid {
         self.guid
+    }
+
+    /// What the writer's datagrams are marked with.
+    pub(super) fn traffic_class(&self) -> TrafficClass {
+        TrafficClass::of(self.qos.transport_priority)
     }
 
     pub(super) fn max_blocking_time(&self) -> Duration {

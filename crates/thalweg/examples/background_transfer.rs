@@ -46,7 +46,7 @@ fn main() -> Result<(), Error> {
     for number in 0.. {
         let sent = Instant::now();
         alarm_writer.write(&Alarm { number })?;
-        if alarms.wait(Duration::from_secs(5)) && alarms.take(1).first().is_some() {
+        if alarms.wait(Duration::from_secs(5)) && !alarms.take(1).is_empty() {
             slowest = slowest.max(sent.elapsed());
         }
         arrived += tiles.take(usize::MAX).iter().filter(|sample| sample.is_valid()).count();

@@ -68,6 +68,8 @@ pub(crate) struct FlowController {
     pub(super) users: usize,
     /// Until when it is of no use to ask again.
     resume_at: Option<Instant>,
+    /// A writer that did not use what it was granted: it waits for its readers, and has something to say when it no longer does.
+    stalled: Option<EntityId>,
     counters: FlowControllerCounters,
 }
 
@@ -86,6 +88,7 @@ impl FlowController {
             queue: Queue::default(),
             users: 0,
             resume_at: None,
+            stalled: None,
             counters: FlowControllerCounters::default(),
         }
     }
@@ -135,8 +138,9 @@ impl FlowController {
         self.bucket.advance(now, self.queue.demand());
         let first = self.first().map(|(first, _)| first.writer);
         self.queue.insert(waiting);
-        if self.first().map(|(first, _)| first.writer) != first {
-            // Somebody else goes first now, who may need fewer tokens.
+        let stalled = self.stalled.take_if(|stalled| *stalled == waiting.writer).is_some();
+        if stalled || self.first().map(|(first, _)| first.writer) != first {
+            // Somebody else goes first now, who may need fewer tokens; or the first one can go on.
             self.resume_at = None;
         }
     }
@@ -160,6 +164,7 @@ impl FlowController {
 
     /// The time of [`FlowController::resume_at`] has come.
     pub(super) fn resume(&mut self) {
+        self.stalled = None;
         self.resume_at = None;
     }
 
@@ -192,6 +197,7 @@ impl FlowController {
             self.queue.served(writer, spent.destinations);
         } else if left.is_some() && self.first() == before {
             self.resume_at = Some(now + RETRY);
+            self.stalled = Some(writer);
         }
     }
 

@@ -306,6 +306,11 @@ fn a_grant_that_is_not_used_is_not_offered_again_at_once() {
     let grant = controller.poll(at(5)).unwrap();
     controller.record(at(5), grant.writer, Spent::default(), Some(waiting(1, 0, 0)));
     assert_eq!(controller.resume_at(), Some(at(1_000_005)));
+    controller.enqueue(at(6), waiting(2, 0, 0));
+    assert_eq!(controller.resume_at(), Some(at(1_000_005)), "the news of another changes nothing");
+    controller.enqueue(at(6), waiting(1, 0, 0));
+    assert_eq!(controller.resume_at(), None, "its own news lets it try again");
+    controller.dequeue(at(6), writer(2));
     controller.dequeue(at(6), grant.writer);
     assert_eq!((controller.resume_at(), controller.priority()), (None, None));
 }

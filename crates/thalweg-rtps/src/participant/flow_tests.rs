@@ -158,17 +158,20 @@ fn repairs_pay_as_well_and_neither_they_nor_new_samples_starve() {
         transfer.net.rng = Rng::new(seed);
         transfer.net.loss = 0.2;
         transfer.write(2_000, 1_000);
-        let mut last = transfer.writer.lock().counters();
+        let (mut last, mut total) = (transfer.writer.lock().counters(), 0.0);
         for _ in 0..8 {
             transfer.net.run_for(SECOND / 4);
             let counters = transfer.writer.lock().counters();
-            assert!(counters.transmitted > last.transmitted, "new samples starve, seed {seed}");
-            assert!(counters.repaired > last.repaired, "repairs starve, seed {seed}");
-            last = counters;
+            // While heartbeats are lost in a row, the writer waits for its reader and not for tokens.
+            if transfer.total() - total > rate / 4.0 * 0.8 {
+                assert!(counters.transmitted > last.transmitted + 50, "new samples starve, seed {seed}");
+                assert!(counters.repaired > last.repaired + 10, "repairs starve, seed {seed}");
+            }
+            (last, total) = (counters, transfer.total());
         }
         assert!(transfer.total() <= 2.0 * rate * 1.01 + 20_000.0, "{} bytes in 2 s", transfer.total());
         transfer.check_bursts(20_000.0, rate, 1_500.0);
-        transfer.net.run_for(SECOND * 4);
+        transfer.net.run_for(SECOND * 8);
         let samples = take(&transfer.net, &transfer.readers[0]);
         assert!(first_bytes(&samples).iter().enumerate().all(|(n, first)| *first == n as u8));
         assert_eq!(samples.len(), 2_000, "seed {seed}");

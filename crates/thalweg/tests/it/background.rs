@@ -66,10 +66,10 @@ fn a_background_transfer_takes_the_time_that_its_tokens_say() {
     let participant = participant(domain);
     let back = participant.create_topic::<Count>(&format!("{name} back"));
     let echo = participant.create_reader(&back, reliable_reader()).unwrap();
-    // 1,000 tokens of 1,024 bytes in 50 ms are 20.48 MB/s; 20 ms without the processor lose none.
+    // 500 tokens of 1,024 bytes in 50 ms are 10.24 MB/s; 40 ms without the processor lose none.
     let settings = FlowControllerSettings {
         max_tokens: Amount::Limited(400),
-        tokens_added_per_period: Amount::Limited(1_000),
+        tokens_added_per_period: Amount::Limited(500),
         period: Duration::from_millis(50),
         bytes_per_token: Amount::Limited(1_024),
         ..FlowControllerSettings::default()
@@ -93,9 +93,9 @@ fn a_background_transfer_takes_the_time_that_its_tokens_say() {
         let took = start.elapsed().as_secs_f64();
         let sent = (controller.counters().unwrap().bytes_sent - before) as f64;
         assert!(sent > (SAMPLES * SAMPLE_BYTES) as f64 && sent < 1.2 * (SAMPLES * SAMPLE_BYTES) as f64);
-        let expect = (sent - 400.0 * 1_024.0) / 20_480_000.0;
+        let expect = (sent - 400.0 * 1_024.0) / 10_240_000.0;
         assert!(took > 0.9 * expect, "{took} s instead of {expect} s");
-        assert!(written.as_secs_f64() < took / 3.0, "write() returned after {written:?} of {took} s");
+        assert!(written.as_secs_f64() < took / 2.0, "write() returned after {written:?} of {took} s");
         ratios.push(took / expect);
         if took < 1.1 * expect {
             return;

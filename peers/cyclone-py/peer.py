@@ -208,6 +208,7 @@ def arguments():
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--interface", default="lo", help="the only interface that it uses")
     parser.add_argument("--peer", action="append", default=[], help="address to ask for; turns multicast off")
+    parser.add_argument("--user-data", help="USER_DATA of the participant")
     parser.add_argument("--best-effort", action="store_true")
     parser.add_argument("--transient-local", action="store_true")
     parser.add_argument("--depth", type=int, default=0, help="KEEP_LAST depth; 0 keeps all (default)")
@@ -241,7 +242,8 @@ def configuration(options):
 def main():
     options = arguments()
     domain = Domain(options.domain, configuration(options))
-    participant = DomainParticipant(options.domain)
+    qos = Qos(Policy.Userdata(options.user_data.encode())) if options.user_data else None
+    participant = DomainParticipant(options.domain, qos=qos)
     topic = Topic(participant, options.topic, TYPES[options.type])
     reports = Reports()
     run = publish if options.command == "pub" else subscribe

@@ -1,4 +1,4 @@
-//! The `thalweg` command: publish, subscribe, list, measure, simulate, experiment.
+//! The `thalweg` command: publish, subscribe, list, explain, measure, simulate, experiment.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -32,6 +32,7 @@ enum Command {
     Pub(commands::publish::PublishOptions),
     Sub(commands::subscribe::SubscribeOptions),
     Ls(commands::list::ListOptions),
+    Why(commands::why::WhyOptions),
     Perf(commands::measure::MeasureOptions),
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
@@ -57,6 +58,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Pub(options) => commands::publish::run(options, interrupt),
         Command::Sub(options) => commands::subscribe::run(options, interrupt),
         Command::Ls(options) => commands::list::run(options, interrupt),
+        Command::Why(options) => commands::why::run(options, interrupt),
         Command::Perf(options) => commands::measure::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),

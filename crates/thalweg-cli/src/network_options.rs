@@ -1,7 +1,7 @@
 //! Where a participant looks for others.
 
 use clap::Args;
-use thalweg::DomainParticipant;
+use thalweg::{DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, Network};
 
@@ -33,20 +33,35 @@ pub struct NetworkOptions {
     pub no_multicast: bool,
 }
 
+/// Options of commands that can belong to communication groups.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Network")]
+pub struct GroupOptions {
+    /// Join communication group NAME, once for each; participants that share no group ignore each other, and '*' meets
+    /// everybody (default: the group of those that name none).
+    #[arg(long = "group", value_name = "NAME")]
+    pub groups: Vec<String>,
+}
+
 impl NetworkOptions {
-    /// A participant of the network.
+    /// A participant of the network in these groups.
     ///
     /// # Errors
-    /// The system refuses sockets or threads, or a peer or interface cannot be used.
-    pub fn participant(&self) -> Result<DomainParticipant, Failure> {
-        self.participant_with(&Profile::empty())
+    /// The system refuses sockets or threads, or a peer, interface or group cannot be used.
+    pub fn participant(&self, groups: &GroupOptions) -> Result<DomainParticipant, Failure> {
+        self.participant_with(groups, &Profile::empty())
     }
 
     /// As [`NetworkOptions::participant`], with the settings of a profile.
     ///
     /// # Errors
     /// As [`NetworkOptions::participant`].
-    pub fn participant_with(&self, profile: &Profile) -> Result<DomainParticipant, Failure> {
+    pub fn participant_with(&self, groups: &GroupOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
+        profile.apply_to_participant(self.builder(groups)).create().map_err(Failure::from_cause)
+    }
+
+    /// A participant before it is created.
+    pub fn builder(&self, groups: &GroupOptions) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {
             builder = builder.peer(peer);
@@ -57,7 +72,7 @@ impl NetworkOptions {
         if self.no_multicast {
             builder = builder.without_multicast();
         }
-        profile.apply_to_participant(builder).create().map_err(Failure::from_cause)
+        builder.groups(&groups.groups)
     }
 
     /// The same for an experiment's processes.

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::discovery::neighbourhood::WIRED_BYTES_PER_SECOND;
+use thalweg_rtps::discovery::{Link, LocalAddresses, Medium};
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
@@ -95,7 +96,19 @@ impl Process {
             default_unicast: both(self.source),
             default_multicast: vec![group(USER_PORT)],
             interfaces: vec![(self.source.ip(), 16), (plan.family.loopback(), 8)],
+            links: vec![self.link(plan)],
             announce_to,
+        }
+    }
+
+    /// The one network of the world; within a host nothing is slow enough to matter.
+    fn link(&self, plan: &Plan) -> Link {
+        Link {
+            name: "net".to_string(),
+            addresses: vec![(self.source.ip(), 16)],
+            medium: Medium::Wired,
+            multicast: plan.carries_multicast,
+            bytes_per_second: WIRED_BYTES_PER_SECOND,
         }
     }
 

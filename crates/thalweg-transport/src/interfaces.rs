@@ -44,6 +44,23 @@ impl Interface {
         routable.or_else(|| self.ips().find(IpAddr::is_ipv6))
     }
 
+    /// True for radio: the kernel shows a `wireless` or `phy80211` entry. Read from the system at each call.
+    pub fn is_wireless(&self) -> bool {
+        ["wireless", "phy80211"].iter().any(|entry| fs::exists(self.system_file(entry)).unwrap_or(false))
+    }
+
+    /// Bits that it carries in a second, where its driver tells: most wired ones while they are connected.
+    pub fn bits_per_second(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.system_file("speed")).ok()?;
+        // Drivers that do not know say -1.
+        let megabits: i64 = text.trim().parse().ok()?;
+        u64::try_from(megabits).ok().filter(|megabits| *megabits > 0).map(|megabits| megabits * 1_000_000)
+    }
+
+    fn system_file(&self, entry: &str) -> String {
+        format!("/sys/class/net/{}/{entry}", self.name)
+    }
+
     /// The addresses without their subnets.
     pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(|address| address.ip)
@@ -165,5 +182,7 @@ mod tests {
         let address = InterfaceAddress { ip: "127.0.0.1".parse().unwrap(), prefix_bits: 8 };
         assert!(lo.addresses.contains(&address), "{lo:?}");
         assert!(lo.multicast && lo.index > 0);
+        assert!(!lo.is_wireless());
+        assert_eq!(lo.bits_per_second(), None, "loopback has no speed");
     }
 }

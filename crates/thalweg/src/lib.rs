@@ -25,9 +25,12 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod explain;
+pub mod flow_controller;
 mod participant;
 mod publication;
 mod runtime;
+pub mod segment;
 pub mod status;
 mod subscription;
 mod topic;
@@ -41,7 +44,9 @@ pub mod qos {
 pub mod discovery {
     pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+    pub use thalweg_rtps::discovery::groups::Groups;
     pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+    pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 
 /// Counters of sockets, participants, writers and readers.
@@ -61,6 +66,7 @@ pub mod types {
 }
 
 pub use error::{Error, ErrorKind};
+pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publication::{DataWriter, Publisher, PublisherQos};
 pub use runtime::Delivery;

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use thalweg_rtps::discovery::Known;
 use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use thalweg_rtps::discovery::groups::{Groups, GroupsError};
 use thalweg_rtps::discovery::participant_data::ParticipantData;
-use thalweg_rtps::participant::{KeyOf, Participant, ParticipantConfig, ParticipantCounters};
+use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantConfig, ParticipantCounters};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::types::{GuidPrefix, Keyed};
+use thalweg_rtps::writer::WriterExplanation;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, ReceiveCounts, SendCounts, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
+use crate::explain;
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
 use crate::topic::TopicDescription;
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
@@ -35,6 +38,8 @@ pub struct DomainParticipantBuilder {
     udp: UdpConfig,
     name: String,
     user_data: Vec<u8>,
+    groups: Vec<String>,
+    inspector: bool,
     properties: Vec<(String, String)>,
     domain_tag: String,
     peers: Vec<String>,
@@ -52,6 +57,22 @@ impl DomainParticipantBuilder {
     /// USER_DATA: bytes announced with the participant. Default empty, at most 65,000.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.user_data = bytes.into();
+        self
+    }
+
+    /// Communication groups: this participant and others that share none of them ignore each other after the first
+    /// announcement. Default none, which is the group `default`; `*` meets everybody. At most 64 names of at most 64 bytes
+    /// without comma, semicolon and equals sign. They are announced in USER_DATA behind what the application puts there, as
+    /// `groups=radar,ops;`, so that programs of other vendors can take part; those that do not are in the group `default`.
+    pub fn groups(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.groups = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Makes it able to ask other Thalweg participants about their writers with [`DomainParticipant::explain_topic`]. It
+    /// announces so; at most eight inspectors are answered by a participant. Default off.
+    pub fn inspector(mut self) -> Self {
+        self.inspector = true;
         self
     }
 
@@ -137,9 +158,7 @@ impl DomainParticipantBuilder {
     pub fn create(self) -> Result<DomainParticipant, Error> {
         const OPERATION: &str = "create_participant";
         let domain_id = self.udp.domain_id;
-        check_participant_data(&self.user_data).map_err(|error| {
-            Error::new(ErrorKind::BadParameter, OPERATION, format!("failed: {error}")).because(error)
-        })?;
+        let groups = self.checked_groups()?;
         let peers = self.resolve_peers()?;
         let transport = udp::open(&self.udp).map_err(|error| match error {
             udp::OpenError::DomainTooLarge(_) => {
@@ -155,6 +174,8 @@ impl DomainParticipantBuilder {
         config.seed = entropy::seed().map_err(|error| Error::system(OPERATION, error))?;
         config.entity_name = self.name;
         config.user_data = self.user_data;
+        config.groups = groups;
+        config.inspector = self.inspector;
         config.properties = self.properties;
         config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
         config.host = host::id();
@@ -165,6 +186,18 @@ impl DomainParticipantBuilder {
         let notices = transport.notices;
         let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
         Ok(DomainParticipant { runtime, domain_id, notices })
+    }
+
+    /// The groups, if USER_DATA can carry them beside what the application puts there.
+    fn checked_groups(&self) -> Result<Groups, Error> {
+        let groups =
+            Groups::new(self.groups.iter().cloned()).map_err(|error| bad_groups("create_participant", error))?;
+        let mut user_data = self.user_data.clone();
+        groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("create_participant", error))?;
+        check_participant_data(&user_data).map_err(|error| {
+            Error::new(ErrorKind::BadParameter, "create_participant", format!("failed: {error}")).because(error)
+        })?;
+        Ok(groups)
     }
 
     fn resolve_peers(&self) -> Result<Vec<SocketAddr>, Error> {
@@ -199,6 +232,8 @@ impl DomainParticipant {
             udp: UdpConfig { domain_id, ..UdpConfig::default() },
             name: String::new(),
             user_data: Vec::new(),
+            groups: Vec::new(),
+            inspector: false,
             properties: Vec::new(),
             domain_tag: String::new(),
             peers: Vec::new(),
@@ -265,6 +300,10 @@ impl DomainParticipant {
         self.create_subscriber(SubscriberQos::default()).create_reader(topic, qos)
     }
 
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
     /// The domain.
     pub fn domain_id(&self) -> u32 {
         self.domain_id
@@ -301,6 +340,41 @@ impl DomainParticipant {
         self.runtime.command(|now, participant| participant.ignore_participant(now, prefix));
     }
 
+    /// The communication groups of this participant; empty for the group `default`.
+    pub fn groups(&self) -> Groups {
+        self.runtime.view(|participant| participant.groups().clone())
+    }
+
+    /// Changes the communication groups: participants that share none any more are dropped, on both sides, and those that
+    /// share one now are met.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for names that cannot be announced, or when the application's USER_DATA names groups.
+    pub fn set_groups(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Result<(), Error> {
+        let groups = Groups::new(names).map_err(|error| bad_groups("set_groups", error))?;
+        self.runtime.command(|now, participant| {
+            let mut user_data = participant.config().user_data.clone();
+            groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("set_groups", error))?;
+            participant.set_groups(now, groups);
+            Ok(())
+        })
+    }
+
+    /// The other participants that are ignored because of their communication groups, while they announce themselves.
+    pub fn ignored_participants(&self) -> Vec<IgnoredParticipant> {
+        self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
+    }
+
+    /// What the writers of a topic in all Thalweg participants of the domain do, and why: those of other processes are
+    /// asked and have `patience` to answer. Writers that did not answer in time are missing; compare
+    /// [`DomainParticipant::publications`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
+    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<Vec<WriterExplanation>, Error> {
+        explain::topic(&self.runtime, topic, patience)
+    }
+
     /// What was refused or ignored of the bytes that arrived.
     pub fn counters(&self) -> ParticipantCounters {
         self.runtime.view(Participant::counters)
@@ -315,6 +389,10 @@ impl DomainParticipant {
     pub fn receive_counts(&self) -> ReceiveCounts {
         self.runtime.received()
     }
+}
+
+fn bad_groups(operation: &'static str, error: GroupsError) -> Error {
+    Error::new(ErrorKind::BadParameter, operation, format!("failed: {error}")).because(error)
 }
 
 /// Once a process: every participant would say the same.

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use thalweg::DomainParticipant;
-use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use thalweg::discovery::{Groups, IgnoredParticipant, ParticipantData, PublicationData, SubscriptionData};
 use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation, ResourceLimits};
 use thalweg::types::INFINITE;
 
 use crate::interrupt::Interrupt;
-use crate::network_options::NetworkOptions;
+use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 
 /// Lists the participants of a domain with their vendor, and their writers and readers with topic, type and QoS.
@@ -28,6 +28,10 @@ pub struct ListOptions {
     #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
+
+    #[command(flatten)]
+    /// Whom it meets.
+    pub groups: GroupOptions,
 }
 
 /// Listens and lists.
@@ -35,7 +39,7 @@ pub struct ListOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.participant()?;
+    let participant = options.network.participant(&options.groups)?;
     let deadline = Instant::now() + options.settle;
     while Instant::now() < deadline {
         if interrupt.came() {
@@ -57,6 +61,18 @@ pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> 
 struct Domain {
     domain: u32,
     participants: Vec<Member>,
+    /// Those whose communication groups are not this command's.
+    ignored: Vec<Stranger>,
+}
+
+/// A participant of other communication groups.
+#[derive(Serialize)]
+struct Stranger {
+    guid_prefix: String,
+    vendor: String,
+    name: String,
+    /// None for the default group.
+    groups: Vec<String>,
 }
 
 /// One participant.
@@ -67,6 +83,8 @@ struct Member {
     protocol: String,
     name: String,
     domain_tag: String,
+    /// None for the default group.
+    groups: Vec<String>,
     /// Seconds of silence after which it counts as gone; null for never.
     lease_s: Option<f64>,
     addresses: Vec<String>,
@@ -75,18 +93,18 @@ struct Member {
 
 /// A writer or reader.
 #[derive(Serialize)]
-struct Endpoint {
-    kind: &'static str,
-    guid: String,
-    topic: String,
+pub(super) struct Endpoint {
+    pub(super) kind: &'static str,
+    pub(super) guid: String,
+    pub(super) topic: String,
     #[serde(rename = "type")]
-    type_name: String,
-    qos: Policies,
+    pub(super) type_name: String,
+    pub(super) qos: Policies,
 }
 
 /// The policies that writers and readers share.
 #[derive(Serialize)]
-struct Policies {
+pub(super) struct Policies {
     reliability: String,
     durability: String,
     history: String,
@@ -118,7 +136,12 @@ impl Domain {
             );
             member
         };
-        Domain { domain: participant.domain_id(), participants: found.iter().map(member).collect() }
+        let ignored = participant.ignored_participants();
+        Domain {
+            domain: participant.domain_id(),
+            participants: found.iter().map(member).collect(),
+            ignored: ignored.iter().map(Stranger::new).collect(),
+        }
     }
 
     fn to_text(&self) -> String {
@@ -130,7 +153,30 @@ impl Domain {
         for member in &self.participants {
             out.push_str(&member.to_text());
         }
+        if !self.ignored.is_empty() {
+            out.push_str(&format!("\n{} ignored: other groups; --group joins them\n", self.ignored.len()));
+        }
+        for stranger in &self.ignored {
+            out.push_str(&stranger.to_text());
+        }
         out.trim_end().to_owned()
+    }
+}
+
+impl Stranger {
+    fn new(ignored: &IgnoredParticipant) -> Stranger {
+        Stranger {
+            guid_prefix: ignored.guid_prefix.to_string(),
+            vendor: ignored.vendor.to_string(),
+            name: ignored.entity_name.clone(),
+            groups: ignored.groups.names().map(str::to_owned).collect(),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
+        let groups = if self.groups.is_empty() { "default".to_owned() } else { self.groups.join(",") };
+        format!("  {}{name}, {}, groups {groups}\n", self.guid_prefix, self.vendor)
     }
 }
 
@@ -142,6 +188,7 @@ impl Member {
             protocol: format!("{}.{}", data.version.major, data.version.minor),
             name: data.entity_name.clone(),
             domain_tag: data.domain_tag.clone(),
+            groups: Groups::of(data).names().map(str::to_owned).collect(),
             lease_s: (data.lease_duration != INFINITE).then_some(data.lease_duration.as_secs_f64()),
             addresses: data.locators.default_unicast.iter().map(ToString::to_string).collect(),
             endpoints: Vec::new(),
@@ -151,8 +198,9 @@ impl Member {
     fn to_text(&self) -> String {
         let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
         let tag = if self.domain_tag.is_empty() { String::new() } else { format!(", tag {:?}", self.domain_tag) };
+        let groups = if self.groups.is_empty() { String::new() } else { format!(", groups {}", self.groups.join(",")) };
         let mut out = format!(
-            "\n{}{name}, {} (RTPS {}{tag}), {}\n",
+            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n",
             self.guid_prefix,
             self.vendor,
             self.protocol,
@@ -175,7 +223,7 @@ impl Member {
 }
 
 impl Endpoint {
-    fn writer(data: &PublicationData) -> Endpoint {
+    pub(super) fn writer(data: &PublicationData) -> Endpoint {
         let qos = &data.qos;
         let policies =
             Policies::new(qos.reliability, qos.durability, qos.history, &qos.resource_limits, qos.liveliness);
@@ -195,7 +243,7 @@ impl Endpoint {
         }
     }
 
-    fn reader(data: &SubscriptionData) -> Endpoint {
+    pub(super) fn reader(data: &SubscriptionData) -> Endpoint {
         let qos = &data.qos;
         let policies =
             Policies::new(qos.reliability, qos.durability, qos.history, &qos.resource_limits, qos.liveliness);
@@ -239,7 +287,7 @@ impl Policies {
     }
 
     /// What differs from one endpoint to the other, the rest only when it is unusual.
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut parts = vec![
             self.reliability.clone(),
             self.durability.clone(),

@@ -7,3 +7,4 @@ pub mod preset;
 pub mod publish;
 pub mod simulate;
 pub mod subscribe;
+pub mod why;

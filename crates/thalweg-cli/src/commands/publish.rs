@@ -11,7 +11,7 @@ use thalweg::status::WriterStatus;
 use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
-use crate::network_options::NetworkOptions;
+use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::sending_options::SendingOptions;
@@ -96,6 +96,10 @@ pub struct PublishOptions {
     #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
+
+    #[command(flatten)]
+    /// Whom it meets.
+    pub groups: GroupOptions,
 }
 
 /// Publishes as the options say.
@@ -120,7 +124,7 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
     let mut qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
     qos.transmission = options.sending.sending(&profile, 0)?.to_qos();
-    let participant = options.network.participant_with(&profile)?;
+    let participant = options.network.participant_with(&options.groups, &profile)?;
     let writer = create_writer::<T>(&participant, options, qos)?;
     wait_for_readers(&participant, &writer, options, interrupt)?;
     let mut session = Session { options, writer, instances: HashMap::new(), written: 0 };

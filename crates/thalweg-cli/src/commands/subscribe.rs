@@ -10,7 +10,7 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::network_options::NetworkOptions;
+use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::Strangers;
@@ -60,6 +60,10 @@ pub struct SubscribeOptions {
     #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
+
+    #[command(flatten)]
+    /// Whom it meets.
+    pub groups: GroupOptions,
 }
 
 /// Subscribes as the options say.
@@ -77,7 +81,8 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
 fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
-    let participant = options.network.participant_with(&profile.map_err(|error| Failure::Usage(error.to_string()))?)?;
+    let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
+    let participant = options.network.participant_with(&options.groups, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;

@@ -2,11 +2,12 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
+    &["why"],
     &["perf"],
     &["perf", "latency"],
     &["perf", "throughput"],

@@ -6,3 +6,4 @@ mod lab;
 mod measure;
 mod paper1;
 mod program;
+mod why;

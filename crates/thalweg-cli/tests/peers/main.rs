@@ -5,6 +5,7 @@
 
 mod capture;
 mod cyclone;
+mod groups;
 mod host;
 mod namespaces;
 mod peer;

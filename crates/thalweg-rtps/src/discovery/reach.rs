@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::neighbourhood::Link;
 use super::participant_data::ParticipantData;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES};
 
@@ -18,6 +19,8 @@ pub struct LocalAddresses {
     pub default_multicast: Vec<Locator>,
     /// Address and prefix length of every interface in use, loopback included.
     pub interfaces: Vec<(IpAddr, u8)>,
+    /// The interfaces once more, with what the choice between unicast and multicast needs; empty when nothing is known.
+    pub links: Vec<Link>,
     /// Where participant announcements go to: discovery's multicast groups, the well-known ports of configured peers and of
     /// 127.0.0.1.
     pub announce_to: Vec<Locator>,
@@ -110,7 +113,7 @@ fn is_own(local: &LocalAddresses, ip: IpAddr) -> bool {
     ip.is_loopback() || local.interfaces.iter().any(|(own, _)| *own == ip)
 }
 
-fn same_subnet(own: IpAddr, other: IpAddr, prefix_bits: u8) -> bool {
+pub(super) fn same_subnet(own: IpAddr, other: IpAddr, prefix_bits: u8) -> bool {
     match (own, other) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix_bits.min(32))).unwrap_or(0);

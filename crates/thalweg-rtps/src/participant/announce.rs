@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{LostReason, Participant, ParticipantConfig};
+use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
 use crate::discovery::Database;
+use crate::discovery::groups::GROUPS_PROPERTY;
 use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
 use crate::history::ChangeKind;
 use crate::outbox::Outbox;
@@ -173,6 +174,16 @@ impl Participant {
         let mut properties = config.properties.clone();
         let (name, value) = BATCH_PROPERTY;
         properties.push((name.to_owned(), value.to_owned()));
+        if config.inspector {
+            let (name, value) = INSPECTOR_PROPERTY;
+            properties.push((name.to_owned(), value.to_owned()));
+        }
+        let mut user_data = config.user_data.clone();
+        if !config.groups.is_empty() {
+            properties.push((GROUPS_PROPERTY.to_owned(), config.groups.to_string()));
+            // An entry of the application's own stays as it is: the property counts before it.
+            let _ = config.groups.add_to_user_data(&mut user_data);
+        }
         ParticipantData {
             version: ProtocolVersion::V2_5,
             vendor: VendorId::THALWEG,
@@ -186,7 +197,7 @@ impl Participant {
                 default_multicast: config.addresses.default_multicast.clone(),
             },
             lease_duration: config.lease_duration,
-            user_data: config.user_data.clone(),
+            user_data,
             entity_name: config.entity_name.clone(),
             properties,
             receive_buffer_bytes: Some(config.receive_buffer_bytes),

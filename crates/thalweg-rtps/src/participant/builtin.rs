@@ -31,6 +31,33 @@ fn announced_bit(writer: EntityId) -> u32 {
     }
 }
 
+/// A participant's built-in reader as our writer needs to know it.
+pub(super) fn builtin_reader(known: &KnownParticipant, reader: EntityId) -> MatchedReader {
+    MatchedReader {
+        guid: Guid::new(known.data.guid_prefix, reader),
+        vendor: known.data.vendor,
+        reliable: true,
+        wants_history: true,
+        unicast: known.reach.metatraffic.clone(),
+        multicast: None,
+        on_this_host: known.reach.on_this_host,
+        datagram_bytes: known.reach.datagram_bytes(),
+        batches: false,
+        receive_buffer_bytes: None,
+    }
+}
+
+/// A participant's built-in writer as our reader needs to know it.
+pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> MatchedWriter {
+    MatchedWriter {
+        guid: Guid::new(known.data.guid_prefix, writer),
+        vendor: known.data.vendor,
+        reliable: true,
+        keeps_history: true,
+        unicast: known.reach.metatraffic.clone(),
+    }
+}
+
 /// RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1, for writers that never block.
 pub(super) fn writer_qos() -> WriterQos {
     WriterQos {
@@ -64,41 +91,25 @@ impl Participant {
         for (writer, reader) in PAIRS {
             let bit = announced_bit(writer);
             if known.data.builtin_endpoints & (1 << (bit + 1)) != 0 {
-                let matched = MatchedReader {
-                    guid: Guid::new(prefix, reader),
-                    vendor: known.data.vendor,
-                    reliable: true,
-                    wants_history: true,
-                    unicast: known.reach.metatraffic.clone(),
-                    multicast: None,
-                    on_this_host: known.reach.on_this_host,
-                    datagram_bytes: known.reach.datagram_bytes(),
-                    batches: false,
-                    receive_buffer_bytes: None,
-                };
+                let matched = builtin_reader(known, reader);
                 if let Some(shared) = self.endpoints.writer(writer) {
                     shared.lock().match_reader(now, matched);
                     self.schedule.make_ready(writer);
                 }
             }
             if known.data.builtin_endpoints & (1 << bit) != 0 {
-                let matched = MatchedWriter {
-                    guid: Guid::new(prefix, writer),
-                    vendor: known.data.vendor,
-                    reliable: true,
-                    keeps_history: true,
-                    unicast: known.reach.metatraffic.clone(),
-                };
+                let matched = builtin_writer(known, writer);
                 if let Some(shared) = self.endpoints.reader(reader) {
                     shared.lock().match_writer(now, matched);
                     self.schedule.make_ready(reader);
                 }
             }
         }
+        self.match_inquiry(now, prefix);
     }
 
     pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
-        for (writer, reader) in PAIRS {
+        for (writer, reader) in PAIRS.into_iter().chain(super::inquiry::PAIRS) {
             if let Some(shared) = self.endpoints.writer(writer) {
                 shared.lock().unmatch_reader(Guid::new(prefix, reader));
             }
@@ -118,6 +129,8 @@ impl Participant {
             match reader {
                 EntityId::PUBLICATIONS_READER => self.handle_publication(now, prefix, &sample),
                 EntityId::SUBSCRIPTIONS_READER => self.handle_subscription(now, prefix, &sample),
+                EntityId::QUESTION_READER => self.handle_question(now, &sample),
+                EntityId::ANSWER_READER => self.handle_answer(&sample),
                 // A participant message renews the lease, as every datagram does.
                 _ => {}
             }
@@ -198,19 +211,28 @@ impl Participant {
             known.lease_until = lease_until;
             // An announcement that came by another interface does not move a participant whose addresses are the same.
             if known.data != data {
+                if !self.company.accepts(&data) {
+                    return self.avoid(now, &data);
+                }
                 known.data = data;
                 known.reach = reach;
+                self.neighbours.note_change(now);
                 self.match_builtin(now, prefix);
                 self.rematch_participant(now, prefix);
             }
             return;
         }
+        if !self.company.accepts(&data) {
+            return self.avoid(now, &data);
+        }
+        self.company.forget(prefix);
         if self.database.participants.len() > self.database.limits.participants_max {
             self.counters.over_limit += 1;
             return;
         }
         self.database.participants.insert(prefix, KnownParticipant { data, reach, lease_until });
         self.schedule.set_lease_check(self.database.next_lease_end());
+        self.neighbours.note_change(now);
         self.announcer.greet(prefix);
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.match_builtin(now, prefix);
@@ -218,9 +240,11 @@ impl Participant {
 
     /// Forgets a participant and everything in it.
     pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
+        self.company.forget(prefix);
         if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
             return;
         }
+        self.neighbours.note_change(now);
         let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
         for guid in publications {
             self.remove_publication(now, guid);

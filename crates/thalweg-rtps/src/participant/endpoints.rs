@@ -1,9 +1,11 @@
 //! The participant's own endpoints: user-defined and built-in ones in the same tables.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Event, KeyOf, Participant};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
 use crate::payload::Payload;
 use crate::qos::{QosError, ReaderQos, WriterQos};
@@ -49,10 +51,32 @@ pub(super) struct LocalReader {
     pub key_of: Option<KeyOf>,
 }
 
+/// A local writer and what its turn to send depends on.
+#[derive(Clone)]
+pub(super) struct LocalWriter {
+    pub shared: Shared<Writer>,
+    /// TRANSPORT_PRIORITY.
+    pub priority: i32,
+    pub latency_budget: Duration,
+    /// Set for asynchronous writers.
+    pub controller: Option<ControllerId>,
+}
+
 pub(super) struct Endpoints {
-    writers: BTreeMap<EntityId, Shared<Writer>>,
+    writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
     next_key: u32,
+}
+
+impl LocalWriter {
+    fn new(writer: Writer, qos: &WriterQos, controller: Option<ControllerId>) -> LocalWriter {
+        LocalWriter {
+            shared: Shared::new(writer),
+            priority: qos.transport_priority,
+            latency_budget: qos.timing.latency_budget,
+            controller,
+        }
+    }
 }
 
 impl Endpoints {
@@ -61,17 +85,31 @@ impl Endpoints {
         let mut endpoints = Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
             let guid = Guid::new(prefix, writer);
-            let state = Writer::new(guid, &super::builtin::writer_qos(), &WriterOptions::default());
-            endpoints.writers.insert(writer, Shared::new(state));
+            let qos = super::builtin::writer_qos();
+            let state = Writer::new(guid, &qos, &WriterOptions::default());
+            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
             let key_of = Some(super::builtin::key_of(writer));
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
         }
+        for (writer, reader) in super::inquiry::PAIRS {
+            let guid = Guid::new(prefix, writer);
+            let qos = super::inquiry::writer_qos();
+            let state = Writer::new(guid, &qos, &WriterOptions::default());
+            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
+            let guid = Guid::new(prefix, reader);
+            let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of: None });
+        }
         endpoints
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<&Shared<Writer>> {
+        self.writers.get(&entity).map(|local| &local.shared)
+    }
+
+    pub(super) fn local_writer(&self, entity: EntityId) -> Option<&LocalWriter> {
         self.writers.get(&entity)
     }
 
@@ -102,18 +140,25 @@ impl Participant {
     /// Creates a writer and announces it.
     ///
     /// # Errors
-    /// When a policy is inconsistent or not effective.
+    /// When a policy is inconsistent or not effective, or when there is no flow controller of the name that it gives.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
+        let controller = self.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let shared = Shared::new(Writer::new(guid, &config.qos, &config.options));
-        self.endpoints.writers.insert(entity, shared.clone());
+        let local = LocalWriter::new(Writer::new(guid, &config.qos, &config.options), &config.qos, controller);
+        let shared = local.shared.clone();
+        self.endpoints.writers.insert(entity, local);
+        self.schedule.set_priority(entity, config.qos.transport_priority);
+        if let Some(controller) = controller.and_then(|id| self.flow_controllers.get_mut(id)) {
+            controller.attach();
+        }
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
         self.database.publications.insert(data);
+        shared.lock().set_neighbourhood(self.neighbours.current());
         self.match_local_writer(now, entity);
         self.match_publication(now, guid);
         Ok(shared)
@@ -141,9 +186,11 @@ impl Participant {
 
     /// Deletes a writer and tells peers. Samples that were not acknowledged yet are gone with it.
     pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
-        if entity.is_builtin() || self.endpoints.writers.remove(&entity).is_none() {
+        if entity.is_builtin() {
             return;
         }
+        let Some(local) = self.endpoints.writers.remove(&entity) else { return };
+        self.leave_controller(now, entity, local.controller);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_writer(entity);
         self.remove_publication(now, guid);

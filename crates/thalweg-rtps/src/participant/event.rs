@@ -12,6 +12,8 @@ pub enum LostReason {
     LeaseExpired,
     /// The application ignores it.
     Ignored,
+    /// Its communication groups, or ours, have changed and have none in common any more.
+    OtherGroups,
 }
 
 /// News for the application, in the order in which they happened.

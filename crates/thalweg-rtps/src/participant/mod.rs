@@ -4,34 +4,55 @@
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
 mod announce;
+#[cfg(test)]
+mod batch_tests;
 mod builtin;
+mod company;
+#[cfg(test)]
+mod company_tests;
 mod endpoints;
 mod event;
+mod flow;
+#[cfg(test)]
+mod flow_tests;
 #[cfg(test)]
 mod hostile_tests;
+mod inbound;
+mod inquiry;
+#[cfg(test)]
+mod inquiry_tests;
 mod matching;
+mod neighbours;
 mod receive;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use company::IgnoredParticipant;
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
+pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::groups::Groups;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
+use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
-use crate::outbox::Outbox;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
+use company::Company;
 use endpoints::Endpoints;
+use inbound::Inbound;
+use inquiry::Inquiry;
+use neighbours::Neighbours;
 use schedule::Schedule;
 
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
@@ -52,6 +73,8 @@ pub struct ParticipantConfig {
     pub entity_name: String,
     /// USER_DATA of the participant.
     pub user_data: Vec<u8>,
+    /// Communication groups; none means the default group, unless USER_DATA names some.
+    pub groups: Groups,
     /// Properties announced to peers.
     pub properties: Vec<(String, String)>,
     /// How long peers keep us after our last sign of life. Default 20 s; announcements repeat after a quarter of it.
@@ -62,6 +85,8 @@ pub struct ParticipantConfig {
     pub receive_buffer_bytes: u32,
     /// Names this host: equal for participants that can reach each other by loopback.
     pub host: [u8; 16],
+    /// Whether it asks others about their writers, see [`Participant::ask`]. Default false.
+    pub inspector: bool,
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
@@ -79,11 +104,13 @@ impl ParticipantConfig {
             seed: 0,
             entity_name: String::new(),
             user_data: Vec::new(),
+            groups: Groups::default(),
             properties: Vec::new(),
             lease_duration: Duration::from_secs(20),
             addresses,
             receive_buffer_bytes: 212_992,
             host: [0; 16],
+            inspector: false,
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
         }
@@ -101,6 +128,8 @@ pub struct ParticipantCounters {
     pub unusable_announcements: u64,
     /// Participants or endpoints beyond [`DiscoveryLimits`].
     pub over_limit: u64,
+    /// Announcements of participants that are ignored because of their communication groups.
+    pub other_groups: u64,
     /// Samples of keyed topics whose key cannot be told.
     pub keyless: u64,
 }
@@ -111,10 +140,15 @@ pub struct Participant {
     database: Database,
     endpoints: Endpoints,
     announcer: Announcer,
+    neighbours: Neighbours,
     schedule: Schedule,
+    flow_controllers: FlowControllers,
     ignored: BTreeSet<GuidPrefix>,
+    company: Company,
+    inquiry: Inquiry,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
+    inbound: Inbound,
     counters: ParticipantCounters,
 }
 
@@ -127,14 +161,20 @@ impl Participant {
             database: Database::new(config.limits),
             endpoints: Endpoints::new(config.prefix, &budget),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
+            neighbours: Neighbours::default(),
             schedule: Schedule::default(),
+            flow_controllers: FlowControllers::new(now),
             ignored: BTreeSet::new(),
+            company: Company::default(),
+            inquiry: Inquiry::default(),
             events: VecDeque::new(),
             budget,
+            inbound: Inbound::new(),
             counters: ParticipantCounters::default(),
             config,
         };
         participant.describe_self();
+        participant.look_around();
         participant
     }
 
@@ -142,6 +182,7 @@ impl Participant {
     fn describe_self(&mut self) {
         let data = self.own_data();
         self.announcer.describe(&data);
+        self.company.set_own(Groups::of(&data));
         let local = &self.config.addresses;
         let source = local.default_unicast.first().and_then(|locator| locator.socket_address());
         let reach = match source {
@@ -191,6 +232,7 @@ impl Participant {
     /// Never again takes notice of this participant (DDS 1.4 §2.2.2.2.1.14).
     pub fn ignore_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         self.ignored.insert(prefix);
+        self.company.forget(prefix);
         self.remove_participant(now, prefix, LostReason::Ignored);
     }
 
@@ -198,6 +240,7 @@ impl Participant {
     pub fn set_addresses(&mut self, now: Instant, addresses: LocalAddresses) {
         self.config.addresses = addresses;
         self.describe_self();
+        self.look_around();
         self.announcer.announce_soon(now);
     }
 
@@ -225,52 +268,21 @@ impl Participant {
             } else if let Some(reader) = self.endpoints.reader(entity) {
                 reader.lock().disarm();
             }
-            self.schedule.make_ready(entity);
+            self.schedule.make_control_ready(entity);
         }
         if self.announcer.is_message_due(now) {
             self.assert_liveliness(now);
         }
         self.drop_expired(now);
+        if self.neighbours.are_due(now) {
+            self.look_around();
+        }
     }
 
     /// An application thread changed this endpoint: it has output, or a deadline at `at`.
     pub fn rearm(&mut self, entity: crate::types::EntityId, at: Instant) {
         self.schedule.make_ready(entity);
         self.schedule.arm(entity, at);
-    }
-
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
-    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
-        while let Some(entity) = self.schedule.pop_ready() {
-            let more = if let Some(writer) = self.endpoints.writer(entity) {
-                let mut writer = writer.lock();
-                let more = !writer.leave_to_holder() && writer.poll_transmit(now, outbox);
-                if let Some(at) = writer.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                more
-            } else if let Some(reader) = self.endpoints.reader(entity) {
-                let mut reader = reader.lock();
-                reader.poll_transmit(now, outbox);
-                if reader.was_refilled() {
-                    self.events.push_back(Event::DataAvailable { reader: entity });
-                }
-                if let Some(at) = reader.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                false
-            } else {
-                false
-            };
-            if more {
-                self.schedule.make_ready(entity);
-            }
-            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
-                break;
-            }
-        }
-        self.schedule.has_ready()
     }
 
     /// The oldest event that was not fetched yet.
@@ -280,12 +292,15 @@ impl Participant {
 
     /// When [`Participant::handle_timeout`] is to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [Some(self.announcer.next_due()), self.schedule.next_due(), self.schedule.lease_check()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            Some(self.announcer.next_due()),
+            self.schedule.next_due(),
+            self.schedule.lease_check(),
+            self.neighbours.next_due(),
+            self.flow_controllers.next_due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }
-
-/// Datagrams of several endpoints collected before they are sent.
-const OUTBOX_DATAGRAMS_MAX: usize = 64;

@@ -70,10 +70,6 @@ impl WriterQos {
         check_liveliness(self.liveliness)?;
         check_ownership(self.ownership.kind())?;
         check_destination_order(self.destination_order)?;
-        if self.transport_priority != 0 {
-            let reason = "datagrams are not ranked; leave it 0";
-            return Err(unsupported(PolicyId::TRANSPORT_PRIORITY, self.transport_priority, reason));
-        }
         if self.data_representation.len() > 1 {
             let reason = "a writer uses one representation; name only that one";
             return Err(inconsistent(PolicyId::DATA_REPRESENTATION, listed(&self.data_representation), reason));
@@ -118,6 +114,10 @@ pub fn check_participant_data(user_data: &[u8]) -> Result<(), QosError> {
 }
 
 fn check_method(method: &Method) -> Result<(), QosError> {
+    if matches!(method, Method::Asynchronous { flow_controller } if flow_controller.is_empty()) {
+        let reason = "a flow controller has a name; \"background\" is always there";
+        return Err(inconsistent(PolicyId::TRANSMISSION, method, reason));
+    }
     let (Method::Coalesce(limits) | Method::Batch(limits)) = method else { return Ok(()) };
     if limits.max_bytes == 0 || limits.max_samples == 0 {
         return Err(inconsistent(PolicyId::TRANSMISSION, method, "nothing fits; every limit is at least 1"));

@@ -42,7 +42,8 @@ pub struct WriterQos {
     pub ownership: WriterOwnership,
     /// Which clock orders samples of several writers.
     pub destination_order: DestinationOrder,
-    /// Rank of the writer's datagrams in the network; only the default 0 is effective.
+    /// TRANSPORT_PRIORITY: whose datagrams go first where several writers of a participant have some to send, higher first.
+    /// Default 0, may be negative.
     pub transport_priority: i32,
     /// How samples are encoded: the first entry counts; empty means XCDR1.
     pub data_representation: Vec<Representation>,

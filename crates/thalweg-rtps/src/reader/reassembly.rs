@@ -263,7 +263,8 @@ impl Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::EntityId;
+    use crate::history::{ChangeKind, PayloadKind};
+    use crate::types::{EntityId, KeyHash};
 
     fn fragment(sequence: i64, first_fragment: u32, fragments: u16, sample_size: u32) -> DataFrag<'static> {
         DataFrag {
@@ -281,7 +282,14 @@ mod tests {
     }
 
     fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
-        let head = Received { sequence: fragment.sequence, ..Received::default() };
+        let head = Received {
+            sequence: fragment.sequence,
+            timestamp: None,
+            kind: ChangeKind::Write,
+            instance: KeyHash::default(),
+            content: Payload::from(Vec::new()),
+            content_kind: PayloadKind::Data,
+        };
         reassembly.insert(fragment, bytes, &head, &mut PayloadPool::new(1 << 16))
     }
 

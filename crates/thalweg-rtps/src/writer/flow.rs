@@ -77,6 +77,12 @@ impl Flow {
         self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
     }
 
+    /// Kernel memory that a burst of repairs may fill at a reader with this receive buffer: half of what first transmissions
+    /// may, since those go on meanwhile.
+    pub(super) fn repair_burst(&self, receive_buffer_bytes: Option<u32>) -> u64 {
+        u64::from(receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_ASSUMED_BYTES) / 3).max(16_384)
+    }
+
     /// May another datagram leave? One may always be on its way, however small the window.
     pub(super) fn admits(&self, cost: u64) -> bool {
         let in_flight = self.sent - self.acknowledged;

@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::discovery::neighbourhood::{
+    LOOPBACK_BYTES_PER_SECOND, WIRED_BYTES_PER_SECOND, WIRELESS_BYTES_PER_SECOND,
+};
+use thalweg_rtps::discovery::{Link, LocalAddresses, Medium};
 use thalweg_rtps::types::Locator;
 use thalweg_transport::interfaces::{Interface, is_link_local};
 use thalweg_transport::ports::{PARTICIPANT_INDEX_MAX, metatraffic_multicast, metatraffic_unicast, user_multicast};
@@ -46,7 +49,24 @@ pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> L
             .iter()
             .flat_map(|interface| interface.addresses.iter().map(|address| (address.ip, address.prefix_bits)))
             .collect(),
+        links: interfaces.iter().map(|interface| link(interface, ports.multicast.0 || ports.multicast.1)).collect(),
         announce_to,
+    }
+}
+
+/// An interface as the choice between unicast and multicast sees it.
+fn link(interface: &Interface, multicast: bool) -> Link {
+    let (medium, assumed) = match interface {
+        _ if interface.loopback => (Medium::Loopback, LOOPBACK_BYTES_PER_SECOND),
+        _ if interface.is_wireless() => (Medium::Wireless, WIRELESS_BYTES_PER_SECOND),
+        _ => (Medium::Wired, WIRED_BYTES_PER_SECOND),
+    };
+    Link {
+        name: interface.name.clone(),
+        addresses: interface.addresses.iter().map(|address| (address.ip, address.prefix_bits)).collect(),
+        medium,
+        multicast: multicast && interface.multicast,
+        bytes_per_second: interface.bits_per_second().map_or(assumed, |bits| bits / 8),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The API over real sockets on loopback: participants in this process and in child processes.
 
+mod background;
 mod blocking;
 mod discovery;
 mod exchange;
 mod fixture;
+mod groups;
 mod instances;
 mod large;
 mod listeners;

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::qos::{
     AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership,
-    Presentation, ReaderTiming, Reliability, Representation, ResourceLimits, WriterOwnership, WriterTiming,
+    Presentation, ReaderTiming, Reliability, Representation, ResourceLimits, Transmission, WriterOwnership,
+    WriterTiming,
 };
 use crate::rng::Rng;
 use crate::time::INFINITE;
@@ -99,6 +100,7 @@ fn random_writer_qos(rng: &mut Rng) -> WriterQos {
         transport_priority: pick(rng, &[0, -7, 12]),
         data_representation: random_representations(rng),
         autodispose: true,
+        transmission: Transmission::default(),
         presentation: random_presentation(rng),
         partition: random_partition(rng),
         attached: random_attached(rng),

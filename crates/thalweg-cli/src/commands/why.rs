@@ -1,0 +1,332 @@
+//! `thalweg why`: what the writers of a topic do, and why.
+
+mod text;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use thalweg::DomainParticipant;
+use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use thalweg::explain::{GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation};
+use thalweg::qos::{MatchResult, match_endpoints};
+use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
+
+use super::list::{Endpoint, Policies};
+use crate::interrupt::Interrupt;
+use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::outcome::{Failure, print_line};
+
+/// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader that does
+/// not match, why. Thalweg's writers in other processes are asked; of other vendors' endpoints it tells what they announce.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg why chatter --domain 0"))]
+pub struct WhyOptions {
+    /// Name of the topic, such as Square.
+    pub topic: String,
+
+    /// Listen for SECONDS before asking; participants of a busy network may need longer (default: 2).
+    #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub settle: Duration,
+
+    /// Wait at most SECONDS for the writers' answers (default: 3).
+    #[arg(long, value_name = "SECONDS", default_value = "3", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub timeout: Duration,
+
+    /// Print one JSON object instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    /// Where the others are looked for.
+    pub network: NetworkOptions,
+
+    #[command(flatten)]
+    /// Whom it meets.
+    pub groups: GroupOptions,
+}
+
+/// Listens, asks and explains.
+///
+/// # Errors
+/// The network cannot be used, or output cannot be written.
+pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let participant = options.network.builder(&options.groups).inspector().create().map_err(Failure::from_cause)?;
+    let deadline = Instant::now() + options.settle;
+    while Instant::now() < deadline {
+        if interrupt.came() {
+            return Err(Failure::Interrupted);
+        }
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+    }
+    let told = participant.explain_topic(&options.topic, options.timeout).map_err(Failure::from_cause)?;
+    let explained = ExplainedTopic::new(&participant, &options.topic, &told);
+    let text = if options.json {
+        serde_json::to_string_pretty(&explained).map_err(Failure::from_cause)?
+    } else {
+        explained.to_text()
+    };
+    print_line(text.trim_end())
+}
+
+/// Everything about one topic.
+#[derive(Serialize)]
+struct ExplainedTopic {
+    domain: u32,
+    topic: String,
+    writers: Vec<WriterView>,
+    readers: Vec<ReaderView>,
+    /// Pairs that do not match, and why.
+    mismatches: Vec<MismatchView>,
+    /// Participants of which nothing is known because of their communication groups.
+    ignored_participants: usize,
+}
+
+/// Who an endpoint belongs to.
+#[derive(Clone, Serialize)]
+struct Owner {
+    vendor: String,
+    /// Name of the participant.
+    participant: String,
+}
+
+#[derive(Serialize)]
+struct WriterView {
+    guid: String,
+    #[serde(flatten)]
+    owner: Owner,
+    #[serde(rename = "type")]
+    type_name: String,
+    qos: Policies,
+    /// Readers that match it by what both announce.
+    matching_readers: Vec<String>,
+    /// What it says itself; null for other vendors and for those that did not answer.
+    explanation: Option<Explanation>,
+    /// Whether it could be asked.
+    thalweg: bool,
+}
+
+#[derive(Serialize)]
+struct ReaderView {
+    guid: String,
+    #[serde(flatten)]
+    owner: Owner,
+    #[serde(rename = "type")]
+    type_name: String,
+    qos: Policies,
+    /// Where it wants to be reached, if it names addresses of its own, else its participant's.
+    addresses: Vec<String>,
+    groups: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct MismatchView {
+    writer: String,
+    reader: String,
+    why: String,
+}
+
+/// A writer's own words.
+#[derive(Serialize)]
+struct Explanation {
+    method: String,
+    method_now: String,
+    reasons: Vec<String>,
+    write_interval_us: Option<f64>,
+    sample_bytes: usize,
+    samples_per_datagram: f64,
+    datagram_bytes: usize,
+    readers: usize,
+    readers_behind: usize,
+    readers_given_up: usize,
+    window_bytes: Option<u64>,
+    in_flight_bytes: u64,
+    held_samples: usize,
+    route: RouteView,
+}
+
+#[derive(Serialize)]
+struct RouteView {
+    destination: String,
+    /// The first 32.
+    addresses: Vec<String>,
+    address_count: usize,
+    batch_address_count: usize,
+    readers_on_this_host: usize,
+    readers_without_group: usize,
+    groups: Vec<GroupView>,
+}
+
+#[derive(Serialize)]
+struct GroupView {
+    group: String,
+    used: bool,
+    why: String,
+    participants: usize,
+    unicast_addresses: usize,
+    unicast_ns_per_byte: f64,
+    multicast_ns_per_byte: Option<f64>,
+    links: Vec<LinkView>,
+}
+
+#[derive(Serialize)]
+struct LinkView {
+    name: String,
+    medium: &'static str,
+    bytes_per_second: u64,
+    group_bytes_per_second: u64,
+    participants: u32,
+    bystanders: u32,
+}
+
+/// Participants by their prefix, to name the owners of endpoints.
+struct Owners(HashMap<GuidPrefix, ParticipantData>);
+
+impl Owners {
+    fn of(&self, guid: Guid) -> Owner {
+        let data = self.0.get(&guid.prefix);
+        let vendor = data.map_or(guid.prefix.vendor(), |data| data.vendor);
+        Owner { vendor: vendor.to_string(), participant: data.map(|data| data.entity_name.clone()).unwrap_or_default() }
+    }
+
+    fn is_thalweg(&self, guid: Guid) -> bool {
+        self.0.get(&guid.prefix).is_some_and(|data| data.vendor == VendorId::THALWEG)
+    }
+}
+
+impl ExplainedTopic {
+    fn new(participant: &DomainParticipant, topic: &str, told: &[WriterExplanation]) -> ExplainedTopic {
+        let owners = participant.discovered_participants().into_iter().map(|data| (data.guid_prefix, data));
+        let owners = Owners(owners.collect());
+        let (writers, readers) = (participant.publications(), participant.subscriptions());
+        let writers: Vec<&PublicationData> =
+            writers.iter().map(|known| &known.data).filter(|data| data.topic_name == topic).collect();
+        let readers: Vec<&SubscriptionData> =
+            readers.iter().map(|known| &known.data).filter(|data| data.topic_name == topic).collect();
+        let mut explained = ExplainedTopic {
+            domain: participant.domain_id(),
+            topic: topic.to_owned(),
+            writers: writers.iter().map(|data| WriterView::new(data, &owners)).collect(),
+            readers: readers.iter().map(|data| ReaderView::new(data, &owners)).collect(),
+            mismatches: Vec::new(),
+            ignored_participants: participant.ignored_participants().len(),
+        };
+        for (view, writer) in explained.writers.iter_mut().zip(&writers) {
+            view.explanation = told.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
+            for reader in &readers {
+                match match_endpoints(&writer.offer(), &reader.request()) {
+                    MatchResult::Match => view.matching_readers.push(reader.guid.to_string()),
+                    other => explained.mismatches.push(MismatchView {
+                        writer: writer.guid.to_string(),
+                        reader: reader.guid.to_string(),
+                        why: other.to_string(),
+                    }),
+                }
+            }
+        }
+        explained
+    }
+}
+
+impl WriterView {
+    fn new(data: &PublicationData, owners: &Owners) -> WriterView {
+        let Endpoint { guid, type_name, qos, .. } = Endpoint::writer(data);
+        WriterView {
+            guid,
+            owner: owners.of(data.guid),
+            type_name,
+            qos,
+            matching_readers: Vec::new(),
+            explanation: None,
+            thalweg: owners.is_thalweg(data.guid),
+        }
+    }
+}
+
+impl ReaderView {
+    fn new(data: &SubscriptionData, owners: &Owners) -> ReaderView {
+        let Endpoint { guid, type_name, qos, .. } = Endpoint::reader(data);
+        let (mut unicast, mut multicast) = (data.unicast.clone(), data.multicast.clone());
+        if let Some(participant) = owners.0.get(&data.guid.prefix)
+            && unicast.is_empty()
+            && multicast.is_empty()
+        {
+            unicast.clone_from(&participant.locators.default_unicast);
+            multicast.clone_from(&participant.locators.default_multicast);
+        }
+        let addresses = texts(&unicast);
+        ReaderView { guid, owner: owners.of(data.guid), type_name, qos, addresses, groups: texts(&multicast) }
+    }
+}
+
+impl Explanation {
+    fn new(told: &WriterExplanation) -> Explanation {
+        Explanation {
+            method: told.method.clone(),
+            method_now: told.method_now.clone(),
+            reasons: told.reasons.clone(),
+            write_interval_us: told.write_interval.map(|interval| interval.as_secs_f64() * 1e6),
+            sample_bytes: told.sample_bytes,
+            samples_per_datagram: told.samples_per_datagram,
+            datagram_bytes: told.datagram_bytes,
+            readers: told.readers,
+            readers_behind: told.readers_behind,
+            readers_given_up: told.readers_given_up,
+            window_bytes: told.window_bytes,
+            in_flight_bytes: told.in_flight_bytes,
+            held_samples: told.held_samples,
+            route: RouteView::new(&told.route),
+        }
+    }
+}
+
+impl RouteView {
+    fn new(route: &RouteExplanation) -> RouteView {
+        RouteView {
+            destination: route.configured.to_string(),
+            addresses: texts(&route.destinations),
+            address_count: route.destination_count,
+            batch_address_count: route.batch_destinations,
+            readers_on_this_host: route.readers_on_this_host,
+            readers_without_group: route.readers_without_group,
+            groups: route.groups.iter().map(GroupView::new).collect(),
+        }
+    }
+}
+
+impl GroupView {
+    fn new(group: &GroupExplanation) -> GroupView {
+        GroupView {
+            group: group.group.to_string(),
+            used: group.used,
+            why: group.why.clone(),
+            participants: group.participants,
+            unicast_addresses: group.unicast_addresses,
+            unicast_ns_per_byte: group.unicast_nanos_per_byte,
+            multicast_ns_per_byte: group.multicast_nanos_per_byte,
+            links: group.links.iter().map(LinkView::new).collect(),
+        }
+    }
+}
+
+impl LinkView {
+    fn new(link: &LinkExplanation) -> LinkView {
+        LinkView {
+            name: link.name.clone(),
+            medium: match link.medium {
+                Medium::Loopback => "loopback",
+                Medium::Wired => "wired",
+                Medium::Wireless => "wireless",
+            },
+            bytes_per_second: link.bytes_per_second,
+            group_bytes_per_second: link.group_bytes_per_second,
+            participants: link.participants,
+            bystanders: link.bystanders,
+        }
+    }
+}
+
+fn texts(locators: &[Locator]) -> Vec<String> {
+    locators.iter().map(ToString::to_string).collect()
+}

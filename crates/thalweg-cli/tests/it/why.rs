@@ -1,0 +1,96 @@
+//! What `why` tells about a topic, and who is left out of `ls` by communication groups.
+
+use serde_json::Value;
+
+use crate::program::{Running, command, run, tag};
+
+/// `why` or `ls` as JSON.
+#[track_caller]
+fn ask(tag: &str, words: &[&str]) -> Value {
+    let said = run(&[words, &["--json", "--domain-tag", tag, "--settle", "2"]].concat()).expect_code(0);
+    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stdout))
+}
+
+fn start(tag: &str, words: &str) -> Running {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    Running::start(command(&[&words[..], &["--domain-tag", tag]].concat()))
+}
+
+/// Ends endless commands.
+fn end(running: impl IntoIterator<Item = Running>) {
+    for one in running {
+        one.signal("TERM");
+        one.finish();
+    }
+}
+
+#[test]
+fn why_tells_how_a_writer_in_another_process_sends_and_to_whom() {
+    let tag = tag();
+    let reader = start(&tag, "sub chatter");
+    let writer = start(&tag, "pub chatter hello --rate 100 --match-timeout 40");
+    let told = ask(&tag, &["why", "chatter"]);
+    let [view] = told["writers"].as_array().expect("a list").as_slice() else { panic!("{told:#}") };
+    assert_eq!(view["vendor"], "Thalweg");
+    assert_eq!(view["matching_readers"].as_array().map(Vec::len), Some(1), "{told:#}");
+    let own_words = &view["explanation"];
+    assert_eq!((own_words["readers"].as_u64(), own_words["readers_given_up"].as_u64()), (Some(1), Some(0)), "{told:#}");
+    assert!(own_words["method"].is_string() && own_words["method_now"].is_string());
+    let route = &own_words["route"];
+    assert_eq!((&route["destination"], &route["readers_on_this_host"]), (&"auto".into(), &1.into()));
+    assert!(route["groups"].as_array().is_some_and(Vec::is_empty), "never multicast on one host: {told:#}");
+    let address = route["addresses"][0].as_str().expect("an address");
+    assert!(address.starts_with("udp/127.0.0.1:"), "{address}");
+    assert_eq!(told["readers"].as_array().map(Vec::len), Some(1));
+    let text = run(&["why", "chatter", "--domain-tag", &tag]).expect_code(0).stdout;
+    for part in ["1 writer, 1 reader", "method ", "all readers are on this host", "matches 1 reader by QoS"] {
+        assert!(text.contains(part), "{part:?} not in {text}");
+    }
+    end([writer, reader]);
+}
+
+#[test]
+fn why_names_what_keeps_endpoints_apart() {
+    let tag = tag();
+    let running = [
+        start(&tag, "sub chatter"),
+        start(&tag, "sub chatter --type bytes"),
+        start(&tag, "pub chatter x --qos reliability=best-effort --match-timeout 40"),
+    ];
+    let told = ask(&tag, &["why", "chatter"]);
+    let reasons: Vec<&str> =
+        told["mismatches"].as_array().expect("a list").iter().filter_map(|pair| pair["why"].as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{told:#}");
+    assert!(reasons.iter().any(|why| why.contains("RELIABILITY: offered BEST_EFFORT, requested RELIABLE")));
+    assert!(reasons.iter().any(|why| why.contains("thalweg::Bytes")));
+    end(running);
+}
+
+#[test]
+fn why_of_a_topic_that_nobody_uses_says_so() {
+    let said = run(&["why", "nothing", "--domain-tag", &tag(), "--settle", "0.5"]).expect_code(0);
+    assert!(said.stdout.contains("Nobody uses it"), "{}", said.stdout);
+}
+
+#[test]
+fn other_groups_are_listed_as_ignored_and_do_not_match() {
+    let tag = tag();
+    let radar = start(&tag, "sub chatter --count 1 --timeout 50 --group radar --group ops");
+    let video = start(&tag, "sub chatter --group video");
+    let listed = ask(&tag, &["ls"]);
+    assert!(listed["participants"].as_array().is_some_and(Vec::is_empty), "{listed:#}");
+    let mut groups: Vec<String> =
+        listed["ignored"].as_array().expect("a list").iter().map(|one| one["groups"].to_string()).collect();
+    groups.sort();
+    assert_eq!(groups, [r#"["ops","radar"]"#, r#"["video"]"#]);
+    let everybody = ask(&tag, &["ls", "--group", "*"]);
+    assert_eq!(everybody["participants"].as_array().map(Vec::len), Some(2), "{everybody:#}");
+    let text = run(&["ls", "--domain-tag", &tag, "--group", "video"]).expect_code(0).stdout;
+    assert!(text.contains("1 ignored: other groups") && text.contains("groups ops,radar"), "{text}");
+    let words = ["pub", "chatter", "over", "here", "--count", "2", "--domain-tag", &tag, "--match-timeout", "40"];
+    run(&[&words[..], &["--group", "ops"]].concat()).expect_code(0);
+    assert_eq!(radar.finish().expect_code(0).stdout, "over\n");
+    let said = run(&[&words[..], &["--group", "a,b"]].concat()).expect_code(1);
+    assert!(said.stderr.contains("cannot name a communication group"), "{}", said.stderr);
+    end([video]);
+}

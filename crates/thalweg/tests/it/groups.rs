@@ -1,0 +1,65 @@
+//! Communication groups and explanations through the API.
+
+use std::time::Duration;
+
+use thalweg::qos::{Destination, Transmission, WriterQos};
+use thalweg::{DomainParticipant, ErrorKind};
+
+use crate::fixture::{Count, PATIENCE, domain, eventually, reliable_reader, reliable_writer, unique};
+
+fn member(domain: u32, groups: &[&str]) -> DomainParticipant {
+    DomainParticipant::builder(domain).loopback_only().groups(groups.iter().copied()).create().unwrap()
+}
+
+#[test]
+fn participants_meet_and_part_as_their_groups_change() {
+    let (domain, name) = (domain(), unique("groups"));
+    let (here, there) = (member(domain, &["radar"]), member(domain, &["ops"]));
+    let writer = here.create_writer(&here.create_topic::<Count>(&name), reliable_writer()).unwrap();
+    let reader = there.create_reader(&there.create_topic::<Count>(&name), reliable_reader()).unwrap();
+    eventually("the other one is ignored", || here.ignored_participants().len() == 1);
+    assert_eq!(here.ignored_participants()[0].guid_prefix, there.guid_prefix());
+    assert!(writer.matched_readers().is_empty() && here.discovered_participants().is_empty());
+    there.set_groups(["ops", "radar"]).unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    reader.wait_for_matched(1, PATIENCE).unwrap();
+    assert_eq!((there.groups().to_string().as_str(), here.ignored_participants().len()), ("ops,radar", 0));
+    here.set_groups(["video"]).unwrap();
+    eventually("nobody is matched", || writer.matched_readers().is_empty() && reader.matched_writers().is_empty());
+}
+
+#[test]
+fn groups_that_cannot_be_announced_are_refused() {
+    for bad in ["", "a,b", "a=b", "a;"] {
+        let error = DomainParticipant::builder(0).groups([bad]).create().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::BadParameter, "{error}");
+    }
+    let twice = DomainParticipant::builder(0).user_data("groups=a;").groups(["b"]).create().err().unwrap();
+    assert!(twice.to_string().contains("USER_DATA"), "{twice}");
+    let participant = DomainParticipant::builder(domain()).loopback_only().user_data("groups=a;").create().unwrap();
+    assert_eq!(participant.groups().to_string(), "a");
+    assert_eq!(participant.set_groups(["b"]).err().unwrap().kind(), ErrorKind::BadParameter);
+}
+
+#[test]
+fn writers_explain_themselves_and_each_other() {
+    let (domain, name) = (domain(), unique("why"));
+    let (here, there) = (member(domain, &[]), member(domain, &[]));
+    let qos = WriterQos { transmission: Transmission::to(Destination::Unicast), ..reliable_writer() };
+    let writer = here.create_writer(&here.create_topic::<Count>(&name), qos).unwrap();
+    let reader = there.create_reader(&there.create_topic::<Count>(&name), reliable_reader()).unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    reader.wait_for_matched(1, PATIENCE).unwrap();
+    let own = writer.explain();
+    assert_eq!((own.guid, own.topic.as_str(), own.readers), (writer.guid(), name.as_str(), 1));
+    assert_eq!((own.route.configured, own.route.readers_on_this_host), (Destination::Unicast, 1));
+    let refused = there.explain_topic(&name, Duration::ZERO).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::PreconditionNotMet);
+    let inspector = DomainParticipant::builder(domain).loopback_only().inspector().create().unwrap();
+    eventually("the writer is discovered", || {
+        inspector.publications().iter().any(|known| known.data.guid == writer.guid())
+    });
+    let told = inspector.explain_topic(&name, PATIENCE).unwrap();
+    assert_eq!(told.iter().map(|told| told.guid).collect::<Vec<_>>(), [writer.guid()]);
+    assert_eq!(told[0].route, writer.explain().route);
+}

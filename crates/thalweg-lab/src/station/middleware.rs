@@ -142,12 +142,8 @@ impl Sender {
     }
 
     /// Lets everything that waits for company leave now: what an application does that knows its burst to be over.
-    ///
-    /// # Errors
-    /// The middleware cannot send.
-    pub fn flush(&self) -> Result<(), LabError> {
-        // TODO(when writers have a flush): call it; until then the flush delay ends the wait.
-        Ok(())
+    pub fn flush(&self) {
+        self.writer.flush();
     }
 
     /// Writes a sample as it arrived, number included.

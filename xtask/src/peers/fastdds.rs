@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::Outcome;
 use crate::workspace::{has, output, target};
 
-/// Where the packages come from; Debian 13 has Fast DDS 3.1.2.
-const SOURCE: &str = "http://deb.debian.org/debian trixie main";
+/// Debian 13 has Fast DDS 3.1.2.
+const RELEASE: &str = "trixie main";
 
 /// The signatures of Debian's archive.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -36,12 +36,21 @@ fn unpack(folder: &Path, root: &Path) -> Outcome {
     if !Path::new(KEYS).exists() {
         return Err(format!("{KEYS} is missing: install debian-archive-keyring"));
     }
-    println!("fetching {PACKAGE} and what it needs from {SOURCE}");
-    let archives = Apt::new(folder)?.download()?;
+    let mirror = mirror()?;
+    println!("fetching {PACKAGE} and what it needs from {mirror} {RELEASE}");
+    let archives = Apt::new(folder, &mirror)?.download()?;
     for archive in archives {
         output(Command::new("dpkg").arg("--extract").arg(archive).arg(root))?;
     }
     std::fs::write(root.join("complete"), "").map_err(|error| error.to_string())
+}
+
+/// Where this system gets Debian's packages from.
+fn mirror() -> Outcome<String> {
+    let format = ["indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages"];
+    let list = output(Command::new("apt-get").args(format))?;
+    let mirror = list.lines().find_map(|line| line.strip_prefix("Debian Debian "));
+    mirror.map(str::to_owned).ok_or_else(|| "this system's apt-get knows no mirror of Debian".to_owned())
 }
 
 /// A package manager that knows one source and nothing of what is installed.
@@ -50,12 +59,13 @@ struct Apt {
 }
 
 impl Apt {
-    fn new(folder: &Path) -> Outcome<Apt> {
+    fn new(folder: &Path, mirror: &str) -> Outcome<Apt> {
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text);
         for name in ["state/lists/partial", "cache/archives/partial"] {
             std::fs::create_dir_all(folder.join(name)).map_err(|error| error.to_string())?;
         }
-        write("sources.list", format!("deb [signed-by={KEYS}] {SOURCE}\n")).map_err(|error| error.to_string())?;
+        write("sources.list", format!("deb [signed-by={KEYS}] {mirror} {RELEASE}\n"))
+            .map_err(|error| error.to_string())?;
         write("status", String::new()).map_err(|error| error.to_string())?;
         Ok(Apt { folder: folder.to_path_buf() })
     }

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait};
 
@@ -113,17 +113,30 @@ impl Drop for Participant {
     }
 }
 
+/// Fast DDS's return codes.
+const OK: i32 = 0;
+const OUT_OF_RESOURCES: i32 = 5;
+const TIMEOUT: i32 = 10;
+
+/// How long a write waits for room.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 #[derive(Clone, Copy)]
 pub struct Writer(Entity);
 
 impl peer_protocol::Writer for Writer {
     fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
         let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
-        // SAFETY: a live entity; Fast DDS copies the bytes in the call.
-        match unsafe { fast_write(self.0.0, number, bytes.as_ptr(), length) } {
-            0 => Ok(()),
-            10 => Err("the history stayed full for 10 s".to_owned()),
-            code => Err(format!("Fast DDS's return code {code}")),
+        let end = Instant::now() + PATIENCE;
+        loop {
+            // SAFETY: a live entity; Fast DDS copies the bytes in the call.
+            match unsafe { fast_write(self.0.0, number, bytes.as_ptr(), length) } {
+                OK => return Ok(()),
+                // A full history is not always waited for.
+                OUT_OF_RESOURCES | TIMEOUT if Instant::now() < end => std::thread::sleep(Duration::from_micros(50)),
+                OUT_OF_RESOURCES | TIMEOUT => return Err("the history stayed full for 10 s".to_owned()),
+                code => return Err(format!("Fast DDS's return code {code}")),
+            }
         }
     }
 

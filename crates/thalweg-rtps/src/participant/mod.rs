@@ -10,6 +10,8 @@ mod event;
 #[cfg(test)]
 mod hostile_tests;
 mod matching;
+#[cfg(test)]
+mod path_tests;
 mod receive;
 mod schedule;
 #[cfg(test)]

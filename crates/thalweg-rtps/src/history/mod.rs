@@ -7,6 +7,7 @@ mod bounds;
 mod chain;
 mod instance;
 mod key_table;
+mod sample_access;
 mod sample_cache;
 mod sample_info;
 mod sample_queue;

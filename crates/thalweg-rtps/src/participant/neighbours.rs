@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Participant;
-use crate::discovery::Neighbourhood;
+use crate::discovery::neighbourhood;
 use crate::time::Instant;
+use crate::writer::Neighbourhood;
 
 /// How long after a change the neighbourhood is gathered anew. Participants that start together are counted together, and
 /// nothing but a cost depends on it.
@@ -41,7 +42,7 @@ impl Participant {
     /// Gathers the neighbourhood anew and hands it to the writers if it is another one.
     pub(super) fn look_around(&mut self) {
         self.neighbours.due = None;
-        let gathered = Neighbourhood::gather(&self.config.addresses.links, &self.database);
+        let gathered = neighbourhood(&self.config.addresses.links, &self.database);
         if gathered == *self.neighbours.current {
             return;
         }

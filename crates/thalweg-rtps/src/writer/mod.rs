@@ -4,6 +4,7 @@ mod acknowledge;
 mod allowance;
 mod explanation;
 mod flow;
+pub mod neighbourhood;
 mod pack;
 mod reader_proxy;
 mod repair;
@@ -17,6 +18,7 @@ use std::time::Duration;
 pub use acknowledge::WriterOutcome;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
+pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub use explanation::{GroupExplanation, LinkExplanation, RouteExplanation};
 pub use group::DROP_COST_PER_MILLE;
 
+use super::neighbourhood::Neighbourhood;
 use super::{MatchedReader, Writer};
-use crate::discovery::Neighbourhood;
 use crate::history::Change;
 use crate::qos::Destination;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};

@@ -1,9 +1,10 @@
 use super::*;
 use crate::discovery::participant_data::ParticipantData;
-use crate::discovery::{Database, KnownParticipant, Link, Medium, Reach};
+use crate::discovery::{Database, KnownParticipant, Reach};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::types::{GuidPrefix, ON_HOST_DATAGRAM_BYTES};
+use crate::writer::{Link, Medium};
 
 fn reader(host: u8, on_this_host: bool) -> MatchedReader {
     let locator = |last: u8| {
@@ -119,7 +120,7 @@ fn around(list: &[(&str, &str, Medium)], others: u8) -> Arc<Neighbourhood> {
         let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
         database.participants.insert(GuidPrefix([number; 12]), known);
     }
-    Arc::new(Neighbourhood::gather(&links(list), &database))
+    Arc::new(crate::discovery::neighbourhood(&links(list), &database))
 }
 
 #[track_caller]

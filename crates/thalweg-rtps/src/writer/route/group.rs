@@ -57,6 +57,11 @@ impl Group {
         self.participants.is_empty()
     }
 
+    /// Whether a reader cannot be reached otherwise.
+    pub(super) fn is_needed(&self) -> bool {
+        self.only_way > 0
+    }
+
     pub(super) fn add(&mut self, around: &Neighbourhood, reader: GuidPrefix, link: Option<usize>, unicast: &[Locator]) {
         self.on_link.resize(around.links().len(), 0);
         let cost = unicast_cost(link.map(|link| &around.links()[link]));
@@ -110,7 +115,7 @@ impl Group {
             let multicast = self.multicast(around, group);
             multicast.is_some_and(|multicast| multicast * 100 < self.unicast * percent)
         };
-        self.only_way > 0
+        self.is_needed()
             || match choice {
                 Destination::Auto => auto(),
                 Destination::Unicast => false,

@@ -267,9 +267,18 @@ impl Route {
         self.settle(leg.group);
     }
 
-    /// Judges a group anew after a change of what is behind it or beside it.
+    /// Judges a group anew after a change of what is behind it. Whether it is worth taking is judged later, when the bystanders
+    /// are counted: readers and bystanders are discovered in any order, and the first few would decide for the rest.
     fn settle(&mut self, group: Option<Locator>) {
         let Some(group) = group else { return };
+        let Some(state) = self.groups.get(&group) else { return };
+        let may_change = state.used || state.is_needed() || self.choice != Destination::Auto || state.is_empty();
+        if may_change {
+            self.judge(group);
+        }
+    }
+
+    fn judge(&mut self, group: Locator) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         let used = state.is_chosen(self.choice, &self.around, &group);
         if state.is_empty() {
@@ -287,7 +296,7 @@ impl Route {
         }
     }
 
-    /// Takes note of the links and of who listens on them.
+    /// Takes note of the links and of who listens on them, and judges every group anew.
     pub(super) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         let links_changed = around.links() != self.around.links();
         self.around = around;
@@ -306,7 +315,7 @@ impl Route {
             self.readdress();
         }
         let groups: Vec<Locator> = self.groups.keys().copied().collect();
-        groups.into_iter().for_each(|group| self.settle(Some(group)));
+        groups.into_iter().for_each(|group| self.judge(group));
     }
 
     /// Where datagrams go to and the computation behind it.
@@ -329,7 +338,7 @@ impl Route {
 }
 
 impl Writer {
-    /// Takes note of the links and of who listens on them: the choice between unicast and multicast rests on it.
+    /// Takes note of the links and of who listens on them, and chooses between unicast and multicast by it.
     pub(crate) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         self.route.set_neighbourhood(around);
     }

@@ -8,6 +8,7 @@ mod network_options;
 mod outcome;
 mod parse;
 mod qos_options;
+mod sending_options;
 mod strangers;
 mod values;
 

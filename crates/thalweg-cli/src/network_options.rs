@@ -2,6 +2,7 @@
 
 use clap::Args;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
+use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, Network};
 
 use crate::outcome::Failure;
@@ -48,10 +49,18 @@ impl NetworkOptions {
     /// # Errors
     /// The system refuses sockets or threads, or a peer, interface or group cannot be used.
     pub fn participant(&self, groups: &GroupOptions) -> Result<DomainParticipant, Failure> {
-        self.builder(groups).create().map_err(Failure::from_cause)
+        self.participant_with(groups, &Profile::empty())
     }
 
-    /// The same before it is created.
+    /// As [`NetworkOptions::participant`], with the settings of a profile.
+    ///
+    /// # Errors
+    /// As [`NetworkOptions::participant`].
+    pub fn participant_with(&self, groups: &GroupOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
+        profile.apply_to_participant(self.builder(groups)).create().map_err(Failure::from_cause)
+    }
+
+    /// A participant before it is created.
     pub fn builder(&self, groups: &GroupOptions) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {
@@ -74,6 +83,7 @@ impl NetworkOptions {
             peers: self.peers.clone(),
             interfaces: self.interfaces.clone(),
             multicast: if self.no_multicast { Multicast::Avoided } else { Multicast::Used },
+            receive_buffer_bytes: None,
         }
     }
 }

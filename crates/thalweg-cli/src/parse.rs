@@ -8,6 +8,19 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "seconds cannot be negative or beyond all bounds".to_owned())
 }
 
+/// A duration with its unit: `250us`, `1.5ms`, `2s`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let needed = || "a number with us, ms or s is needed, such as 250us".to_owned();
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, unit)))
+        .ok_or_else(needed)?;
+    let number: f64 = number.trim().parse().map_err(|_| needed())?;
+    Duration::try_from_secs_f64(number * unit)
+        .map_err(|_| "a duration cannot be negative or beyond all bounds".to_owned())
+}
+
 /// Samples a second; 0 means no limit.
 pub fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "a number of samples a second is needed, such as 0.5".to_owned())?;
@@ -22,6 +35,10 @@ mod tests {
     fn durations_and_rates_are_possible_ones() {
         assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2_500)));
         assert!(seconds("-1").is_err() && seconds("inf").is_err() && seconds("soon").is_err());
+        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(duration("1.5ms"), Ok(Duration::from_micros(1_500)));
+        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
+        assert!(duration("5").is_err() && duration("-1s").is_err() && duration("x ms").is_err());
         assert_eq!(rate("0"), Ok(0.0));
         assert!(rate("-1").is_err() && rate("NaN").is_err());
     }

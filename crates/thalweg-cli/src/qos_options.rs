@@ -17,10 +17,11 @@ pub struct QosOptions {
     latency_budget: Option<Duration>,
     partition: Vec<String>,
     representation: Vec<Representation>,
+    transport_priority: Option<i32>,
 }
 
 /// Every key with its allowed values, for help and errors.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 12] = [
     ("reliability", "reliable | best-effort"),
     ("max_blocking_ms", "milliseconds that a write waits for room, default 10000"),
     ("durability", "volatile | transient-local"),
@@ -31,6 +32,10 @@ const KEYS: [(&str, &str); 11] = [
     ("max_samples_per_instance", "samples of an instance kept at most"),
     ("latency_budget_ms", "milliseconds, a hint that is matched"),
     ("partition", "names with commas between, wildcards * and ? allowed"),
+    (
+        "transport_priority",
+        "of a writer: 0 to 63 is the DSCP of its datagrams, below 0 less than best effort, default 0",
+    ),
     ("representation", "xcdr1 | xcdr2; a reader may take both: xcdr1,xcdr2"),
 ];
 
@@ -84,6 +89,11 @@ impl QosOptions {
             "max_instances" => self.limits.max_instances = Some(count(value)?),
             "max_samples_per_instance" => self.limits.max_samples_per_instance = Some(count(value)?),
             "partition" => self.partition = value.split(',').map(|name| name.trim().to_owned()).collect(),
+            "transport_priority" => {
+                let priority = value.parse().ok().filter(|priority| *priority < 64);
+                self.transport_priority =
+                    Some(priority.ok_or_else(|| format!("{value:?} is no priority; give a number up to 63"))?);
+            }
             "representation" => {
                 let choices = [("xcdr1", Representation::Xcdr1), ("xcdr2", Representation::Xcdr2)];
                 self.representation =
@@ -109,6 +119,7 @@ impl QosOptions {
         qos.timing.latency_budget = self.latency_budget.unwrap_or(qos.timing.latency_budget);
         qos.partition = self.partition.clone();
         qos.data_representation = self.representation.clone();
+        qos.transport_priority = self.transport_priority.unwrap_or(qos.transport_priority);
         qos
     }
 
@@ -171,16 +182,8 @@ fn allowed(what: &str, words: &[&str], given: &str) -> String {
 }
 
 /// Policies of DDS 1.4 that every endpoint of this version has with their default value.
-const NOT_EFFECTIVE: [&str; 8] = [
-    "deadline",
-    "destination_order",
-    "lifespan",
-    "liveliness",
-    "ownership",
-    "presentation",
-    "time_based_filter",
-    "transport_priority",
-];
+const NOT_EFFECTIVE: [&str; 7] =
+    ["deadline", "destination_order", "lifespan", "liveliness", "ownership", "presentation", "time_based_filter"];
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,9 @@
 //! Experiments on data distribution: separate processes move real data, honest statistics describe it, a report shows it.
 //!
 //! * [`quick`] is the scenario of the first minute;
-//! * [`perf`] measures latency and throughput between two processes;
+//! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
+//! * [`perf`] measures latency and throughput between processes;
+//! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
@@ -12,9 +14,12 @@
 mod error;
 pub mod figures;
 pub mod host;
+pub mod paper1;
 pub mod perf;
 pub mod plot;
 pub mod process;
+pub mod profile;
+mod progress;
 pub mod quick;
 pub mod report;
 pub mod station;

@@ -44,6 +44,17 @@ impl Table {
         out
     }
 
+    /// The table as Markdown, its caption above it.
+    pub fn to_markdown(&self) -> String {
+        let line = |row: &[String]| {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let ruler = format!("|---|{}\n", "---:|".repeat(self.header.len().saturating_sub(1)));
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("*{}*\n\n{}{ruler}{rows}", self.caption, line(&self.header))
+    }
+
     /// The table as HTML.
     pub fn to_html(&self) -> String {
         let cells = |tag: &str, row: &[String]| -> String {
@@ -80,6 +91,14 @@ mod tests {
     fn text_columns_are_aligned() {
         let expect = "Speed, km/h\n  river        mean  max\n  Rhein         7.2   10\n  Aare & Reuß    12    9\n";
         assert_eq!(table().to_text(), expect);
+    }
+
+    #[test]
+    fn markdown_has_a_ruler_and_keeps_bars_apart() {
+        let mut table = table();
+        table.rows[0][0] = "a|b".to_owned();
+        let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
+        assert_eq!(table.to_markdown(), expect);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::paper1::pair::{self, PairOrder};
 use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::{Link, serve};
 use crate::quick::bursts::{self, BurstOrder};
@@ -23,6 +24,10 @@ pub(crate) enum Order {
     DuelSender(DuelOrder),
     /// Its receiver.
     DuelReceiver(DuelOrder),
+    /// The sending process of a pair that makes runs on demand.
+    PairSender(PairOrder),
+    /// Its receiver.
+    PairReceiver(PairOrder),
 }
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
@@ -40,6 +45,8 @@ fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
         Order::BurstReceiver(order) => to_value(&bursts::receive(&order, link)?),
         Order::DuelSender(order) => to_value(&duel::send(&order, link)?),
         Order::DuelReceiver(order) => to_value(&duel::receive(&order, link)?),
+        Order::PairSender(order) => to_value(&pair::send(&order, link)?),
+        Order::PairReceiver(order) => to_value(&pair::receive(&order, link)?),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod count;
 pub mod discovery;
+pub mod flow_control;
 pub mod history;
 pub mod outbox;
 pub mod participant;

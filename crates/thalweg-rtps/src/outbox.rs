@@ -17,6 +17,7 @@ pub struct Outbox {
     destinations: Vec<Locator>,
     datagrams: Vec<Entry>,
     open: Option<Open>,
+    cost: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -100,11 +101,22 @@ impl Outbox {
         self.destinations.clear();
         self.datagrams.clear();
         self.open = None;
+        self.cost = 0;
     }
 
     /// True when no datagram was finished.
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
+    }
+
+    /// Bytes of all finished datagrams, each counted once for every destination.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Bytes of the datagram that was finished last.
+    pub fn last_len(&self) -> Option<usize> {
+        self.datagrams.last().map(|entry| entry.len)
     }
 
     /// Number of finished datagrams.
@@ -171,6 +183,7 @@ impl Outbox {
         let Some(open) = self.open.take() else { return };
         if open.len > 0 {
             let pieces = open.first_piece..self.pieces.len();
+            self.cost += (open.len * open.destinations.len()) as u64;
             self.datagrams.push(Entry { pieces, destinations: open.destinations, len: open.len });
         }
     }

@@ -19,6 +19,12 @@ impl Payload {
         Payload { slab, start: 0, end }
     }
 
+    /// No bytes; all such payloads share one buffer.
+    pub fn empty() -> Payload {
+        static EMPTY: std::sync::OnceLock<Arc<Vec<u8>>> = std::sync::OnceLock::new();
+        Payload::new(Arc::clone(EMPTY.get_or_init(Arc::default)))
+    }
+
     /// The part `range` of `slab`, or `None` when it reaches beyond the end.
     pub fn part(slab: Arc<Vec<u8>>, range: Range<usize>) -> Option<Payload> {
         (range.start <= range.end && range.end <= slab.len()).then_some(Payload {
@@ -35,6 +41,21 @@ impl Payload {
     pub fn slice(&self, range: Range<usize>) -> Payload {
         assert!(range.start <= range.end && range.end <= self.len(), "slice within the payload");
         Payload { slab: Arc::clone(&self.slab), start: self.start + range.start, end: self.start + range.end }
+    }
+
+    /// Appends to a payload that nobody else refers to and that ends where its buffer ends; does nothing to others.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        if let Some(slab) = Arc::get_mut(&mut self.slab)
+            && slab.len() == self.end
+        {
+            slab.extend_from_slice(bytes);
+            self.end = slab.len();
+        }
+    }
+
+    /// Lets `pool` reuse the buffer once nobody refers to it any more.
+    pub(crate) fn remember_in(&self, pool: &mut SlabPool) {
+        pool.remember(&self.slab);
     }
 
     /// Bytes of the whole buffer that this payload keeps alive.
@@ -126,6 +147,20 @@ impl SlabPool {
             self.lent.push_back(slab);
         }
         None
+    }
+
+    /// An empty payload in a recycled buffer that nobody else refers to, for [`Payload::append`].
+    pub(crate) fn take_empty(&mut self) -> Payload {
+        let mut slab = self.take();
+        if let Some(buffer) = Arc::get_mut(&mut slab) {
+            buffer.clear();
+        }
+        Payload::new(slab)
+    }
+
+    /// Capacity of its buffers.
+    pub(crate) fn slab_bytes(&self) -> usize {
+        self.slab_bytes
     }
 
     /// Keeps a reference to `slab`, so that it is reused when all its payloads are gone.

@@ -156,9 +156,10 @@ impl Simulation {
         self.outbox.clear();
         let mut sending = handle.lock().start_sending(now, &mut self.outbox);
         while sending {
+            let datagrams = self.outbox.len();
             self.send(process);
             self.outbox.clear();
-            sending = handle.lock().continue_sending(now, &mut self.outbox);
+            sending = handle.lock().continue_sending(now, now, datagrams, &mut self.outbox);
         }
     }
 

@@ -99,6 +99,7 @@ impl Process {
             interfaces: vec![(self.source.ip(), 16), (plan.family.loopback(), 8)],
             links: vec![self.link(plan)],
             announce_to,
+            link_mtus: Vec::new(),
         }
     }
 

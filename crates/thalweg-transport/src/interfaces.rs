@@ -138,14 +138,13 @@ fn prefix_bits(ip: IpAddr, netmask: Option<IpAddr>) -> u8 {
 
 fn new_interface(entry: &system::InterfaceAddress) -> Interface {
     let loopback = entry.flags & libc::IFF_LOOPBACK as u32 != 0;
-    let mtu = fs::read_to_string(format!("/sys/class/net/{}/mtu", entry.name));
     Interface {
         name: entry.name.clone(),
         index: entry.index,
         addresses: Vec::new(),
         loopback,
         multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
-        mtu_bytes: mtu.ok().and_then(|text| text.trim().parse().ok()),
+        mtu_bytes: system::mtu(&entry.name),
     }
 }
 
@@ -184,5 +183,6 @@ mod tests {
         assert!(lo.multicast && lo.index > 0);
         assert!(!lo.is_wireless());
         assert_eq!(lo.bits_per_second(), None, "loopback has no speed");
+        assert!(lo.mtu_bytes.is_some_and(|bytes| bytes >= 576), "{lo:?}");
     }
 }

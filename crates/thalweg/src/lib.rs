@@ -26,9 +26,11 @@
 
 mod error;
 pub mod explain;
+pub mod flow_controller;
 mod participant;
 mod publication;
 mod runtime;
+pub mod segment;
 pub mod status;
 mod subscription;
 mod topic;
@@ -64,6 +66,7 @@ pub mod types {
 }
 
 pub use error::{Error, ErrorKind};
+pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publication::{DataWriter, Publisher, PublisherQos};
 pub use runtime::Delivery;

@@ -300,6 +300,10 @@ impl DomainParticipant {
         self.create_subscriber(SubscriberQos::default()).create_reader(topic, qos)
     }
 
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
     /// The domain.
     pub fn domain_id(&self) -> u32 {
         self.domain_id

@@ -20,7 +20,7 @@ const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng"],
     &["count", "payload", "outbox", "shared", "round_trip"],
     &["wire", "qos"],
-    &["history"],
+    &["history", "flow_control"],
     &["writer", "reader"],
     &["discovery", "receiver"],
     &["participant"],

@@ -7,6 +7,7 @@ use thalweg_lab::LabError;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
+use super::preset::{self, PageOptions, RunOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -26,6 +27,17 @@ pub enum Experiment {
     /// transfer beside a topic in a hurry. Takes about a minute.
     #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
     Quick(QuickOptions),
+    /// Runs a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors' programs, searches
+    /// every method's best parameters first and writes them as a profile.
+    #[command(after_help = crate::after_help!(
+        "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
+        "thalweg lab run paper1 --peers cyclone,zenoh",
+        "thalweg perf throughput --size 256 --profile profile.toml"
+    ))]
+    Run(RunOptions),
+    /// Draws the report and a page of Markdown from the results of an earlier run.
+    #[command(after_help = crate::after_help!("thalweg lab page results.json --out docs/results/paper1.md"))]
+    Page(PageOptions),
 }
 
 /// Options of `lab quick`.
@@ -51,6 +63,8 @@ pub struct QuickOptions {
 pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.experiment {
         Experiment::Quick(options) => run_quick(options, interrupt),
+        Experiment::Run(options) => preset::run(options, interrupt),
+        Experiment::Page(options) => preset::page(options),
     }
 }
 
@@ -71,7 +85,7 @@ fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failur
     print_line(format_args!("\nReport: {}", report.display()))
 }
 
-fn not_written(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn not_written(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("{} cannot be written: {error}; choose another directory with --out", path.display()))
 }
 

@@ -1,22 +1,23 @@
-//! `thalweg perf`: latency and throughput between two processes.
+//! `thalweg perf`: latency and throughput between processes.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use thalweg_lab::perf::{self, Figures, Limit, PerfOptions, Reliability};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::station::{Network, Wait};
+use thalweg_lab::station::{Method, Network, Wait};
 
 use super::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
 use crate::network_options::NetworkOptions;
 use crate::outcome::{Failure, print_line, remark};
+use crate::sending_options::SendingOptions;
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg perf latency --role both --size 64 --seconds 5",
-    "thalweg perf throughput --role both --size 1024 --seconds 5 --json"
+    "thalweg perf throughput --method batch --size 1024 --seconds 5 --json"
 ))]
-/// Measures the middleware between two processes.
+/// Measures the middleware between processes.
 pub struct MeasureOptions {
     /// What to measure.
     #[command(subcommand)]
@@ -29,10 +30,26 @@ pub enum Measurement {
     /// Measures the round trip of samples that the other process sends back at once.
     #[command(after_help = crate::after_help!("thalweg perf latency --role both --size 64 --wait block --cpu 0,1"))]
     Latency(EndOptions),
-    /// Measures how many samples a second reach the other process, what is lost, and what that costs both. System calls are those of
-    /// the sockets: sends, receives and waits for readiness.
-    #[command(after_help = crate::after_help!("thalweg perf throughput --role both --size 1024 --seconds 5 --json"))]
-    Throughput(EndOptions),
+    /// Measures how many samples a second reach the other processes, what is lost, and what that costs all. System calls are those
+    /// of the sockets: sends, receives and waits for readiness.
+    #[command(after_help = crate::after_help!(
+        "thalweg perf throughput --role both --size 1024 --seconds 5 --json",
+        "thalweg perf throughput --method batch --max-bytes 32000 --flush-delay 500us --size 256",
+        "thalweg perf throughput --readers 4 --destination multicast"
+    ))]
+    Throughput(ThroughputOptions),
+}
+
+/// Options of a stream.
+#[derive(Args, Clone, Debug)]
+pub struct ThroughputOptions {
+    /// Stream to N reading processes: --role both starts them, --role pub waits for them (default: 1).
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u64).range(1..=120))]
+    pub readers: u64,
+
+    #[command(flatten)]
+    /// What both measurements have.
+    pub end: EndOptions,
 }
 
 /// Which end this process is.
@@ -76,22 +93,34 @@ pub struct EndOptions {
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub seconds: Option<std::time::Duration>,
 
-    /// Use best-effort reliability: lost samples stay lost (default: reliable, keep-all, at most 2,000 samples waiting for
-    /// acknowledgement, fewer when they are large).
+    /// Use best-effort reliability: lost samples stay lost (default: reliable, keep-all).
     #[arg(long)]
     pub best_effort: bool,
+
+    /// Keep at most N samples that wait for acknowledgement, or that a reader has not taken yet (default: as many as 64 MiB hold,
+    /// between 4 and 32768).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub history: Option<u32>,
 
     /// How an end learns that data are there (default: listener).
     #[arg(long, value_enum, default_value = "listener", hide_default_value = true)]
     pub wait: WaitName,
 
-    /// Run the writer on logical CPU A and the reader on B; a single number places this end (default: the system chooses).
+    /// The same as --wait busy (default: --wait decides).
+    #[arg(long, conflicts_with = "wait")]
+    pub busy_poll: bool,
+
+    /// Run the writer on logical CPU A and the readers on B; a single number places this end (default: the system chooses).
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 
     /// Print one JSON object instead of text (default: text).
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    /// By what way samples travel.
+    pub sending: SendingOptions,
 
     #[command(flatten)]
     /// Where the others are looked for.
@@ -103,11 +132,11 @@ pub struct EndOptions {
 /// # Errors
 /// The other end does not appear, fails or dies; or reliable samples got lost.
 pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (measurement, end) = match &options.measurement {
-        Measurement::Latency(end) => (perf::Measurement::Latency, end),
-        Measurement::Throughput(end) => (perf::Measurement::Throughput, end),
+    let (measurement, end, readers) = match &options.measurement {
+        Measurement::Latency(end) => (perf::Measurement::Latency, end, 1),
+        Measurement::Throughput(options) => (perf::Measurement::Throughput, &options.end, options.readers),
     };
-    let perf_options = end.perf_options(measurement)?;
+    let perf_options = end.perf_options(measurement, readers)?;
     let stop = Stop::watching(interrupt.flag());
     let figures = match (end.role, measurement) {
         (RoleName::Both, _) => {
@@ -140,7 +169,15 @@ fn print(figures: &impl Serialize, text: String, json: bool) -> Result<(), Failu
 }
 
 impl EndOptions {
-    fn perf_options(&self, measurement: perf::Measurement) -> Result<PerfOptions, Failure> {
+    fn perf_options(&self, measurement: perf::Measurement, readers: u64) -> Result<PerfOptions, Failure> {
+        let profile = self.sending.profile()?;
+        let sending = self.sending.sending(&profile, self.size)?;
+        let flow_controller = match &sending.method {
+            Method::Asynchronous { flow_controller } => {
+                profile.flow_controllers.iter().find(|bucket| bucket.name == *flow_controller).cloned()
+            }
+            _ => None,
+        };
         let (writer_cpu, reader_cpu) = match (self.role, self.cpu.as_slice()) {
             (_, []) => (None, None),
             (_, [writer, reader]) => (Some(*writer), Some(*reader)),
@@ -161,12 +198,18 @@ impl EndOptions {
             // Two measurements at a time on one host must not hear each other.
             network.domain_tag = Network::apart(network.domain).domain_tag;
         }
+        network.receive_buffer_bytes = profile.participant.receive_buffer_bytes;
         Ok(PerfOptions {
             measurement,
             size: self.size,
             limit,
             reliability: if self.best_effort { Reliability::BestEffort } else { Reliability::Reliable },
+            sending,
+            flow_controller,
+            history: self.history,
+            readers: usize::try_from(readers).map_err(Failure::from_cause)?,
             wait: match self.wait {
+                _ if self.busy_poll => Wait::Busy,
                 WaitName::Listener => Wait::Listener,
                 WaitName::Block => Wait::Block,
                 WaitName::Busy => Wait::Busy,

@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
+use crate::sending_options::SendingOptions;
 use crate::strangers::Strangers;
 use crate::values::{Bytes, ShapeType, Text, Value};
 
@@ -89,6 +90,10 @@ pub struct PublishOptions {
     pub unregister: bool,
 
     #[command(flatten)]
+    /// By what way samples travel.
+    pub sending: SendingOptions,
+
+    #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
 
@@ -116,8 +121,10 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
         return Err(Failure::Usage(what.to_owned()));
     }
     let mut source = Source::new(&options.values)?;
-    let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
-    let participant = options.network.participant(&options.groups)?;
+    let mut qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
+    let profile = options.sending.profile()?;
+    qos.transmission = options.sending.sending(&profile, 0)?.to_qos();
+    let participant = options.network.participant_with(&options.groups, &profile)?;
     let writer = create_writer::<T>(&participant, options, qos)?;
     wait_for_readers(&participant, &writer, options, interrupt)?;
     let mut session = Session { options, writer, instances: HashMap::new(), written: 0 };

@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use thalweg::status::ReaderStatus;
 use thalweg::{Delivery, InstanceState, Sample};
+use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
@@ -52,6 +53,10 @@ pub struct SubscribeOptions {
     #[arg(long = "qos", value_name = "KEY=VALUE", help = crate::qos_options::help("reader"))]
     pub qos: Vec<String>,
 
+    /// Take the receive buffer from the tuned profile in FILE, which `thalweg lab run paper1` writes (default: none).
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<std::path::PathBuf>,
+
     #[command(flatten)]
     /// Where the others are looked for.
     pub network: NetworkOptions,
@@ -75,7 +80,9 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
 
 fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
-    let participant = options.network.participant(&options.groups)?;
+    let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
+    let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
+    let participant = options.network.participant_with(&options.groups, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 14] = [
     &[],
     &["pub"],
     &["sub"],
@@ -14,6 +14,8 @@ const COMMANDS: [&[&str]; 12] = [
     &["sim"],
     &["lab"],
     &["lab", "quick"],
+    &["lab", "run"],
+    &["lab", "page"],
     &["help", "pub"],
 ];
 
@@ -89,6 +91,10 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["pub", "t", "x", "--dispose"], &["--type ShapeType"]);
     check(&["sub", "t", "--domain", "233"], &["0..=232"]);
     check(&["perf", "latency", "--cpu", "0"], &["--cpu 0,1"]);
+    check(&["perf", "throughput", "--max-bytes", "5"], &["--method coalesce or batch"]);
+    check(&["perf", "throughput", "--flush-delay", "5"], &["us, ms or s"]);
+    check(&["lab", "run", "paper1", "--peers", "cyclon"], &["did you mean \"cyclone\"", "iceoryx2"]);
+    check(&["lab", "run", "paper9"], &["paper1"]);
     check(&["sbu", "t"], &["sub"]);
 }
 

@@ -4,5 +4,6 @@ mod exchange;
 mod help;
 mod lab;
 mod measure;
+mod paper1;
 mod program;
 mod why;

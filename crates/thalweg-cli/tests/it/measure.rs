@@ -6,28 +6,36 @@ use crate::program::{Running, command, run, tag};
 
 /// Keys of a JSON object in the order in which they stand.
 fn keys(line: &str) -> Vec<&str> {
-    line.split('"').skip(1).step_by(2).collect()
+    // A key is what stands in quotes before a colon; no text in these objects holds one.
+    line.split('"').collect::<Vec<_>>().windows(2).filter(|pair| pair[1].starts_with(':')).map(|pair| pair[0]).collect()
 }
 
 const LATENCY: [&str; 8] = ["size", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
-const THROUGHPUT: [&str; 10] = [
+const THROUGHPUT: [&str; 17] = [
     "size",
+    "method",
+    "destination",
+    "readers",
     "sent",
     "received",
     "lost",
+    "sent_per_s",
     "received_per_s",
+    "received_per_s_min",
+    "deliveries_per_s",
     "mbit_per_s",
     "cpu_s_per_million_writer",
     "cpu_s_per_million_reader",
     "syscalls_per_sample_writer",
     "syscalls_per_sample_reader",
+    "samples_per_datagram",
 ];
 
 #[test]
 fn latency_of_every_way_of_waiting_has_exactly_the_documented_keys() {
     for wait in ["listener", "block", "busy"] {
-        let said =
-            run(&["perf", "latency", "--size", "200", "--count", "300", "--wait", wait, "--json"]).expect_code(0);
+        let options = ["--size", "200", "--count", "300", "--wait", wait, "--method", "immediate", "--json"];
+        let said = run(&[&["perf", "latency"], &options[..]].concat()).expect_code(0);
         assert_eq!(keys(&said.stdout), LATENCY, "{wait}");
         let figures: Value = serde_json::from_str(&said.stdout).expect("JSON");
         assert_eq!((&figures["size"], &figures["samples"]), (&200.into(), &300.into()));
@@ -51,6 +59,74 @@ fn throughput_has_exactly_the_documented_keys_and_loses_nothing() {
             assert!(figures[positive].as_f64() > Some(0.0), "{positive} in {figures}");
         }
     }
+}
+
+#[test]
+fn every_method_moves_everything_and_is_reported() {
+    let methods: [(&[&str], &str); 5] = [
+        (&["--method", "auto"], "auto"),
+        (&["--method", "immediate"], "immediate"),
+        (&["--method", "coalesce", "--max-bytes", "8000"], "coalesce (at most 8000 B, 1ms)"),
+        (
+            &["--method", "batch", "--max-samples", "50", "--flush-delay", "200us"],
+            "batch (at most 60000 B, 50 samples, 200µs)",
+        ),
+        (&["--method", "asynchronous"], "asynchronous (background)"),
+    ];
+    for (options, name) in methods {
+        let said = run(&[&["perf", "throughput", "--size", "256", "--count", "2000", "--json"], options].concat());
+        let figures: Value = serde_json::from_str(&said.expect_code(0).stdout).expect("JSON");
+        assert_eq!(figures["method"], name);
+        assert_eq!((&figures["received"], &figures["lost"]), (&2_000.into(), &0.into()), "{name}");
+        assert!(figures["samples_per_datagram"].as_f64() > Some(0.0), "{figures}");
+    }
+}
+
+#[test]
+fn several_readers_all_get_everything() {
+    let options = ["--readers", "3", "--size", "100", "--count", "500", "--destination", "unicast", "--json"];
+    let said = run(&[&["perf", "throughput"], &options[..]].concat()).expect_code(0);
+    let figures: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let counts = ["readers", "sent", "received", "lost"].map(|key| figures[key].as_u64());
+    assert_eq!(counts, [Some(3), Some(500), Some(1_500), Some(0)]);
+    assert_eq!(figures["destination"], "unicast");
+    let (all, mean, min) = (&figures["deliveries_per_s"], &figures["received_per_s"], &figures["received_per_s_min"]);
+    assert!(min.as_f64() > Some(0.0) && min.as_f64() <= mean.as_f64() && mean.as_f64() < all.as_f64(), "{figures}");
+}
+
+#[test]
+fn a_writer_waits_for_as_many_readers_as_it_is_told() {
+    let tag = tag();
+    let end = |role, readers| {
+        let words = ["perf", "throughput", "--role", role, "--count", "200", "--json", "--domain-tag", tag.as_str()];
+        [&words[..], &["--readers", readers]].concat()
+    };
+    let writer = Running::start(command(&end("pub", "2")));
+    let readers = [(); 2].map(|()| Running::start(command(&end("sub", "1"))));
+    let writer = writer.finish().expect_code(0);
+    for reader in readers {
+        assert_eq!(reader.finish().expect_code(0).stdout, writer.stdout, "every end has the whole result");
+    }
+}
+
+#[test]
+fn a_profile_sets_what_options_do_not() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("measure-profile.toml");
+    let text = "schema = \"thalweg.profile/1\"\n[participant]\nreceive_buffer_bytes = 1000000\n[high_frequency]\nmethod = \"batch\"\n\
+                max_bytes = 9000\nmax_flush_delay_us = 300\n";
+    std::fs::write(&path, text).expect("written");
+    let path = path.to_str().expect("text");
+    let method = |options: &[&str]| {
+        let fixed = ["perf", "throughput", "--count", "300", "--json", "--profile", path];
+        let said = run(&[&fixed[..], options].concat()).expect_code(0);
+        serde_json::from_str::<Value>(&said.stdout).expect("JSON")["method"].clone()
+    };
+    assert_eq!(method(&[]), "batch (at most 9000 B, 300µs)");
+    assert_eq!(method(&["--max-bytes", "7000"]), "batch (at most 7000 B, 300µs)");
+    assert_eq!(method(&["--method", "immediate"]), "immediate");
+    assert_eq!(method(&["--kind", "large"]), "auto");
+    let said = run(&["sub", "t", "--profile", "/nonexistent/profile.toml"]).expect_code(2);
+    assert!(said.stderr.contains("/nonexistent/profile.toml"), "{}", said.stderr);
 }
 
 #[test]

@@ -84,6 +84,58 @@ impl Host {
         run_command(nft.arg(rules));
     }
 
+    /// Drops what leaves here and fits the packet filter's words.
+    pub fn drop_outgoing(&self, words: &str) {
+        let rules = format!(
+            "add table inet t; add chain inet t out {{ type filter hook output priority 0; }}; add rule inet t out {words} drop"
+        );
+        run_command(self.command("nft").arg(rules));
+    }
+
+    /// Counts from now on, by a name, the packets that come in and fit the packet filter's words; IP fragments one by one.
+    pub fn count_incoming(&self, name: &str, words: &str) {
+        let hook = "type filter hook prerouting priority -450;";
+        let rules = format!(
+            "add table inet c; add counter inet c {name}; add chain inet c in {{ {hook} }}; \
+             add rule inet c in {words} counter name {name}"
+        );
+        run_command(self.command("nft").arg(rules));
+    }
+
+    /// How many packets [`Host::count_incoming`] has counted by this name.
+    #[track_caller]
+    pub fn counted(&self, name: &str) -> u64 {
+        let output = self.command("nft").args(["list", "counter", "inet", "c", name]).output().expect("nftables");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut words = text.split_whitespace().skip_while(|word| *word != "packets");
+        words.nth(1).and_then(|number| number.parse().ok()).expect("nft tells a number of packets")
+    }
+
+    /// Frames that the link at this host would not take.
+    #[track_caller]
+    pub fn dropped_outgoing(&self, link: &str) -> u64 {
+        let file = format!("/sys/class/net/{link}/statistics/tx_dropped");
+        let output = self.command("cat").arg(file).output().expect("cat is installed");
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number of frames")
+    }
+
+    /// The largest packet that the link takes at this end.
+    pub fn set_mtu(&self, link: &str, mtu: u32) {
+        run(&["ip", "-n", &self.name, "link", "set", link, "mtu", &mtu.to_string()]);
+    }
+
+    /// Passes on what is for others.
+    pub fn forward(&self) {
+        for name in ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"] {
+            run_command(self.command("sysctl").args(["-qw", name]));
+        }
+    }
+
+    /// Reaches a network by way of a router.
+    pub fn route(&self, network: &str, via: &str) {
+        run(&["ip", "-n", &self.name, "route", "add", network, "via", via]);
+    }
+
     /// Drops nothing any more.
     pub fn accept_incoming(&self) {
         run_command(self.command("nft").args(["flush", "ruleset"]));

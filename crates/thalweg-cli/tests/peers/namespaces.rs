@@ -1,5 +1,7 @@
 //! Two hosts of our own, joined by links that are as good or bad as a test wants them.
 
+mod paths;
+
 use std::time::Duration;
 
 use crate::host::{Addresses, Host};

@@ -20,6 +20,8 @@ pub struct Environment {
     pub memory_mib: Option<u64>,
     /// Load average of the last minute, before anything was started.
     pub load: Option<f64>,
+    /// What decides the clock of the first CPU, such as `performance`; missing where the system does not tell, as in most guests.
+    pub governor: Option<String>,
     /// `net.core.rmem_max`: the largest receive buffer in bytes that a program without privileges may ask for.
     pub receive_buffer_max_bytes: Option<u64>,
     /// Version of Thalweg.
@@ -42,6 +44,7 @@ impl Environment {
                 Some(kib / 1024)
             }),
             load: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").map(|text| text.trim().to_owned()),
             receive_buffer_max_bytes: read("/proc/sys/net/core/rmem_max").and_then(|text| text.trim().parse().ok()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
@@ -58,6 +61,7 @@ impl Environment {
             ("memory", self.memory_mib.map_or_else(unknown, |mib| format!("{:.1} GiB", mib as f64 / 1024.0))),
             ("kernel", self.kernel.clone().unwrap_or_else(unknown)),
             ("load before", self.load.map_or_else(unknown, |load| format!("{load:.2}"))),
+            ("governor", self.governor.clone().unwrap_or_else(|| "not told".to_owned())),
             ("rmem_max", self.receive_buffer_max_bytes.map_or_else(unknown, crate::figures::size)),
             ("Thalweg", format!("{} ({} build)", self.version, self.build)),
         ]
@@ -92,6 +96,6 @@ mod tests {
     fn this_machine_has_a_kernel_and_cores() {
         let environment = Environment::read();
         assert!(environment.kernel.is_some() && environment.cores > 0, "{environment:?}");
-        assert_eq!(environment.facts().len(), 7);
+        assert_eq!(environment.facts().len(), 8);
     }
 }

@@ -12,6 +12,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
+    /// Nothing has arrived; there is room for `count` samples, at most half a billion, before memory has to be found for more.
+    pub fn with_room_for(count: u64) -> Arrivals {
+        let words = count.min(ROOM_MAX) / 64 + 1;
+        Arrivals { seen: Vec::with_capacity(words as usize), ..Arrivals::default() }
+    }
+
     /// Notes that sample `number` arrived.
     pub fn note(&mut self, number: u64) {
         if number >= NUMBERS_MAX {
@@ -65,6 +71,8 @@ impl Arrivals {
 
 /// Numbers beyond this come from damaged samples: at a million samples a second they would take 19 hours.
 const NUMBERS_MAX: u64 = 1 << 36;
+/// Room asked for at once: 64 MiB, which take memory only as far as they are used.
+const ROOM_MAX: u64 = 1 << 29;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Both ends from one command: the reading end as a second process, the writing end here.
+//! Both ends from one command: the reading ends as further processes, the writing end here.
 
 use std::time::Duration;
 
@@ -17,12 +17,17 @@ pub enum Figures {
     Throughput(ThroughputFigures),
 }
 
-/// Starts the reading end by `launcher`, measures, and ends it.
+/// Starts the reading ends by `launcher`, measures, and ends them.
 ///
 /// # Errors
-/// The second process cannot be started, dies or fails; either end fails; `stop` was requested.
+/// A reading process cannot be started, dies or fails; either end fails; `stop` was requested.
 pub fn both(options: &PerfOptions, launcher: &Launcher, stop: &Stop) -> Result<Figures, LabError> {
-    let mut reader = Supervised::start(launcher, "reading process", &Order::PerfReader(options.clone()))?;
+    let mut readers = Vec::new();
+    for number in 1..=options.readers {
+        let name =
+            if options.readers == 1 { "reading process".to_owned() } else { format!("reading process {number}") };
+        readers.push(Supervised::start(launcher, &name, &Order::PerfReader(options.clone()))?);
+    }
     let here = Stop::default();
     let (figures, death) = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| match options.measurement {
@@ -34,7 +39,7 @@ pub fn both(options: &PerfOptions, launcher: &Launcher, stop: &Stop) -> Result<F
             if stop.is_requested() {
                 here.request();
             } else if death.is_none() {
-                death = reader.check_alive().err();
+                death = readers.iter_mut().find_map(|reader| reader.check_alive().err());
                 death.iter().for_each(|_| here.request());
             }
             std::thread::sleep(LOOK_PERIOD);
@@ -43,7 +48,7 @@ pub fn both(options: &PerfOptions, launcher: &Launcher, stop: &Stop) -> Result<F
     });
     let figures = figures.map_err(|_| LabError::Here("the writing end failed".to_owned()))?;
     match (figures, death) {
-        (Ok(figures), _) => reader.finish().map(|()| figures),
+        (Ok(figures), _) => readers.into_iter().try_for_each(Supervised::finish).map(|()| figures),
         (Err(_), Some(death)) if !stop.is_requested() => Err(death),
         (Err(error), _) => Err(error),
     }

@@ -62,69 +62,139 @@ impl LatencyFigures {
     }
 }
 
-/// A stream of samples one way.
+/// A stream of samples one way, to one reader or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputFigures {
     /// Payload bytes of a sample.
     pub size: u64,
+    /// How samples shared datagrams, in the middleware's words.
+    pub method: String,
+    /// Where datagrams went to, in the middleware's words.
+    pub destination: String,
+    /// Reading processes.
+    pub readers: u64,
     /// Samples written, warm-up left out.
     pub sent: u64,
-    /// Different samples that arrived.
+    /// Different samples that arrived, all readers together.
     pub received: u64,
-    /// Samples that never arrived.
+    /// Samples that never arrived, all readers together.
     pub lost: u64,
-    /// Samples a second at the reader, between its first and last one.
+    /// How fast that was.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// What it cost.
+    #[serde(flatten)]
+    pub costs: SampleCosts,
+}
+
+/// How fast a stream was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Samples a second at the writer, between its first and last write.
+    pub sent_per_s: f64,
+    /// Samples a second at a reader, between its first and last one; the mean over the readers.
     pub received_per_s: f64,
-    /// Payload megabits (10⁶) a second at the reader.
+    /// The same of the slowest reader.
+    pub received_per_s_min: f64,
+    /// Samples a second that reached readers, each reader counted.
+    pub deliveries_per_s: f64,
+    /// Payload megabits (10⁶) a second at a reader; the mean over the readers.
     pub mbit_per_s: f64,
+}
+
+/// What a stream cost, for each sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleCosts {
     /// CPU seconds of the writer's process for a million samples sent.
     pub cpu_s_per_million_writer: f64,
-    /// CPU seconds of the reader's process for a million samples received.
+    /// CPU seconds of a reader's process for a million samples received; the mean over all that were received.
     pub cpu_s_per_million_reader: f64,
     /// System calls of the writer's transport (sends, receives, waits) for a sample sent.
     pub syscalls_per_sample_writer: f64,
-    /// System calls of the reader's transport for a sample received.
+    /// System calls of a reader's transport for a sample received.
     pub syscalls_per_sample_reader: f64,
+    /// Samples received for each datagram that reached a reader, HEARTBEATs that came by themselves included.
+    pub samples_per_datagram: f64,
 }
 
 impl ThroughputFigures {
-    /// Joins what both ends saw.
-    pub fn of(size: u64, writer: &WriterEnd, reader: &ReaderEnd) -> ThroughputFigures {
-        let per = |part: f64, samples: u64| if samples == 0 { 0.0 } else { part / samples as f64 };
+    /// Joins what all ends saw.
+    pub fn of(size: u64, writer: &WriterEnd, readers: &[ReaderEnd]) -> ThroughputFigures {
+        let count = readers.len() as u64;
+        let received: u64 = readers.iter().map(|reader| reader.received).sum();
+        let rate =
+            |samples: u64, span_ns: u64| if span_ns == 0 { 0.0 } else { samples as f64 / (span_ns as f64 / 1e9) };
         // Between the first and the last arrival lie one sample fewer than arrived.
-        let intervals = reader.received.saturating_sub(1) as f64;
-        let seconds = reader.span_ns as f64 / 1e9;
-        let received_per_s = if seconds > 0.0 { intervals / seconds } else { 0.0 };
+        let arrival_rates = readers.iter().map(|reader| rate(reader.received.saturating_sub(1), reader.span_ns));
+        let deliveries_per_s: f64 = arrival_rates.clone().sum();
+        let received_per_s = deliveries_per_s / count.max(1) as f64;
+        let rates = Rates {
+            sent_per_s: rate(writer.sent, writer.span_ns),
+            received_per_s,
+            received_per_s_min: arrival_rates.reduce(f64::min).unwrap_or_default(),
+            deliveries_per_s,
+            mbit_per_s: received_per_s * size as f64 * 8.0 / 1e6,
+        };
         ThroughputFigures {
             size,
+            method: writer.method.clone(),
+            destination: writer.destination.clone(),
+            readers: count,
             sent: writer.sent,
-            received: reader.received,
-            lost: writer.sent.saturating_sub(reader.received),
-            received_per_s,
-            mbit_per_s: received_per_s * size as f64 * 8.0 / 1e6,
-            cpu_s_per_million_writer: per(writer.cost.cpu_ns as f64 / 1e3, writer.sent),
-            cpu_s_per_million_reader: per(reader.cost.cpu_ns as f64 / 1e3, reader.received),
-            syscalls_per_sample_writer: per(writer.cost.syscalls as f64, writer.sent),
-            syscalls_per_sample_reader: per(reader.cost.syscalls as f64, reader.received),
+            received,
+            lost: readers.iter().map(|reader| writer.sent.saturating_sub(reader.received)).sum(),
+            rates,
+            costs: SampleCosts::of(writer, readers, received),
         }
     }
 
-    /// Two lines for people.
+    /// Lines for people.
     pub fn to_text(&self) -> String {
-        format!(
-            "{} B: {} samples/s, {} Mbit/s received; {} sent, {} received, {} lost\n\
-             CPU seconds per million samples: writer {}, reader {}; system calls per sample: writer {}, reader {}",
+        let ThroughputFigures { rates, costs, .. } = self;
+        let mut out = format!(
+            "{} B, {}: {} samples/s, {} Mbit/s received; {} sent, {} received, {} lost\n",
             self.size,
-            rounded(self.received_per_s),
-            rounded(self.mbit_per_s),
+            self.method,
+            rounded(rates.received_per_s),
+            rounded(rates.mbit_per_s),
             grouped(self.sent),
             grouped(self.received),
             grouped(self.lost),
-            rounded(self.cpu_s_per_million_writer),
-            rounded(self.cpu_s_per_million_reader),
-            rounded(self.syscalls_per_sample_writer),
-            rounded(self.syscalls_per_sample_reader)
-        )
+        );
+        if self.readers > 1 {
+            out.push_str(&format!(
+                "{} readers, destination {}: slowest {} samples/s, all together {} deliveries/s, writer {} samples/s\n",
+                self.readers,
+                self.destination,
+                rounded(rates.received_per_s_min),
+                rounded(rates.deliveries_per_s),
+                rounded(rates.sent_per_s)
+            ));
+        }
+        out.push_str(&format!(
+            "CPU seconds per million samples: writer {}, reader {}; system calls per sample: writer {}, reader {}; samples per datagram: {}",
+            rounded(costs.cpu_s_per_million_writer),
+            rounded(costs.cpu_s_per_million_reader),
+            rounded(costs.syscalls_per_sample_writer),
+            rounded(costs.syscalls_per_sample_reader),
+            rounded(costs.samples_per_datagram)
+        ));
+        out
+    }
+}
+
+impl SampleCosts {
+    fn of(writer: &WriterEnd, readers: &[ReaderEnd], received: u64) -> SampleCosts {
+        let per = |part: f64, samples: u64| if samples == 0 { 0.0 } else { part / samples as f64 };
+        let sum = |part: fn(&Cost) -> u64| readers.iter().map(|reader| part(&reader.cost)).sum::<u64>();
+        SampleCosts {
+            // Nanoseconds for a sample are thousandths of seconds for a million of them.
+            cpu_s_per_million_writer: per(writer.cost.cpu_ns as f64 / 1e3, writer.sent),
+            cpu_s_per_million_reader: per(sum(|cost| cost.cpu_ns) as f64 / 1e3, received),
+            syscalls_per_sample_writer: per(writer.cost.syscalls as f64, writer.sent),
+            syscalls_per_sample_reader: per(sum(|cost| cost.syscalls) as f64, received),
+            samples_per_datagram: per(received as f64, sum(|cost| cost.datagrams)),
+        }
     }
 }
 
@@ -135,18 +205,26 @@ pub struct Cost {
     pub cpu_ns: u64,
     /// System calls of the transport.
     pub syscalls: u64,
+    /// Datagrams that arrived.
+    pub datagrams: u64,
 }
 
 /// What the writer saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WriterEnd {
+    /// How samples shared datagrams.
+    pub method: String,
+    /// Where datagrams went to.
+    pub destination: String,
     /// Samples written, warm-up left out.
     pub sent: u64,
+    /// Nanoseconds from the first to the last write.
+    pub span_ns: u64,
     /// From the first to the last write.
     pub cost: Cost,
 }
 
-/// What the reader saw.
+/// What a reader saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReaderEnd {
     /// Different samples that arrived.
@@ -178,32 +256,67 @@ mod tests {
         let latency = LatencyFigures::of(64, &Latencies::new());
         let expect = ["size", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
         assert_eq!(keys(&latency), expect);
-        let throughput = ThroughputFigures::of(64, &WriterEnd::default(), &ReaderEnd::default());
+        let writer = WriterEnd { method: "m".to_owned(), destination: "d".to_owned(), ..WriterEnd::default() };
+        let throughput = ThroughputFigures::of(64, &writer, &[ReaderEnd::default()]);
         let expect = [
             "size",
+            "method",
+            "m",
+            "destination",
+            "d",
+            "readers",
             "sent",
             "received",
             "lost",
+            "sent_per_s",
             "received_per_s",
+            "received_per_s_min",
+            "deliveries_per_s",
             "mbit_per_s",
             "cpu_s_per_million_writer",
             "cpu_s_per_million_reader",
             "syscalls_per_sample_writer",
             "syscalls_per_sample_reader",
+            "samples_per_datagram",
         ];
         assert_eq!(keys(&throughput), expect);
     }
 
     #[test]
     fn rates_count_the_intervals_between_arrivals() {
-        let writer = WriterEnd { sent: 1_001, cost: Cost { cpu_ns: 5_005_000, syscalls: 2_002 } };
+        let cost = Cost { cpu_ns: 5_005_000, syscalls: 2_002, datagrams: 0 };
+        let writer = WriterEnd { sent: 1_001, span_ns: 1_001_000, cost, ..WriterEnd::default() };
         let reader = ReaderEnd { received: 1_001, span_ns: 10_000_000, ..ReaderEnd::default() };
-        let figures = ThroughputFigures::of(1_000, &writer, &reader);
-        assert!((figures.received_per_s - 100_000.0).abs() < 1e-6);
-        assert!((figures.mbit_per_s - 800.0).abs() < 1e-9);
-        assert!((figures.cpu_s_per_million_writer - 5.0).abs() < 1e-9);
-        assert!((figures.syscalls_per_sample_writer - 2.0).abs() < 1e-9);
+        let figures = ThroughputFigures::of(1_000, &writer, &[reader]);
+        check(figures.rates.sent_per_s, 1e6);
+        check(figures.rates.received_per_s, 100_000.0);
+        check(figures.rates.mbit_per_s, 800.0);
+        check(figures.costs.cpu_s_per_million_writer, 5.0);
+        check(figures.costs.syscalls_per_sample_writer, 2.0);
         assert_eq!(figures.lost, 0);
+    }
+
+    #[track_caller]
+    fn check(got: f64, expect: f64) {
+        assert!((got - expect).abs() < 1e-6, "{got} where {expect} was expected");
+    }
+
+    #[test]
+    fn several_readers_are_summed_and_the_slowest_is_named() {
+        let writer = WriterEnd { sent: 1_001, ..WriterEnd::default() };
+        let reader = |received, cpu_ns| ReaderEnd {
+            received,
+            span_ns: 10_000_000,
+            cost: Cost { cpu_ns, syscalls: 10, datagrams: 100 },
+            ..ReaderEnd::default()
+        };
+        let figures = ThroughputFigures::of(100, &writer, &[reader(1_001, 1_001_000), reader(501, 0)]);
+        assert_eq!((figures.readers, figures.received, figures.lost), (2, 1_502, 500));
+        check(figures.rates.deliveries_per_s, 150_000.0);
+        check(figures.rates.received_per_s, 75_000.0);
+        check(figures.rates.received_per_s_min, 50_000.0);
+        check(figures.costs.cpu_s_per_million_reader, 1_001.0 / 1_502.0);
+        check(figures.costs.samples_per_datagram, 7.51);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::statistics::Latencies;
 pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabError> {
     let station = options.open(options.writer_cpu)?;
     let receiver = station.receiver(PONG, options.delivery())?;
-    let sender = station.sender(PING, options.delivery())?;
+    let sender = station.sender_by(PING, options.delivery(), &options.sending)?;
     if !wait_until(PEER_PATIENCE, stop, || sender.matched() > 0 && receiver.matched() > 0)? {
         let patience = PEER_PATIENCE.as_secs();
         return Err(LabError::Here(format!(
@@ -55,7 +55,7 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabErr
 /// Nobody appears, or an answer cannot be sent.
 pub fn pong(options: &PerfOptions, stop: &Stop) -> Result<(), LabError> {
     let station = options.open(options.reader_cpu)?;
-    let sender = station.sender(PONG, options.delivery())?;
+    let sender = station.sender_by(PONG, options.delivery(), &options.sending)?;
     let receiver = station.receiver(PING, options.delivery())?;
     if !wait_until(PEER_PATIENCE, stop, || receiver.matched() > 0)? {
         return Err(LabError::Here(format!("no other end appeared within {} s", PEER_PATIENCE.as_secs())));

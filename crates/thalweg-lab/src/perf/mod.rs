@@ -1,7 +1,8 @@
-//! Latency and throughput between two processes.
+//! Latency and throughput between processes.
 
 mod arrivals;
 mod both;
+mod conversation;
 mod figures;
 mod latency;
 mod options;
@@ -9,7 +10,7 @@ mod throughput;
 
 pub use arrivals::Arrivals;
 pub use both::{Figures, both};
-pub use figures::{Cost, LatencyFigures, ReaderEnd, ThroughputFigures, WriterEnd};
+pub use figures::{Cost, LatencyFigures, Rates, ReaderEnd, SampleCosts, ThroughputFigures, WriterEnd};
 pub use latency::{ping, pong};
 pub use options::{Limit, Measurement, PerfOptions, Reliability};
 pub use throughput::{read, write};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
-use crate::station::{Delivery, Network, Numbered, Station, Wait};
+use crate::station::{Delivery, Network, Numbered, Sending, Station, TokenBucket, Wait};
 
 /// A measurement, as both of its ends know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,11 +19,19 @@ pub struct PerfOptions {
     pub limit: Limit,
     /// Whether lost samples are sent again.
     pub reliability: Reliability,
+    /// By what way the measured samples travel.
+    pub sending: Sending,
+    /// A flow controller to create for it.
+    pub flow_controller: Option<TokenBucket>,
+    /// Samples that may wait for acknowledgement; missing means as many as 64 MiB hold, between 4 and 32,768.
+    pub history: Option<u32>,
+    /// Reading processes of a stream, at least 1; round trips have one.
+    pub readers: usize,
     /// How an end learns that data are there.
     pub wait: Wait,
     /// Logical CPU of the writing end.
     pub writer_cpu: Option<usize>,
-    /// Logical CPU of the reading end.
+    /// Logical CPU of the reading ends.
     pub reader_cpu: Option<usize>,
     /// Where the ends meet.
     pub network: Network,
@@ -63,16 +71,26 @@ impl PerfOptions {
             pin_to_cpu(cpu)
                 .map_err(|error| LabError::Here(format!("this process cannot run on CPU {cpu}: {error}")))?;
         }
-        Station::open(&self.network, self.wait)
+        let station = Station::open(&self.network, self.wait)?;
+        self.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
+        Ok(station)
     }
 
-    /// The measured topics' delivery: as many samples may wait as 64 MiB hold, between 4 and 2,000.
+    /// The measured topics' delivery: how many samples may wait, and whether lost ones are sent again.
     pub(super) fn delivery(&self) -> Delivery {
-        let fitting = WAITING_BYTES_MAX / self.size.max(1);
-        let max_samples = u32::try_from(fitting).unwrap_or(u32::MAX).clamp(WAITING_MIN, WAITING_MAX);
+        let fitting = u32::try_from(WAITING_BYTES_MAX / self.size.max(1)).unwrap_or(u32::MAX);
+        let max_samples = self.history.unwrap_or(fitting.clamp(WAITING_MIN, WAITING_MAX));
         match self.reliability {
             Reliability::BestEffort => Delivery::BestEffort { max_samples },
             Reliability::Reliable => Delivery::Reliable { max_samples },
+        }
+    }
+
+    /// About how many samples a reader will count, at the rates that today's machines reach.
+    pub(super) fn samples_expected(&self) -> u64 {
+        match self.limit {
+            Limit::Samples(count) => count,
+            Limit::Time(duration) => duration.as_secs().saturating_add(1).saturating_mul(SAMPLES_PER_SECOND_MAX),
         }
     }
 
@@ -97,8 +115,11 @@ impl PerfOptions {
 
 /// Payload bytes that may wait for acknowledgement: more only adds latency, less starves a fast link.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
-const WAITING_MAX: u32 = 2_000;
+const WAITING_MAX: u32 = 32_768;
 const WAITING_MIN: u32 = 4;
+
+/// Beyond this rate a reader finds memory for its notes while it measures.
+const SAMPLES_PER_SECOND_MAX: u64 = 10_000_000;
 
 /// How long an end waits for the other one to appear.
 pub(super) const PEER_PATIENCE: Duration = Duration::from_secs(30);

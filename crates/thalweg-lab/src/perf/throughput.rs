@@ -1,71 +1,70 @@
-//! One way: one end writes as fast as it may, the other counts what arrives.
-//!
-//! Beside the measured topic runs a conversation on two reliable topics: greeting, end of the stream, what each end saw. So both ends
-//! have the whole result, wherever they run.
+//! One way: one end writes as fast as it may, the others count what arrives.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::arrivals::Arrivals;
+use super::conversation::{Talk, Word, say, word};
 use super::figures::{Cost, ReaderEnd, ThroughputFigures, WriterEnd};
 use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, Reliability};
 use crate::error::LabError;
 use crate::host::{cpu_time, monotonic_nanos};
 use crate::process::Stop;
-use crate::station::{Arrival, Delivery, Ended, Flow, Handler, Numbered, Receiver, Sender, Station, Wait, wait_until};
+use crate::station::{Arrival, Flow, Handler, Numbered, Sender, Station, Wait, wait_until};
 
-/// The writing end: returns what both ends saw when the limit is reached and the reader has told its part.
+/// The writing end: returns what all ends saw when the limit is reached and the readers have told their part.
 ///
 /// # Errors
-/// Nobody reads, a write finds no room, reliable samples got lost, or `stop` was requested.
+/// Too few read, a write finds no room, reliable samples got lost, or `stop` was requested.
 pub fn write(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, LabError> {
     let station = options.open(options.writer_cpu)?;
-    let talk = Talk { sender: station.sender(TO_READER, TALK)?, receiver: station.receiver(TO_WRITER, TALK)? };
-    let data = station.sender(DATA, options.delivery())?;
-    if !wait_until(PEER_PATIENCE, stop, || data.matched() > 0 && talk.is_matched())? {
-        let patience = PEER_PATIENCE.as_secs();
-        return Err(LabError::Here(format!(
-            "no other end appeared within {patience} s; start `thalweg perf throughput --role sub` with the same options"
-        )));
+    let talk = Talk::of_writer(&station)?;
+    let data = station.sender_by(DATA, options.delivery(), &options.sending)?;
+    let readers = options.readers;
+    if !wait_until(PEER_PATIENCE, stop, || data.matched() >= readers && talk.is_matched(readers))? {
+        let (patience, there) = (PEER_PATIENCE.as_secs(), data.matched());
+        let how = "start `thalweg perf throughput --role sub` with the same options";
+        return Err(LabError::Here(match readers {
+            1 => format!("no other end appeared within {patience} s; {how}"),
+            _ => format!("{there} of {readers} readers appeared within {patience} s; {how}, once for each reader"),
+        }));
     }
-    talk.greet(stop)?;
+    talk.greet(readers, stop)?;
     let mut sample = options.sample()?;
     warm_up(options, &data, &mut sample, stop)?;
     let writer = stream(options, &station, &data, &mut sample, stop)?;
     settle(options, &data)?;
-    talk.say(&Word::End(writer))?;
-    let reader = talk.hear(ANSWER_PATIENCE, stop, |word| match word {
-        Word::Result(end) => Some(end),
-        _ => None,
-    })?;
-    judge(options, &writer, &reader)?;
-    Ok(ThroughputFigures::of(options.size, &writer, &reader))
+    talk.say(&Word::End(writer.clone()))?;
+    let ends = talk.results(readers, stop)?;
+    talk.say(&Word::Results(ends.clone()))?;
+    talk.sender.wait_for_acknowledgements(ANSWER_PATIENCE)?;
+    ends.iter().try_for_each(|end| judge(options, &writer, end))?;
+    Ok(ThroughputFigures::of(options.size, &writer, &ends))
 }
 
-/// The reading end: serves one writer and returns what both ends saw.
+/// A reading end: serves one writer and returns what all ends saw.
 ///
 /// # Errors
 /// Nobody writes, the writer leaves before it is done, reliable samples got lost, or `stop` was requested.
 pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, LabError> {
     let station = Arc::new(options.open(options.reader_cpu)?);
     let data = station.receiver(DATA, options.delivery())?;
-    let talk = Talk { sender: station.sender(TO_WRITER, TALK)?, receiver: station.receiver(TO_READER, TALK)? };
-    if !wait_until(PEER_PATIENCE, stop, || data.matched() > 0 && talk.is_matched())? {
+    let talk = Talk::of_reader(&station)?;
+    if !wait_until(PEER_PATIENCE, stop, || data.matched() > 0 && talk.is_matched(1))? {
         return Err(LabError::Here(format!("no other end appeared within {} s", PEER_PATIENCE.as_secs())));
     }
+    let me = monotonic_nanos() ^ u64::from(std::process::id()) << 40;
     let shared = Arc::new(Shared::default());
     let count = Count {
-        options: options.clone(),
         station: Arc::clone(&station),
         shared: Arc::clone(&shared),
-        state: State::default(),
+        state: State { arrivals: Arrivals::with_room_for(options.samples_expected()), ..State::default() },
+        options: options.clone(),
     };
     let (sender, count) = std::thread::scope(|scope| {
         let listening = scope.spawn(|| {
-            let listen = Listen { sender: talk.sender, shared: Arc::clone(&shared) };
+            let listen = Listen { me, sender: talk.sender, shared: Arc::clone(&shared) };
             let over = || stop.is_requested() || shared.end().is_some() || talk.receiver.matched() == 0;
             talk.receiver.run(Wait::Block, Duration::MAX, &over, listen).map(|(listen, _)| listen.sender)
         });
@@ -84,11 +83,17 @@ pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, Lab
     let Some(writer) = shared.end() else {
         return Err(LabError::Here("the writer left before it told how many samples it sent".to_owned()));
     };
-    let reader = count.finish();
-    say(&sender, &Word::Result(reader))?;
-    sender.wait_for_acknowledgements(ANSWER_PATIENCE)?;
-    judge(options, &writer, &reader)?;
-    Ok(ThroughputFigures::of(options.size, &writer, &reader))
+    let end = count.finish();
+    let talk = Talk { sender, receiver: talk.receiver };
+    talk.say(&Word::Result(me, end))?;
+    judge(options, &writer, &end)?;
+    // The writer answers when the slowest reader has told its part.
+    let ends = talk.hear(PEER_PATIENCE, stop, |word| match word {
+        Word::Results(ends) => Some(ends),
+        _ => None,
+    })?;
+    talk.sender.wait_for_acknowledgements(ANSWER_PATIENCE)?;
+    Ok(ThroughputFigures::of(options.size, &writer, &ends))
 }
 
 /// Unmeasured samples first: round-trip estimates, windows and caches settle.
@@ -116,6 +121,7 @@ fn stream(
     stop: &Stop,
 ) -> Result<WriterEnd, LabError> {
     let meter = Meter::start(station);
+    let first_ns = monotonic_nanos();
     let (count, end) = match options.limit {
         Limit::Samples(count) => (count, None),
         Limit::Time(duration) => (WARM_UP_FIRST, Some(Instant::now() + duration)),
@@ -135,7 +141,8 @@ fn stream(
     if stop.is_requested() {
         return Err(LabError::Interrupted);
     }
-    Ok(WriterEnd { sent, cost: meter.stop(station) })
+    let span_ns = monotonic_nanos() - first_ns;
+    Ok(WriterEnd { method: data.method(), destination: data.destination(), sent, span_ns, cost: meter.stop(station) })
 }
 
 /// Waits until everything written has arrived, or where nobody acknowledges until it must have.
@@ -165,97 +172,22 @@ fn judge(options: &PerfOptions, writer: &WriterEnd, reader: &ReaderEnd) -> Resul
     )))
 }
 
-/// What the ends tell each other.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Word {
-    /// Asks whether the other end is ready, and answers that it is.
-    Greeting,
-    /// The stream is over, and everything in it was acknowledged.
-    End(WriterEnd),
-    /// What the reader saw.
-    Result(ReaderEnd),
-}
-
-/// The writer's side of the conversation.
-struct Talk {
-    sender: Sender,
-    receiver: Receiver,
-}
-
-impl Talk {
-    fn is_matched(&self) -> bool {
-        self.sender.matched() > 0 && self.receiver.matched() > 0
-    }
-
-    /// Greets until a greeting comes back.
-    fn greet(&self, stop: &Stop) -> Result<(), LabError> {
-        let deadline = Instant::now() + ANSWER_PATIENCE;
-        while Instant::now() < deadline {
-            self.say(&Word::Greeting)?;
-            let heard = self.receiver.run(Wait::Block, GREETING_PERIOD, &|| stop.is_requested(), Hear(None))?;
-            match heard {
-                (Hear(Some(_)), _) => return Ok(()),
-                (_, Ended::Over) => return Err(LabError::Interrupted),
-                _ => {}
-            }
-        }
-        Err(LabError::Here(format!("the other end matched but did not answer within {} s", ANSWER_PATIENCE.as_secs())))
-    }
-
-    fn say(&self, word: &Word) -> Result<(), LabError> {
-        say(&self.sender, word)
-    }
-
-    /// Waits for the word that `wanted` picks; skips others.
-    fn hear<T>(&self, patience: Duration, stop: &Stop, wanted: impl Fn(Word) -> Option<T>) -> Result<T, LabError> {
-        loop {
-            match self.receiver.run(Wait::Block, patience, &|| stop.is_requested(), Hear(None))? {
-                (Hear(Some(word)), _) => {
-                    if let Some(found) = wanted(word) {
-                        return Ok(found);
-                    }
-                }
-                (_, Ended::Over) => return Err(LabError::Interrupted),
-                _ => {
-                    return Err(LabError::Here(format!(
-                        "the other end did not report within {} s",
-                        patience.as_secs()
-                    )));
-                }
-            }
-        }
-    }
-}
-
-fn say(sender: &Sender, word: &Word) -> Result<(), LabError> {
-    sender.send(&Numbered { number: 0, payload: serde_json::to_vec(word).map_err(LabError::here)? })
-}
-
-/// Keeps the first word that arrives.
-struct Hear(Option<Word>);
-
-impl Handler for Hear {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
-        self.0 = Some(serde_json::from_slice(arrival.payload).map_err(LabError::here)?);
-        Ok(Flow::Enough)
-    }
-}
-
 /// The reader's side of the conversation: answers greetings, notes the end.
 struct Listen {
+    me: u64,
     sender: Sender,
     shared: Arc<Shared>,
 }
 
 impl Handler for Listen {
     fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
-        match serde_json::from_slice(arrival.payload).map_err(LabError::here)? {
-            Word::Greeting => say(&self.sender, &Word::Greeting)?,
+        match word(&arrival)? {
+            Word::Greeting => say(&self.sender, &Word::Ready(self.me))?,
             Word::End(end) => {
                 *self.shared.lock() = Some(end);
                 return Ok(Flow::Enough);
             }
-            Word::Result(_) => {}
+            Word::Ready(_) | Word::Result(..) | Word::Results(_) => {}
         }
         Ok(Flow::Continue)
     }
@@ -270,7 +202,12 @@ struct Shared {
 
 impl Shared {
     fn end(&self) -> Option<WriterEnd> {
-        *self.lock()
+        self.lock().clone()
+    }
+
+    /// Samples that the writer told it sent, once it did.
+    fn sent(&self) -> Option<u64> {
+        self.lock().as_ref().map(|end| end.sent)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<WriterEnd>> {
@@ -294,7 +231,7 @@ impl Progress {
         if last.0 != received {
             *last = (received, Instant::now());
         }
-        shared.end().is_some_and(|end| received >= end.sent || last.1.elapsed() > TAIL_PATIENCE)
+        shared.sent().is_some_and(|sent| received >= sent || last.1.elapsed() > TAIL_PATIENCE)
     }
 }
 
@@ -321,7 +258,7 @@ impl Count {
             received: arrivals.received(),
             duplicates: arrivals.duplicates(),
             out_of_order: arrivals.out_of_order(),
-            span_ns: last_ns - first_ns,
+            span_ns: last_ns.saturating_sub(first_ns),
             cost: meter.map(|meter| meter.stop(&self.station)).unwrap_or_default(),
         }
     }
@@ -333,43 +270,49 @@ impl Handler for Count {
             return Ok(Flow::Continue);
         }
         self.options.check(arrival.payload)?;
-        let now = monotonic_nanos();
         if self.state.meter.is_none() {
             self.state.meter = Some(Meter::start(&self.station));
-            self.state.first_ns = now;
+            self.state.first_ns = monotonic_nanos();
         }
-        self.state.last_ns = now;
         self.state.arrivals.note(arrival.number);
-        self.shared.received.store(self.state.arrivals.received(), Ordering::Relaxed);
         Ok(Flow::Continue)
+    }
+
+    fn handled_some(&mut self) {
+        // Late samples of the warm-up alone start no clock.
+        if self.state.meter.is_some() {
+            self.state.last_ns = monotonic_nanos();
+            self.shared.received.store(self.state.arrivals.received(), Ordering::Relaxed);
+        }
     }
 }
 
-/// CPU time and system calls from one moment to another.
+/// CPU time, system calls and datagrams from one moment to another.
 struct Meter {
     cpu: Duration,
     syscalls: u64,
+    datagrams: u64,
 }
 
 impl Meter {
     fn start(station: &Station) -> Meter {
-        Meter { cpu: cpu_time(), syscalls: station.syscalls() }
+        Meter { cpu: cpu_time(), syscalls: station.syscalls(), datagrams: station.datagrams_received() }
     }
 
     fn stop(self, station: &Station) -> Cost {
         let cpu = cpu_time().saturating_sub(self.cpu);
-        Cost { cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX), syscalls: station.syscalls() - self.syscalls }
+        Cost {
+            cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+            syscalls: station.syscalls() - self.syscalls,
+            datagrams: station.datagrams_received() - self.datagrams,
+        }
     }
 }
 
 const DATA: &str = "thalweg_perf_data";
-const TO_READER: &str = "thalweg_perf_to_reader";
-const TO_WRITER: &str = "thalweg_perf_to_writer";
-const TALK: Delivery = Delivery::Reliable { max_samples: 1_000 };
 /// Numbers from here on belong to the warm-up.
 const WARM_UP_FIRST: u64 = 1 << 40;
 const WARM_UP_TIME: Duration = Duration::from_millis(300);
 const WARM_UP_MAX: u64 = 20_000;
-const GREETING_PERIOD: Duration = Duration::from_millis(50);
 /// After the writer told the end, nothing more is expected when nothing came for so long.
 const TAIL_PATIENCE: Duration = Duration::from_secs(1);

@@ -21,7 +21,7 @@ pub fn ecdf(title: &str, series: &[Series]) -> String {
             steps(&one.values).map(|(v, share)| (x.position(v), y.position(share))),
         );
     }
-    legend(&mut svg, series.iter().map(|one| (one.name.as_str(), one.colour)), left);
+    legend(&mut svg, series.iter().map(|one| (one.name.as_str(), one.colour)), left, 0.0);
     svg.finish()
 }
 
@@ -41,14 +41,19 @@ fn steps(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// One line of coloured names above the figure.
-pub(super) fn legend<'a>(svg: &mut Svg, entries: impl Iterator<Item = (&'a str, usize)>, left: f64) {
+/// One line of coloured names above the figure, `down` below its usual place.
+pub(super) fn legend<'a>(svg: &mut Svg, entries: impl Iterator<Item = (&'a str, usize)>, left: f64, down: f64) {
     let mut x = left;
     for (name, colour) in entries {
-        svg.rectangle(&format!("swatch c{colour}"), (x, 9.0), (14.0, 10.0), 3.0);
-        svg.text("legend", (x + 20.0, 18.0), Anchor::Start, name);
-        x += 44.0 + 7.0 * name.chars().count() as f64;
+        svg.rectangle(&format!("swatch c{colour}"), (x, 9.0 + down), (14.0, 10.0), 3.0);
+        svg.text("legend", (x + 20.0, 18.0 + down), Anchor::Start, name);
+        x += legend_width(name);
     }
+}
+
+/// Width of an entry of the legend.
+pub(super) fn legend_width(name: &str) -> f64 {
+    44.0 + 7.0 * name.chars().count() as f64
 }
 
 /// More points than this only make the file larger.

@@ -27,7 +27,14 @@ fn figures_are_well_formed_whatever_they_are_fed() {
         check_well_formed(&strips("milliseconds", &[series(values)]));
         let points = values.iter().map(|value| (1.0, *value)).collect();
         let band = Band { from_s: 0.5, to_s: 1.5, name: "on & off".to_owned() };
-        let trace = Trace { name: "x".to_owned(), colour: 0, points };
+        let trace = Trace {
+            name: "x & a name so long that two do not fit into one line of the legend".to_owned(),
+            colour: 0,
+            points,
+        };
+        for axis in [Axis::linear("a<b"), Axis::logarithmic("a & b")] {
+            check_well_formed(&lines(&axis, &axis, &[trace.clone(), trace.clone()]));
+        }
         check_well_formed(&timeline("µs", &[trace], &[band]));
     }
 }
@@ -52,4 +59,11 @@ fn every_run_has_its_dot() {
 fn long_series_are_thinned_to_a_bounded_picture() {
     let values: Vec<f64> = (1..100_000).map(f64::from).collect();
     assert!(ecdf("ms", &[series(&values)]).len() < 40_000);
+}
+
+#[test]
+fn a_figure_of_its_own_brings_its_colours() {
+    let svg = standalone(&strips("ms", &[series(&[1.0, 2.0])]));
+    assert!(svg.starts_with("<svg xmlns=") && svg.contains(".dot.c1"), "{svg}");
+    check_well_formed(&svg);
 }

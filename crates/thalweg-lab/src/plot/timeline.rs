@@ -46,7 +46,7 @@ pub fn timeline(title: &str, traces: &[Trace], bands: &[Band]) -> String {
             svg.dot(&format!("dot c{}", trace.colour), (x.position(*at), y.position(*value)), 1.8);
         }
     }
-    legend(&mut svg, traces.iter().map(|trace| (trace.name.as_str(), trace.colour)), left + 150.0);
+    legend(&mut svg, traces.iter().map(|trace| (trace.name.as_str(), trace.colour)), left + 150.0, 0.0);
     svg.text("label", (8.0, 18.0), Anchor::Start, title);
     svg.finish()
 }

@@ -40,6 +40,15 @@ impl Launcher {
     }
 }
 
+impl Launcher {
+    /// The same program inside the network namespace `name`; needs root.
+    pub fn within_namespace(&self, name: &str) -> Launcher {
+        let before = ["netns", "exec", name].map(OsString::from);
+        let program = self.program.clone().into_os_string();
+        Launcher::new("ip", before.into_iter().chain([program]).chain(self.arguments.iter().cloned()))
+    }
+}
+
 /// A worker under supervision; dropping it ends the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Supervised {

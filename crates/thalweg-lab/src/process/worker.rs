@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,12 +16,31 @@ use crate::error::LabError;
 #[derive(Clone, Debug, Default)]
 pub struct Link {
     stop: Stop,
+    /// Lines that came after the order.
+    further: Arc<Mutex<Option<Receiver<String>>>>,
 }
 
 impl Link {
     /// Set when the parent closed the worker's input: finish soon.
     pub fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// Waits for what the parent says after the order; `None` once it closed the worker's input.
+    ///
+    /// # Errors
+    /// It says something else than was expected.
+    pub fn next<Order: DeserializeOwned>(&self) -> Result<Option<Order>, LabError> {
+        let further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lines) = further.as_ref() else { return Ok(None) };
+        loop {
+            match lines.recv_timeout(LOOK_PERIOD) {
+                Ok(line) => return parse(&line).map(Some),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_requested() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     /// Tells the parent that a part of the work is done.
@@ -41,9 +62,10 @@ where
     Outcome: Serialize,
 {
     die_with_parent();
-    let link = Link::default();
+    let (heard, further) = sync_channel(ORDERS_MAX);
+    let link = Link { stop: Stop::default(), further: Arc::new(Mutex::new(Some(further))) };
     let answer = read_order().and_then(|order| {
-        watch_for_end(link.stop.clone());
+        watch_for_end(link.stop.clone(), heard);
         work(order, &link).and_then(|outcome| serde_json::to_value(outcome).map_err(LabError::here))
     });
     let (message, code) = match answer {
@@ -57,14 +79,19 @@ where
 fn read_order<Order: DeserializeOwned>() -> Result<Order, LabError> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(LabError::here)?;
-    serde_json::from_str(&line).map_err(|error| LabError::Here(format!("the order is not understood: {error}")))
+    parse(&line)
 }
 
-fn watch_for_end(stop: Stop) {
+fn parse<Order: DeserializeOwned>(line: &str) -> Result<Order, LabError> {
+    serde_json::from_str(line).map_err(|error| LabError::Here(format!("the order is not understood: {error}")))
+}
+
+fn watch_for_end(stop: Stop, further: SyncSender<String>) {
     std::thread::spawn(move || {
         let mut line = String::new();
         while std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {
-            line.clear();
+            // A parent that says more than anybody listens to is told nothing and loses nothing it could use.
+            let _ = further.try_send(std::mem::take(&mut line));
         }
         stop.request();
         std::thread::sleep(GRACE);
@@ -85,5 +112,8 @@ fn die_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
+/// Orders that may wait; a parent sends the next one when it has the answer to the last.
+const ORDERS_MAX: usize = 64;
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(3);
 const EXIT_CUT_OFF: i32 = 75;

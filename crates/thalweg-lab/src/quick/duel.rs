@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::host::monotonic_nanos;
+use crate::host::{monotonic_nanos, transmitted_bytes};
 use crate::perf::Arrivals;
 use crate::process::{Link, Stop};
 use crate::station::{
-    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Station, Wait, wait_until,
+    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Sending, Station, TokenBucket, Wait,
+    wait_until,
 };
 
 /// What both processes are told.
@@ -19,14 +20,41 @@ pub(crate) struct DuelOrder {
     pub(crate) network: Network,
     /// Time between two samples of the topic in a hurry.
     pub(crate) period: Duration,
-    /// Length of each phase.
-    pub(crate) phase: Duration,
-    /// Whether the bulk transfer runs, phase by phase.
-    pub(crate) loaded: Vec<bool>,
+    /// When transfers run.
+    pub(crate) course: Course,
+    /// By what way the bulk samples travel.
+    pub(crate) bulk: Sending,
+    /// A flow controller to create for them.
+    pub(crate) flow_controller: Option<TokenBucket>,
+    /// Bulk samples that may wait for acknowledgement.
+    pub(crate) bulk_history: u32,
+    /// How long a transfer may take.
+    pub(crate) patience: Duration,
     /// Samples of one transfer.
     pub(crate) transfer_samples: u64,
     /// Payload bytes of each of them.
     pub(crate) sample_bytes: u64,
+}
+
+/// When transfers run beside the topic in a hurry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Course {
+    /// In phases of one length; in those that are `true` back to back.
+    Phases {
+        /// Length of each phase.
+        phase: Duration,
+        /// Whether transfers run, phase by phase.
+        loaded: Vec<bool>,
+    },
+    /// One after the other, each after a pause.
+    Transfers {
+        /// Transfers at most.
+        count: u64,
+        /// Length of each pause.
+        pause: Duration,
+        /// None begins after so long, but one is always made.
+        time_max: Duration,
+    },
 }
 
 /// What the sending process saw.
@@ -38,6 +66,8 @@ pub(crate) struct Sent {
     pub(crate) hurried: u64,
     /// Start and end of each transfer, on the host's clock.
     pub(crate) transfers_ns: Vec<(u64, u64)>,
+    /// Bytes that left the host during each transfer, headers included; empty where the kernel does not tell.
+    pub(crate) transfers_bytes: Vec<u64>,
 }
 
 /// What the receiving process saw of the topic in a hurry: when each sample was due and when it arrived.
@@ -50,13 +80,16 @@ pub(crate) struct Received {
 /// The sending process; reports each phase as progress.
 pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
+    order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
     let hurried = station.sender(HURRIED, HURRIED_DELIVERY)?;
+    let bulk_delivery = Delivery::Reliable { max_samples: order.bulk_history };
     let mut bulk = Bulk {
         order,
-        sender: station.sender(BULK, BULK_DELIVERY)?,
+        sender: station.sender_by(BULK, bulk_delivery, &order.bulk)?,
         echo: station.receiver(ECHO, HURRIED_DELIVERY)?,
         sample: Numbered { number: 0, payload: vec![0x5a; order.sample_bytes as usize] },
         link,
+        bytes: Vec::new(),
     };
     let all = || hurried.matched() > 0 && bulk.sender.matched() > 0 && bulk.echo.matched() > 0;
     if !wait_until(PATIENCE, link.stop(), all)? {
@@ -68,8 +101,8 @@ pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
     let over = Stop::default();
     let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
         let hurrying = scope.spawn(|| hurry(order, &hurried, origin_ns, &over));
-        let transferred = bulk.phases(origin_ns);
-        if transferred.is_err() {
+        let transferred = bulk.run(origin_ns);
+        if transferred.is_err() || matches!(order.course, Course::Transfers { .. }) {
             over.request();
         }
         let hurried = hurrying.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
@@ -78,7 +111,7 @@ pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
     hurried.wait_for_acknowledgements(PATIENCE)?;
     bulk.sender.send(&signal(FAREWELL))?;
     bulk.sender.wait_for_acknowledgements(PATIENCE)?;
-    Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns })
+    Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns, transfers_bytes: bulk.bytes })
 }
 
 /// The receiving process.
@@ -86,7 +119,7 @@ pub(crate) fn receive(order: &DuelOrder, link: &Link) -> Result<Received, LabErr
     let station = Station::open(&order.network, Wait::Listener)?;
     let echo = station.sender(ECHO, HURRIED_DELIVERY)?;
     let hurried = station.receiver(HURRIED, HURRIED_DELIVERY)?;
-    let bulk = station.receiver(BULK, BULK_DELIVERY)?;
+    let bulk = station.receiver(BULK, Delivery::Reliable { max_samples: order.bulk_history })?;
     let over = Stop::default();
     std::thread::scope(|scope| {
         let noting = scope.spawn(|| {
@@ -109,7 +142,10 @@ pub(crate) fn receive(order: &DuelOrder, link: &Link) -> Result<Received, LabErr
 /// Sends the small samples at their times, as long as the phases last; returns how many.
 fn hurry(order: &DuelOrder, hurried: &Sender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
     let period = order.period.as_nanos() as u64;
-    let total = order.phase.as_nanos() as u64 * order.loaded.len() as u64;
+    let total = match &order.course {
+        Course::Phases { phase, loaded } => phase.as_nanos() as u64 * loaded.len() as u64,
+        Course::Transfers { .. } => u64::MAX,
+    };
     let mut sample = Numbered { number: 0, payload: vec![0; HURRIED_BYTES] };
     while sample.number * period < total && !over.is_requested() {
         let due = origin_ns + sample.number * period;
@@ -136,6 +172,7 @@ struct Bulk<'a> {
     echo: Receiver,
     sample: Numbered,
     link: &'a Link,
+    bytes: Vec<u64>,
 }
 
 impl Bulk<'_> {
@@ -151,23 +188,58 @@ impl Bulk<'_> {
         Err(LabError::Here("the receiver was found but does not answer".to_owned()))
     }
 
+    /// Makes the transfers of the course from `origin_ns` on; returns when each began and ended.
+    fn run(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
+        match self.order.course.clone() {
+            Course::Phases { phase, loaded } => self.phases(origin_ns, phase, &loaded),
+            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, count, pause, time_max),
+        }
+    }
+
     /// Goes through the phases: transfers back to back in the loaded ones, sleep in the others.
-    fn phases(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
-        let phase = self.order.phase.as_nanos() as u64;
+    fn phases(&mut self, origin_ns: u64, phase: Duration, loaded: &[bool]) -> Result<Vec<(u64, u64)>, LabError> {
         let mut transfers = Vec::new();
         let mut end = origin_ns;
         self.sleep_until(end)?;
-        for (index, loaded) in self.order.loaded.iter().enumerate() {
-            end += phase;
+        for (index, loaded) in loaded.iter().enumerate() {
+            end += phase.as_nanos() as u64;
             while *loaded && monotonic_nanos() < end {
-                let from = monotonic_nanos();
-                self.transfer()?;
-                transfers.push((from, monotonic_nanos()));
+                transfers.push(self.timed_transfer()?);
             }
             self.sleep_until(end)?;
             self.link.progress(&index)?;
         }
         Ok(transfers)
+    }
+
+    /// Makes single transfers with a pause before each and after the last.
+    fn transfers(
+        &mut self,
+        origin_ns: u64,
+        count: u64,
+        pause: Duration,
+        time_max: Duration,
+    ) -> Result<Vec<(u64, u64)>, LabError> {
+        let mut transfers = Vec::new();
+        let end = origin_ns + time_max.as_nanos() as u64;
+        let mut next = origin_ns + pause.as_nanos() as u64;
+        while (transfers.len() as u64) < count && (transfers.is_empty() || monotonic_nanos() < end) {
+            self.sleep_until(next)?;
+            transfers.push(self.timed_transfer()?);
+            self.link.progress(&transfers.len())?;
+            next = monotonic_nanos() + pause.as_nanos() as u64;
+        }
+        self.sleep_until(next)?;
+        Ok(transfers)
+    }
+
+    /// One transfer; returns when it began and ended, and notes the bytes that left meanwhile.
+    fn timed_transfer(&mut self) -> Result<(u64, u64), LabError> {
+        let (before, from) = (transmitted_bytes(), monotonic_nanos());
+        self.transfer()?;
+        let (after, to) = (transmitted_bytes(), monotonic_nanos());
+        self.bytes.extend(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
+        Ok((from, to))
     }
 
     /// One transfer, up to the echo of its last sample.
@@ -179,10 +251,12 @@ impl Bulk<'_> {
             self.sample.number = number;
             self.sender.send(&self.sample)?;
         }
-        if self.hear(self.sample.number, PATIENCE)? {
+        self.sender.flush();
+        let patience = self.order.patience;
+        if self.hear(self.sample.number, patience)? {
             return Ok(());
         }
-        Err(LabError::Here(format!("a transfer was not answered within {} s", PATIENCE.as_secs())))
+        Err(LabError::Here(format!("a transfer was not answered within {} s", patience.as_secs())))
     }
 
     /// Whether the echo `expected` comes within `patience`.
@@ -289,8 +363,6 @@ const HURRIED: &str = "thalweg_lab_hurried";
 const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
 const HURRIED_DELIVERY: Delivery = Delivery::Reliable { max_samples: 1_000 };
-/// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
-const BULK_DELIVERY: Delivery = Delivery::Reliable { max_samples: 256 };
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
 const GREETING: u64 = u64::MAX;

@@ -2,11 +2,10 @@
 
 pub(crate) mod bursts;
 pub(crate) mod duel;
-mod observations;
-mod presentation;
-mod progress;
+pub(crate) mod observations;
+pub(crate) mod presentation;
 mod result;
-mod scenario;
+pub(crate) mod scenario;
 
 pub use presentation::{to_html, to_text};
 pub use result::{Background, BurstCell, Foreground, Point, QuickResult};

@@ -141,13 +141,13 @@ fn change(from: f64, to: f64) -> String {
 }
 
 /// Whether two means differ by more than three standard errors: beyond what chance does to such runs.
-fn differs(a: &Summary, b: &Summary) -> bool {
+pub(crate) fn differs(a: &Summary, b: &Summary) -> bool {
     let error = |s: &Summary| s.standard_deviation.powi(2) / s.count as f64;
     (a.mean - b.mean).abs() > 3.0 * (error(a) + error(b)).sqrt()
 }
 
 /// A factor without needless zeros: `4`, `1.07`.
-fn rounded_factor(factor: f64) -> String {
+pub(crate) fn rounded_factor(factor: f64) -> String {
     let text = rounded(factor);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -198,7 +198,7 @@ fn background(result: &Background) -> Section {
 fn series(cells: &[BurstCell]) -> Vec<Series> {
     let one = |(index, cell): (usize, &BurstCell)| Series {
         name: cell.name(),
-        colour: index % 4,
+        colour: index % plot::COLOURS,
         values: cell.runs_ms.clone(),
     };
     cells.iter().enumerate().map(one).collect()
@@ -223,7 +223,7 @@ fn burst_table(caption: &str, cells: &[BurstCell]) -> Table {
     table
 }
 
-fn row(name: &str, summary: &Summary) -> Vec<String> {
+pub(crate) fn row(name: &str, summary: &Summary) -> Vec<String> {
     let quantile = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
     vec![
         name.to_owned(),
@@ -238,7 +238,7 @@ fn row(name: &str, summary: &Summary) -> Vec<String> {
     ]
 }
 
-const QUANTILE_HEADER: [&str; 9] = ["", "runs", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
+pub(crate) const QUANTILE_HEADER: [&str; 9] = ["", "runs", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
 
 fn method(result: &QuickResult) -> Vec<String> {
     vec![
@@ -263,7 +263,7 @@ fn method(result: &QuickResult) -> Vec<String> {
 }
 
 /// Date and time of the civil calendar, `2026-11-21 20:47 UTC`.
-fn utc(unix_seconds: u64) -> String {
+pub(crate) fn utc(unix_seconds: u64) -> String {
     let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
     // Eras of 400 years that start on the first of March: leap days fall to the end of a year.
     let shifted = days + 719_468;

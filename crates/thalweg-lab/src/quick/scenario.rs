@@ -6,14 +6,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 
 use super::bursts::{BurstOrder, CellOrder, RunDone};
-use super::duel::{DuelOrder, Received, Sent};
-use super::progress::Progress;
+use super::duel::{Course, DuelOrder, Received, Sent};
 use super::result::{Background, BurstCell, Foreground, Point, QuickResult};
 use crate::error::LabError;
 use crate::figures::{millis, size};
 use crate::host::{Environment, Watch};
 use crate::process::{Launcher, Message, Stop, Supervised};
-use crate::station::Network;
+use crate::progress::Progress;
+use crate::station::{Network, Sending};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
@@ -113,8 +113,11 @@ impl Run<'_> {
         let order = DuelOrder {
             network: Network::apart(0),
             period: PERIOD,
-            phase: plan.phase,
-            loaded: LOADED.to_vec(),
+            course: Course::Phases { phase: plan.phase, loaded: LOADED.to_vec() },
+            bulk: Sending::default(),
+            flow_controller: None,
+            bulk_history: BULK_HISTORY,
+            patience: TRANSFER_PATIENCE,
             transfer_samples: 3_200,
             sample_bytes: 32 << 10,
         };
@@ -160,7 +163,7 @@ impl Run<'_> {
 }
 
 /// Hears the sender, and the receiver's reason when that gave up first.
-fn hear(
+pub(crate) fn hear(
     sender: &mut Supervised,
     receiver: &mut Supervised,
     patience: Duration,
@@ -180,30 +183,14 @@ fn hear(
     }
 }
 
-/// Sorts the samples of the topic in a hurry by whether a transfer was running when they were due.
+/// Joins what both processes saw.
 fn join(order: &DuelOrder, sent: &Sent, received: &Received) -> Result<Background, LabError> {
-    let loads = merge(&sent.transfers_ns);
-    let is_loaded = |due: u64| loads.iter().any(|(from, to)| (*from..*to).contains(&due));
-    let seconds = |nanos: u64| nanos.saturating_sub(sent.origin_ns) as f64 / 1e9;
-    let point = |(_, due, arrived): &(u64, u64, u64)| Point {
-        at_s: seconds(*due),
-        latency_us: arrived.saturating_sub(*due) as f64 / 1e3,
-        loaded: is_loaded(*due),
-    };
-    let points: Vec<Point> = received.samples_ns.iter().map(point).collect();
-    let foreground = |loaded: bool| {
-        let latencies: Vec<f64> =
-            points.iter().filter(|point| point.loaded == loaded).map(|point| point.latency_us).collect();
-        let period = order.period.as_nanos() as u64;
-        let due =
-            (0..sent.hurried).filter(|number| is_loaded(sent.origin_ns + number * period) == loaded).count() as u64;
-        let latency =
-            Summary::of(&latencies).ok_or_else(|| LabError::Here("no sample of the small topic arrived".to_owned()))?;
-        Ok::<_, LabError>(Foreground { lost: due.saturating_sub(latency.count), latency })
-    };
-    let transfers_ms: Vec<f64> =
-        sent.transfers_ns.iter().map(|(from, to)| millis(Duration::from_nanos(to - from))).collect();
+    let sorted = Sorted::of(order, sent, received);
+    let transfers_ms = transfers_ms(sent);
     let transfers = Summary::of(&transfers_ms).ok_or_else(|| LabError::Here("no transfer was completed".to_owned()))?;
+    let foreground = |loaded| {
+        sorted.foreground(loaded).ok_or_else(|| LabError::Here("no sample of the small topic arrived".to_owned()))
+    };
     Ok(Background {
         transfer_samples: order.transfer_samples,
         sample_bytes: order.sample_bytes,
@@ -212,9 +199,60 @@ fn join(order: &DuelOrder, sent: &Sent, received: &Received) -> Result<Backgroun
         rate_hz: 1.0 / order.period.as_secs_f64(),
         quiet: foreground(false)?,
         loaded: foreground(true)?,
-        loads: loads.iter().map(|(from, to)| (seconds(*from), seconds(*to))).collect(),
-        points,
+        loads: sorted.loads_s(),
+        points: sorted.points,
     })
+}
+
+/// Milliseconds of each transfer.
+pub(crate) fn transfers_ms(sent: &Sent) -> Vec<f64> {
+    sent.transfers_ns.iter().map(|(from, to)| millis(Duration::from_nanos(to - from))).collect()
+}
+
+/// The samples of the topic in a hurry, sorted by whether a transfer was running when they were due.
+pub(crate) struct Sorted {
+    pub(crate) points: Vec<Point>,
+    /// Whether a transfer was running when each sample that was sent was due.
+    due: Vec<bool>,
+    origin_ns: u64,
+    loads: Vec<(u64, u64)>,
+}
+
+impl Sorted {
+    pub(crate) fn of(order: &DuelOrder, sent: &Sent, received: &Received) -> Sorted {
+        let loads = merge(&sent.transfers_ns);
+        let is_loaded = |due: u64| loads.iter().any(|(from, to)| (*from..*to).contains(&due));
+        let point = |(_, due, arrived): &(u64, u64, u64)| Point {
+            at_s: due.saturating_sub(sent.origin_ns) as f64 / 1e9,
+            latency_us: arrived.saturating_sub(*due) as f64 / 1e3,
+            loaded: is_loaded(*due),
+        };
+        let period = order.period.as_nanos() as u64;
+        Sorted {
+            points: received.samples_ns.iter().map(point).collect(),
+            due: (0..sent.hurried).map(|number| is_loaded(sent.origin_ns + number * period)).collect(),
+            origin_ns: sent.origin_ns,
+            loads,
+        }
+    }
+
+    /// Latencies under one condition, in microseconds.
+    pub(crate) fn latencies(&self, loaded: bool) -> Vec<f64> {
+        self.points.iter().filter(|point| point.loaded == loaded).map(|point| point.latency_us).collect()
+    }
+
+    /// The topic under one condition; `None` when nothing of it arrived.
+    pub(crate) fn foreground(&self, loaded: bool) -> Option<Foreground> {
+        let due = self.due.iter().filter(|was| **was == loaded).count() as u64;
+        let latency = Summary::of(&self.latencies(loaded))?;
+        Some(Foreground { lost: due.saturating_sub(latency.count), latency })
+    }
+
+    /// When transfers ran, in seconds since the start.
+    fn loads_s(&self) -> Vec<(f64, f64)> {
+        let seconds = |nanos: u64| nanos.saturating_sub(self.origin_ns) as f64 / 1e9;
+        self.loads.iter().map(|(from, to)| (seconds(*from), seconds(*to))).collect()
+    }
 }
 
 /// Joins transfers that follow each other within a few milliseconds to one stretch of load.
@@ -229,11 +267,14 @@ fn merge(transfers: &[(u64, u64)]) -> Vec<(u64, u64)> {
     out
 }
 
-fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, LabError> {
+pub(crate) fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, LabError> {
     serde_json::from_value(value)
         .map_err(|error| LabError::Here(format!("a process answered something unexpected: {error}")))
 }
 
+/// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
+const BULK_HISTORY: u32 = 256;
+const TRANSFER_PATIENCE: Duration = Duration::from_secs(20);
 /// ABBA, twice: a slow drift of the machine touches both conditions alike.
 const LOADED: [bool; 8] = [false, true, true, false, false, true, true, false];
 const PERIOD: Duration = Duration::from_millis(10);
@@ -252,8 +293,11 @@ mod tests {
         DuelOrder {
             network: Network::default(),
             period: Duration::from_millis(10),
-            phase: Duration::from_millis(100),
-            loaded: vec![false, true],
+            course: Course::Phases { phase: Duration::from_millis(100), loaded: vec![false, true] },
+            bulk: Sending::default(),
+            flow_controller: None,
+            bulk_history: BULK_HISTORY,
+            patience: TRANSFER_PATIENCE,
             transfer_samples: 10,
             sample_bytes: 1_000,
         }
@@ -262,8 +306,8 @@ mod tests {
     #[test]
     fn samples_are_sorted_by_the_transfers_that_really_ran() {
         let origin_ns = 1_000 * MS;
-        let sent =
-            Sent { origin_ns, hurried: 20, transfers_ns: vec![(1_100 * MS, 1_150 * MS), (1_151 * MS, 1_198 * MS)] };
+        let transfers_ns = vec![(1_100 * MS, 1_150 * MS), (1_151 * MS, 1_198 * MS)];
+        let sent = Sent { origin_ns, hurried: 20, transfers_ns, transfers_bytes: Vec::new() };
         let arrive = |number: u64| {
             (
                 number,

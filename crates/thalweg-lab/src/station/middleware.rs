@@ -7,7 +7,7 @@ use thalweg::qos::{History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DataReader, DataWriter, DomainParticipant, Raw, ReadFilter, Topic, TopicType};
 
-use super::{Arrival, Delivery, Ended, Flow, Handler, Multicast, Network, Wait};
+use super::{Arrival, Delivery, Ended, Flow, Handler, Multicast, Network, Sending, Wait};
 use crate::error::LabError;
 
 /// What experiments send: a number and bytes.
@@ -45,16 +45,27 @@ impl Station {
         if wait == Wait::Busy {
             builder = builder.busy_poll();
         }
+        if let Some(bytes) = network.receive_buffer_bytes {
+            builder = builder.receive_buffer(usize::try_from(bytes).map_err(LabError::here)?);
+        }
         Ok(Station { participant: builder.create().map_err(LabError::here)? })
     }
 
-    /// A writer of `topic`.
+    /// A writer of `topic` with the default way of sending.
     ///
     /// # Errors
     /// The middleware refuses it.
     pub fn sender(&self, topic: &str, delivery: Delivery) -> Result<Sender, LabError> {
+        self.sender_by(topic, delivery, &Sending::default())
+    }
+
+    /// A writer of `topic` that sends in this way.
+    ///
+    /// # Errors
+    /// The middleware refuses it.
+    pub fn sender_by(&self, topic: &str, delivery: Delivery, sending: &Sending) -> Result<Sender, LabError> {
         let topic = self.participant.create_topic::<Numbered>(topic);
-        let mut qos = WriterQos::default();
+        let mut qos = WriterQos { transmission: sending.to_qos(), ..WriterQos::default() };
         match delivery {
             Delivery::BestEffort { .. } => qos.reliability = Reliability::BestEffort,
             Delivery::Reliable { max_samples } => {
@@ -93,6 +104,11 @@ impl Station {
         let (sent, received) = (self.participant.send_counts(), self.participant.receive_counts());
         sent.calls + sent.waits + received.calls + received.waits
     }
+
+    /// Datagrams that reached the participant's sockets so far, each counted by itself even where the kernel joined them.
+    pub fn datagrams_received(&self) -> u64 {
+        self.participant.receive_counts().datagrams
+    }
 }
 
 /// A writer of numbered samples.
@@ -107,12 +123,27 @@ impl Sender {
         self.writer.matched_readers().len()
     }
 
+    /// How its samples share datagrams, as the middleware has it.
+    pub fn method(&self) -> String {
+        self.writer.qos().transmission.method.to_string()
+    }
+
+    /// Where its datagrams go to, as the middleware has it.
+    pub fn destination(&self) -> String {
+        self.writer.qos().transmission.destination.to_string()
+    }
+
     /// Writes a sample; waits up to ten seconds while the history is full.
     ///
     /// # Errors
     /// There was no room in that time: a reader does not acknowledge.
     pub fn send(&self, sample: &Numbered) -> Result<(), LabError> {
         self.writer.write(sample).map(drop).map_err(LabError::here)
+    }
+
+    /// Lets everything that waits for company leave now: what an application does that knows its burst to be over.
+    pub fn flush(&self) {
+        self.writer.flush();
     }
 
     /// Writes a sample as it arrived, number included.
@@ -309,8 +340,12 @@ fn drain<H: Handler>(
             }
             handled += 1;
             if handler.handle(arrival(sample.bytes())?)? == Flow::Enough {
+                handler.handled_some();
                 return Ok((handled, Flow::Enough));
             }
+        }
+        if !pending.samples.is_empty() {
+            handler.handled_some();
         }
         pending.samples.clear();
         pending.next = 0;

@@ -2,9 +2,13 @@
 //!
 //! Everything the lab needs of the middleware lies here, so that experiments read as experiments.
 
+mod flow;
 mod middleware;
+mod sending;
 
+pub use flow::TokenBucket;
 pub use middleware::{Numbered, Receiver, Sender, Station};
+pub use sending::{Destination, Limits, Method, Sending};
 
 use std::time::Duration;
 
@@ -26,6 +30,8 @@ pub struct Network {
     pub interfaces: Vec<String>,
     /// Whether multicast is used; loopback and peers always are.
     pub multicast: Multicast,
+    /// Bytes to ask for in the receive buffer; missing means the middleware's default.
+    pub receive_buffer_bytes: Option<u64>,
 }
 
 /// Whether a station sends and receives multicast.
@@ -108,6 +114,10 @@ pub trait Handler: Send + 'static {
     /// # Errors
     /// Ends the reception with this error.
     fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError>;
+
+    /// Called after the samples that were taken together, at most a few hundred, were all handled: the place for what would cost
+    /// too much for each of them, such as a look at the clock.
+    fn handled_some(&mut self) {}
 }
 
 /// Why a reception ended.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::LOCATORS_MAX;
 use super::parameters::{add_locator, ignore_unknown, key_in};
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, VendorId};
 use crate::wire::WireError;
@@ -52,6 +53,17 @@ pub struct ParticipantLocators {
     pub default_unicast: Vec<Locator>,
     /// For user data, to all, unless an endpoint names its own address.
     pub default_multicast: Vec<Locator>,
+    /// MTUs of the links behind the unicast addresses, where they are not 1500 bytes; read and written only for Thalweg.
+    pub link_mtus: Vec<LinkMtu>,
+}
+
+/// The largest IP packet that a link carries, and which address of the participant the link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkMtu {
+    /// The address, as in a [`Locator`].
+    pub address: [u8; 16],
+    /// Bytes of an IP packet with its headers.
+    pub bytes: u32,
 }
 
 impl ParticipantData {
@@ -121,6 +133,12 @@ impl ParticipantData {
             if let Some(host) = self.host {
                 list.put(pid::THALWEG_HOST, |value| value.extend_from_slice(&host));
             }
+            for link in &self.locators.link_mtus {
+                list.put(pid::THALWEG_LINK_MTU, |value| {
+                    value.extend_from_slice(&link.address);
+                    value.u32(link.bytes);
+                });
+            }
         }
         list.finish();
     }
@@ -174,6 +192,12 @@ impl ParticipantData {
                 self.receive_buffer_bytes = Some(value.u32()?);
             }
             pid::THALWEG_HOST if self.vendor == VendorId::THALWEG => self.host = Some(value.array()?),
+            pid::THALWEG_LINK_MTU if self.vendor == VendorId::THALWEG => {
+                let link = LinkMtu { address: value.array()?, bytes: value.u32()? };
+                if self.locators.link_mtus.len() < LOCATORS_MAX {
+                    self.locators.link_mtus.push(link);
+                }
+            }
             _ => ignore_unknown(parameter)?,
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::participant_data::ParticipantData;
+use super::participant_data::{LinkMtu, ParticipantData};
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES};
 use crate::writer::neighbourhood::{Link, same_subnet};
 
@@ -24,6 +24,8 @@ pub struct LocalAddresses {
     /// Where participant announcements go to: discovery's multicast groups, the well-known ports of configured peers and of
     /// 127.0.0.1.
     pub announce_to: Vec<Locator>,
+    /// MTUs of our links, announced: those that are not Ethernet's 1500 bytes.
+    pub link_mtus: Vec<LinkMtu>,
 }
 
 /// The addresses of a remote participant that this one uses.
@@ -39,6 +41,10 @@ pub struct Reach {
     pub on_this_host: bool,
     /// Where its announcement came from.
     source: Option<IpAddr>,
+    /// The largest IP packet that its end of the path is known to take; `None`: Ethernet's.
+    their_mtu: Option<u32>,
+    /// The largest IP packet that leaves towards it, as the driver measured; `None` before.
+    our_mtu: Option<u32>,
 }
 
 /// Addresses used when nothing tells which of them works.
@@ -55,16 +61,43 @@ impl Reach {
         reach.metatraffic = reach.choose(local, &data.locators.metatraffic_unicast);
         reach.user = reach.choose(local, &data.locators.default_unicast);
         reach.user_multicast = reach.choose_group(local, &data.locators.default_multicast);
+        reach.their_mtu = reach.mtu_announced(local, data);
         reach
     }
 
-    /// The largest UDP payload that reaches it in one packet.
-    pub fn datagram_bytes(&self) -> usize {
-        match self.user.first() {
-            _ if self.on_this_host => ON_HOST_DATAGRAM_BYTES,
-            Some(locator) if locator.kind == Locator::UDP_V6 => ETHERNET_V6_DATAGRAM_BYTES,
-            _ => ETHERNET_V4_DATAGRAM_BYTES,
+    /// Takes over what the driver measured; true when [`Reach::datagram_bytes`] changed.
+    pub fn set_path_mtu(&mut self, mtu_bytes: u32) -> bool {
+        let before = self.datagram_bytes();
+        self.our_mtu = Some(mtu_bytes);
+        self.datagram_bytes() != before
+    }
+
+    /// Keeps what was measured of the way to the same address before.
+    pub fn keeping_path_of(mut self, before: &Reach) -> Reach {
+        if self.user == before.user {
+            self.our_mtu = before.our_mtu;
         }
+        self
+    }
+
+    /// The largest UDP payload that reaches it in one packet: what both ends of the path take, never more than
+    /// [`ON_HOST_DATAGRAM_BYTES`]. Before the path was measured it counts as Ethernet, within this host as unlimited.
+    pub fn datagram_bytes(&self) -> usize {
+        let v6 = self.user.first().is_some_and(|locator| locator.kind == Locator::UDP_V6);
+        let headers = if v6 { V6_HEADERS_BYTES } else { V4_HEADERS_BYTES };
+        let unmeasured = if self.on_this_host { u32::MAX } else { ETHERNET_MTU_BYTES };
+        let theirs = if self.on_this_host { u32::MAX } else { self.their_mtu.unwrap_or(ETHERNET_MTU_BYTES) };
+        let packet = self.our_mtu.unwrap_or(unmeasured).min(theirs) as usize;
+        packet.saturating_sub(headers).clamp(DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES)
+    }
+
+    /// The MTU at the other end. A switch drops frames that are too large for the port behind it without a word, so more than
+    /// Ethernet's is used only where the other end announced it and no router is in between.
+    fn mtu_announced(&self, local: &LocalAddresses, data: &ParticipantData) -> Option<u32> {
+        let locator = self.user.first()?;
+        let announced = data.locators.link_mtus.iter().find(|link| link.address == locator.address)?.bytes;
+        let neighbour = locator.socket_address().is_some_and(|address| is_neighbour(local, address.ip()));
+        Some(if neighbour { announced } else { announced.min(ETHERNET_MTU_BYTES) })
     }
 
     /// The best of `candidates`; several only when none is known to work.
@@ -88,7 +121,7 @@ impl Reach {
         }
         let rank = if self.source == Some(ip) || self.on_this_host && is_own(local, ip) {
             1
-        } else if local.interfaces.iter().any(|(own, bits)| !own.is_loopback() && same_subnet(*own, ip, *bits)) {
+        } else if is_neighbour(local, ip) {
             2
         } else {
             UNCERTAIN
@@ -104,6 +137,21 @@ impl Reach {
 }
 
 const UNCERTAIN: u8 = 3;
+
+/// MTU of an ordinary Ethernet link, which every link counts as whose end announces no other.
+const ETHERNET_MTU_BYTES: u32 = 1500;
+/// Headers of IPv4 and UDP.
+const V4_HEADERS_BYTES: usize = 1500 - ETHERNET_V4_DATAGRAM_BYTES;
+/// Headers of IPv6 and UDP.
+const V6_HEADERS_BYTES: usize = 1500 - ETHERNET_V6_DATAGRAM_BYTES;
+/// Below this a path is not believed: every IPv4 host takes packets of 576 bytes (RFC 791 §3.2), and a fragment has to have
+/// room beside its headers. Smaller links cut the packets by IP.
+const DATAGRAM_MIN_BYTES: usize = 576 - V4_HEADERS_BYTES;
+
+/// Whether no router stands before `ip`.
+fn is_neighbour(local: &LocalAddresses, ip: IpAddr) -> bool {
+    local.interfaces.iter().any(|(own, bits)| !own.is_loopback() && same_subnet(*own, ip, *bits))
+}
 
 fn has_family(local: &LocalAddresses, ip: IpAddr) -> bool {
     local.interfaces.iter().any(|(own, _)| own.is_ipv4() == ip.is_ipv4())
@@ -130,6 +178,50 @@ mod tests {
         data.locators.default_unicast = locators(announced);
         let reach = Reach::new(&local, [0; 16], &data, source.parse().expect("an address"));
         assert_eq!(reach.user, locators(expect));
+    }
+
+    /// A path to `to` on a link whose end there announced `theirs` (0: nothing), and that measures `ours` here.
+    #[track_caller]
+    fn check_path(to: &str, theirs: u32, ours: u32, expect: usize) {
+        let own = [("127.0.0.1", 8), ("10.0.0.1", 24), ("fd00::1", 64)];
+        let interfaces = own.iter().map(|(ip, bits)| (ip.parse().expect("an address"), *bits)).collect();
+        let local = LocalAddresses { interfaces, ..LocalAddresses::default() };
+        let mut data = ParticipantData::new(GuidPrefix([1; 12]));
+        data.locators.default_unicast = locators(&[to]);
+        if theirs > 0 {
+            let address = data.locators.default_unicast[0].address;
+            data.locators.link_mtus = vec![LinkMtu { address, bytes: theirs }];
+        }
+        let mut reach = Reach::new(&local, [0; 16], &data, to.parse().expect("an address"));
+        let before = reach.datagram_bytes();
+        let changed = reach.set_path_mtu(ours);
+        assert_eq!((reach.datagram_bytes(), changed), (expect, before != expect));
+        assert_eq!(Reach::new(&local, [0; 16], &data, to.parse().unwrap()).keeping_path_of(&reach), reach);
+    }
+
+    #[test]
+    fn a_path_carries_what_both_of_its_ends_take() {
+        for (theirs, ours, expect) in [
+            (0, 1500, 1472),
+            (0, 9000, 1472),
+            (9000, 9000, 8972),
+            (9000, 1500, 1472),
+            (1280, 1500, 1252),
+            (0, 1400, 1372),
+        ] {
+            check_path("10.0.0.2:7411", theirs, ours, expect);
+            check_path("[fd00::2]:7411", theirs, ours, expect - 20);
+        }
+        check_path("127.0.0.1:7411", 0, 65_536, 65_000);
+        check_path("127.0.0.1:7411", 0, 1500, 1472);
+        // A forged or absurd report leaves room for a fragment.
+        check_path("10.0.0.2:7411", 0, 68, 548);
+    }
+
+    #[test]
+    fn large_packets_are_not_trusted_to_routers() {
+        check_path("10.9.0.2:7411", 9000, 9000, 1472);
+        check_path("10.9.0.2:7411", 1300, 9000, 1272);
     }
 
     const LAN: [(&str, u8); 2] = [("127.0.0.1", 8), ("10.0.0.1", 24)];

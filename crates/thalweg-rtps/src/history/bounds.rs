@@ -31,10 +31,24 @@ impl Load {
         self.bytes += bytes;
     }
 
+    /// Takes several values out of account at once.
+    pub(super) fn remove_many(&mut self, values: usize, bytes: usize) {
+        self.changes -= values;
+        self.values -= values;
+        self.bytes -= bytes;
+    }
+
     pub(super) fn remove(&mut self, is_value: bool, bytes: usize) {
         self.changes -= 1;
         self.values -= usize::from(is_value);
         self.bytes -= bytes;
+    }
+
+    /// Takes back what was added for several changes.
+    pub(super) fn subtract(&mut self, other: Load) {
+        self.changes -= other.changes;
+        self.values -= other.values;
+        self.bytes -= other.bytes;
     }
 }
 

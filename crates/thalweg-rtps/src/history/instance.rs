@@ -151,6 +151,9 @@ impl Instance {
     }
 
     fn add_writer(&mut self, writer: Guid) {
+        if self.writers == [writer] {
+            return; // The usual case, without a search.
+        }
         if let Err(place) = self.writers.binary_search(&writer)
             && self.writers.len() < WRITERS_MAX
         {

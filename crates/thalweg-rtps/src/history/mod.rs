@@ -5,21 +5,27 @@
 
 mod bounds;
 mod chain;
+mod change;
+mod frame;
+mod frame_stock;
 mod instance;
 mod key_table;
 mod sample_cache;
 mod sample_info;
+mod sample_queue;
 mod sample_store;
 #[cfg(test)]
 mod tests;
 mod writer_history;
 mod writer_instances;
 
+pub use change::{Change, FrameLimit, HeldSample, PushResult, SmallSample};
+pub use frame::{Frame, FrameAt};
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};
 pub use sample_info::{
     CachedSample, InstanceState, InstanceStates, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };
-pub use writer_history::{Change, PushResult, WriterHistory};
+pub use writer_history::WriterHistory;
 
 /// What a change does to its instance (RTPS 2.5 §8.2.1.2, DDS 1.4 §2.2.2.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

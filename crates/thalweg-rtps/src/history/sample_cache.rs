@@ -4,7 +4,8 @@ use super::bounds::{Bounds, Load};
 use super::chain::{Ends, NOWHERE};
 use super::instance::{Instance, Ranking};
 use super::key_table::KeyTable;
-use super::sample_store::{Order, PLACE_BYTES, SampleStore, Stored};
+use super::sample_queue::{Queued, SampleQueue};
+use super::sample_store::{Order, Origin, PLACE_BYTES, SampleStore, Stored};
 use super::{
     CachedSample, ChangeKind, InstanceState, PayloadKind, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };
@@ -34,7 +35,10 @@ pub enum Insert {
 pub struct SampleCache {
     bounds: Bounds,
     keyed: Keyed,
+    /// The samples of a keyed topic.
     store: SampleStore,
+    /// The samples of a keyless topic.
+    queue: SampleQueue,
     instances: KeyTable<Instance>,
     /// Instances without samples that are not alive, though a writer still has them: the first to go.
     idle: Ends,
@@ -66,6 +70,7 @@ impl SampleCache {
             bounds: Bounds::new(history, limits, BYTES_DEFAULT, INSTANCES_DEFAULT),
             keyed,
             store: SampleStore::default(),
+            queue: SampleQueue::default(),
             instances: KeyTable::new(),
             idle: Ends::default(),
             held: Load::default(),
@@ -85,6 +90,9 @@ impl SampleCache {
 
     /// Offers one change in the order of its writer.
     pub fn insert(&mut self, sample: CachedSample) -> Insert {
+        if self.keyed == Keyed::No && sample.change == ChangeKind::Write {
+            return self.insert_keyless(sample);
+        }
         let key = self.key_of(sample.instance);
         let slot = self.instances.find_again(&key);
         let is_value = sample.change == ChangeKind::Write;
@@ -122,9 +130,28 @@ impl SampleCache {
         }
     }
 
+    /// What [`SampleCache::insert`] does with a value of a keyless topic, without the questions that have one answer there.
+    fn insert_keyless(&mut self, sample: CachedSample) -> Insert {
+        let slot = self.instances.find(&KeyHash::default());
+        let bytes = sample.payload.len().saturating_add(PLACE_BYTES);
+        if !self.admits(slot, bytes) {
+            self.rejected += 1;
+            return Insert::Full;
+        }
+        let slot = slot.unwrap_or_else(|| self.add_instance(KeyHash::default()));
+        self.instances[slot].handle_value(sample.writer);
+        match self.store(slot, sample, bytes) {
+            true => Insert::Overwrote,
+            false => Insert::Stored,
+        }
+    }
+
     /// Removes up to `max` samples that `filter` selects, appends them to `into` in order of reception and returns how
     /// many there were.
     pub fn take(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
+        if self.keyed == Keyed::No {
+            return self.give_out_queued(max, filter, Access::Take, into);
+        }
         let count = self.give_out(max, filter, Access::Take, into);
         for place in 0..count {
             self.remove(self.picked[place]);
@@ -136,6 +163,9 @@ impl SampleCache {
 
     /// As [`SampleCache::take`], but the samples stay and are marked READ.
     pub fn read(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
+        if self.keyed == Keyed::No {
+            return self.give_out_queued(max, filter, Access::Read, into);
+        }
         let count = self.give_out(max, filter, Access::Read, into);
         for &index in &self.picked {
             self.store.mark_read(index);
@@ -186,17 +216,17 @@ impl SampleCache {
 
     /// Number of samples held, notices included.
     pub fn len(&self) -> usize {
-        self.store.len()
+        self.store.len() + self.queue.len()
     }
 
     /// True when there is nothing to take.
     pub fn is_empty(&self) -> bool {
-        self.store.len() == 0
+        self.len() == 0
     }
 
     /// True when there is something that no `read` has returned.
     pub fn has_unread(&self) -> bool {
-        self.store.unread.first != NOWHERE
+        self.queue.has_unread() || self.store.unread.first != NOWHERE
     }
 
     /// Number of instances known.
@@ -254,37 +284,66 @@ impl SampleCache {
     fn store(&mut self, slot: usize, sample: CachedSample, bytes: usize) -> bool {
         let is_value = sample.change == ChangeKind::Write;
         let overwrote = self.overwrite_for(slot, is_value, bytes);
-        let mut stored = Stored::new(sample, slot, bytes);
         let instance = &mut self.instances[slot];
-        stored.disposed_generations = instance.disposed_generations;
-        stored.no_writers_generations = instance.no_writers_generations;
+        let origin = Origin {
+            writer: sample.writer,
+            sequence: sample.sequence,
+            source_timestamp: sample.source_timestamp,
+            received: sample.received,
+            disposed_generations: instance.disposed_generations,
+            no_writers_generations: instance.no_writers_generations,
+        };
+        let payload = is_value.then_some(sample.payload);
+        let queued = Queued { payload, bytes, valid: sample.valid, is_value, origin };
         instance.held.add(is_value, bytes);
         self.held.add(is_value, bytes);
-        self.store.append(stored, &mut instance.samples);
+        match self.keyed {
+            Keyed::No => self.queue.push(queued),
+            Keyed::Yes => self.store.append(Stored::new(queued, slot), &mut instance.samples),
+        }
         overwrote
     }
 
     fn overwrite_for(&mut self, slot: usize, is_value: bool, bytes: usize) -> bool {
+        if self.bounds.depth.is_none() {
+            return false;
+        }
         let overwritten_before = self.overwritten;
         let mut removed_some = false;
-        loop {
+        while let Some(oldest_is_value) = self.oldest_is_value(slot) {
             let instance = &self.instances[slot];
-            let oldest = instance.samples.first;
-            if oldest == NOWHERE {
-                break;
-            }
             let must = self.bounds.must_overwrite(self.held, instance.held, is_value, bytes);
             // A notice older than every value kept tells nothing: the instance has been reborn since.
             let has_values = instance.held.values + usize::from(is_value) > 0;
-            let stale = removed_some && has_values && !self.store[oldest].is_value;
+            let stale = removed_some && has_values && !oldest_is_value;
             if !must && !stale {
                 break;
             }
-            self.overwritten += u64::from(self.store[oldest].is_value);
-            self.unlink(oldest);
+            self.overwritten += u64::from(oldest_is_value);
+            self.drop_oldest(slot);
             removed_some = true;
         }
         self.overwritten > overwritten_before
+    }
+
+    /// Whether the oldest sample of an instance carries a value; `None` without samples.
+    fn oldest_is_value(&self, slot: usize) -> Option<bool> {
+        match self.keyed {
+            Keyed::No => self.queue.oldest().map(|oldest| oldest.is_value),
+            Keyed::Yes => match self.instances[slot].samples.first {
+                NOWHERE => None,
+                oldest => Some(self.store[oldest].is_value),
+            },
+        }
+    }
+
+    fn drop_oldest(&mut self, slot: usize) {
+        if self.keyed == Keyed::Yes {
+            self.unlink(self.instances[slot].samples.first);
+        } else if let Some(Queued { is_value, bytes, .. }) = self.queue.pop_oldest() {
+            self.instances[slot].held.remove(is_value, bytes);
+            self.held.remove(is_value, bytes);
+        }
     }
 
     fn unlink(&mut self, index: usize) {
@@ -323,6 +382,56 @@ impl SampleCache {
         self.instances[slot].release();
         let key = self.instances[slot].key;
         self.instances.remove(&key);
+    }
+
+    /// Appends samples of a keyless topic to `into` with their information.
+    fn give_out_queued(
+        &mut self,
+        max: usize,
+        filter: &ReadFilter,
+        access: Access,
+        into: &mut Vec<TakenSample>,
+    ) -> usize {
+        let Some(slot) = self.instances.find(&KeyHash::default()) else { return 0 };
+        let instance = &mut self.instances[slot];
+        let other_view = filter.view_state.is_some_and(|view| view != instance.view);
+        if other_view || !filter.instance_states.contains(instance.state) {
+            return 0;
+        }
+        let share = self.queue.share(max, filter);
+        let count = share.read + share.unread;
+        let Some((_, newest)) = self.queue.of(share).next_back() else { return 0 };
+        let newest_generation = newest.origin.generation();
+        into.reserve(count);
+        let mut following = u32::try_from(count).unwrap_or(u32::MAX);
+        let mut describe = |sample: &Queued, state: SampleState, payload: Option<Payload>| {
+            let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
+            let payload = payload.unwrap_or_else(|| self.empty.clone());
+            following = following.saturating_sub(1);
+            let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
+            let info = describe(&sample.origin, sample.valid, state, instance);
+            TakenSample { payload, payload_kind, info: SampleInfo { sample_rank: following, generation_rank, ..info } }
+        };
+        if access == Access::Read {
+            into.extend(self.queue.of(share).map(|(state, sample)| describe(sample, state, sample.payload.clone())));
+            self.queue.mark_read(share);
+        } else {
+            let mut gone = Load::default();
+            let mut give = |state: SampleState, mut sample: Queued| {
+                gone.add(sample.is_value, sample.bytes);
+                let payload = sample.payload.take();
+                describe(&sample, state, payload)
+            };
+            let (read, unread) = self.queue.remove(share);
+            into.extend(read.map(|sample| give(SampleState::Read, sample)));
+            into.extend(unread.map(|sample| give(SampleState::NotRead, sample)));
+            self.queue.trim();
+            instance.held.subtract(gone);
+            self.held.subtract(gone);
+        }
+        instance.view = ViewState::NotNew;
+        self.settle(slot);
+        count
     }
 
     /// Picks samples and appends them to `into` with their information; leaves them in `picked` for the caller.
@@ -369,22 +478,7 @@ impl SampleCache {
             .map(|payload| (payload, PayloadKind::Data))
             .or_else(|| instance.remembered())
             .unwrap_or_else(|| (self.empty.clone(), PayloadKind::Key));
-        let info = SampleInfo {
-            sample_state: sample_state(stored),
-            view_state: instance.view,
-            instance_state: instance.state,
-            disposed_generation_count: stored.disposed_generations,
-            no_writers_generation_count: stored.no_writers_generations,
-            sample_rank: 0,
-            generation_rank: 0,
-            absolute_generation_rank: instance.generation().saturating_sub(stored.generation()),
-            source_timestamp: stored.source_timestamp,
-            received: stored.received,
-            instance: instance.key,
-            writer: stored.writer,
-            sequence: stored.sequence,
-            valid: stored.valid,
-        };
+        let info = describe(&stored.origin, stored.valid, sample_state(stored), instance);
         TakenSample { payload, payload_kind, info }
     }
 
@@ -395,12 +489,33 @@ impl SampleCache {
             let stored = &self.store[index];
             let ranking = &mut self.instances[stored.instance].ranking;
             if ranking.result != self.results {
-                *ranking = Ranking { result: self.results, following: 0, newest_generation: stored.generation() };
+                *ranking =
+                    Ranking { result: self.results, following: 0, newest_generation: stored.origin.generation() };
             }
             taken.info.sample_rank = ranking.following;
-            taken.info.generation_rank = ranking.newest_generation.saturating_sub(stored.generation());
+            taken.info.generation_rank = ranking.newest_generation.saturating_sub(stored.origin.generation());
             ranking.following = ranking.following.saturating_add(1);
         }
+    }
+}
+
+/// Everything but the ranks within the result.
+fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &Instance) -> SampleInfo {
+    SampleInfo {
+        sample_state,
+        view_state: instance.view,
+        instance_state: instance.state,
+        disposed_generation_count: origin.disposed_generations,
+        no_writers_generation_count: origin.no_writers_generations,
+        sample_rank: 0,
+        generation_rank: 0,
+        absolute_generation_rank: instance.generation().saturating_sub(origin.generation()),
+        source_timestamp: origin.source_timestamp,
+        received: origin.received,
+        instance: instance.key,
+        writer: origin.writer,
+        sequence: origin.sequence,
+        valid,
     }
 }
 

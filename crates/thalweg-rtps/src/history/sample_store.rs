@@ -3,10 +3,28 @@
 use std::ops::{Index, IndexMut};
 
 use super::chain::{Ends, Link, Links, NOWHERE};
-use super::{CachedSample, ChangeKind};
+use super::sample_queue::Queued;
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, SequenceNumber};
+
+/// Where a sample comes from, and which life of its instance it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) writer: Guid,
+    pub(super) sequence: SequenceNumber,
+    pub(super) source_timestamp: Option<Timestamp>,
+    pub(super) received: Instant,
+    pub(super) disposed_generations: u32,
+    pub(super) no_writers_generations: u32,
+}
+
+impl Origin {
+    /// Rebirths of the instance before the sample.
+    pub(super) fn generation(&self) -> u32 {
+        self.disposed_generations.saturating_add(self.no_writers_generations)
+    }
+}
 
 /// One stored sample or notice.
 #[derive(Debug)]
@@ -17,43 +35,19 @@ pub(super) struct Stored {
     pub(super) valid: bool,
     pub(super) is_value: bool,
     pub(super) read: bool,
-    pub(super) writer: Guid,
-    pub(super) sequence: SequenceNumber,
-    pub(super) source_timestamp: Option<Timestamp>,
-    pub(super) received: Instant,
+    pub(super) origin: Origin,
     pub(super) instance: usize,
-    pub(super) disposed_generations: u32,
-    pub(super) no_writers_generations: u32,
     links: [Link; 3],
 }
 
 impl Stored {
-    pub(super) fn new(sample: CachedSample, instance: usize, bytes: usize) -> Stored {
-        let is_value = sample.change == ChangeKind::Write;
-        Stored {
-            payload: is_value.then_some(sample.payload),
-            bytes,
-            valid: sample.valid,
-            is_value,
-            read: false,
-            writer: sample.writer,
-            sequence: sample.sequence,
-            source_timestamp: sample.source_timestamp,
-            received: sample.received,
-            instance,
-            disposed_generations: 0,
-            no_writers_generations: 0,
-            links: [Link::default(); 3],
-        }
+    pub(super) fn new(sample: Queued, instance: usize) -> Stored {
+        let Queued { payload, bytes, valid, is_value, origin } = sample;
+        Stored { payload, bytes, valid, is_value, read: false, origin, instance, links: [Link::default(); 3] }
     }
 
     pub(super) fn next(&self, order: Order) -> usize {
-        self.links[order as usize].next
-    }
-
-    /// Rebirths of the instance before this sample.
-    pub(super) fn generation(&self) -> u32 {
-        self.disposed_generations.saturating_add(self.no_writers_generations)
+        self.links[order as usize].next()
     }
 }
 

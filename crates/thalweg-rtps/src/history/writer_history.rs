@@ -4,68 +4,35 @@ use std::collections::VecDeque;
 
 use super::ChangeKind;
 use super::bounds::{Bounds, Load};
+use super::change::{Change, Content, FrameLimit, Held, HeldSample, PushResult, Slot, SmallSample};
+use super::frame::FrameAt;
+use super::frame_stock::FrameStock;
 use super::writer_instances::WriterInstances;
-use crate::payload::Payload;
 use crate::qos::{History, ResourceLimits};
-use crate::time::Timestamp;
 use crate::types::{KeyHash, SequenceNumber};
-
-/// One sample, dispose or unregister of a writer (`CacheChange`, RTPS 2.5 §8.2.1.2).
-#[derive(Clone, Debug)]
-pub struct Change {
-    /// Number within the writer; assigned by [`WriterHistory::push`], whatever it was before.
-    pub sequence: SequenceNumber,
-    /// What the change does to its instance.
-    pub kind: ChangeKind,
-    /// The instance; zero for keyless topics.
-    pub instance: KeyHash,
-    /// When the application says it happened; `None` sends no time.
-    pub timestamp: Option<Timestamp>,
-    /// Serialized sample, or key for dispose and unregister, with its encapsulation header.
-    pub payload: Payload,
-    /// Bytes of each fragment but the last when the change travels in fragments; fixed when it is written.
-    pub fragment_bytes: Option<u16>,
-}
-
-/// What [`WriterHistory::push`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PushResult {
-    /// Number of the new change.
-    pub sequence: SequenceNumber,
-    /// The newest change that had to make room, under KEEP_LAST; older ones of the same instance may have gone with it.
-    pub overwrote: Option<SequenceNumber>,
-}
 
 /// The changes that a writer still holds, oldest first (`HistoryCache`, RTPS 2.5 §8.2.2).
 ///
-/// Bounds: RESOURCE_LIMITS and a byte budget, asked by [`WriterHistory::room_for`] before each push.
+/// A ring of packs, numbered consecutively: a pack is one change, or a [`Frame`](super::Frame) of small ones that were collected before they were
+/// sent. Bounds: RESOURCE_LIMITS and a byte budget, asked by [`WriterHistory::room_for`] before each push.
 #[derive(Debug)]
 pub struct WriterHistory {
     bounds: Bounds,
     keeps_acknowledged: bool,
     /// Ordered by number. Overwritten changes leave an empty slot until enough have gathered for one sweep.
     slots: VecDeque<Slot>,
+    /// Slots without content.
+    empty: usize,
     held: Load,
     last: SequenceNumber,
+    last_pack: SequenceNumber,
     acknowledged: SequenceNumber,
     /// `None` when nothing depends on instances: KEEP_ALL, volatile, no limit on them.
     instances: Option<WriterInstances>,
     /// Instances of a durable writer that were disposed and unregistered: they go once everybody knows.
     departures: VecDeque<Departure>,
     overwritten_unacknowledged: u64,
-}
-
-#[derive(Debug)]
-struct Slot {
-    sequence: SequenceNumber,
-    held: Option<Held>,
-}
-
-#[derive(Debug)]
-struct Held {
-    change: Change,
-    instance: usize,
-    next_of_instance: SequenceNumber,
+    frames: FrameStock,
 }
 
 #[derive(Debug)]
@@ -78,6 +45,9 @@ struct Departure {
 pub(super) const CHANGE_BYTES: usize = size_of::<Slot>();
 /// Empty slots that are tolerated before a sweep is considered.
 const EMPTY_SLOTS_MAX: usize = 32;
+/// Bytes collected into one frame where KEEP_LAST or late readers matter: an old sample that stays keeps no more than
+/// this alive.
+const FRAME_BYTES_WITH_INSTANCES: usize = 8 << 10;
 
 impl WriterHistory {
     /// An empty history. With `durability_keeps` (transient-local) acknowledged changes stay for late joiners.
@@ -92,12 +62,15 @@ impl WriterHistory {
             bounds,
             keeps_acknowledged: durability_keeps,
             slots: VecDeque::new(),
+            empty: 0,
             held: Load::default(),
             last: SequenceNumber::ZERO,
+            last_pack: SequenceNumber::ZERO,
             acknowledged: SequenceNumber::ZERO,
             instances: instances_matter.then(|| WriterInstances::new(&bounds)),
             departures: VecDeque::new(),
             overwritten_unacknowledged: 0,
+            frames: FrameStock::default(),
         }
     }
 
@@ -114,47 +87,156 @@ impl WriterHistory {
     /// Adds `change` under the next number. Ask [`WriterHistory::room_for`] first: a push without room exceeds the
     /// limits rather than lose the change.
     pub fn push(&mut self, mut change: Change) -> PushResult {
+        self.seal();
         let sequence = self.last.next();
-        self.last = sequence;
         change.sequence = sequence;
         let is_value = change.kind == ChangeKind::Write;
-        let bytes = charge(&change);
-        let instance = self.instances.as_mut().map(|instances| instances.register(change.instance, change.kind));
-        let overwrote = instance.and_then(|slot| self.overwrite_for(slot, is_value, bytes));
-        if let Some(slot) = instance {
-            self.chain(slot, sequence, is_value, bytes);
-        }
-        self.held.add(is_value, bytes);
-        let held = Held { change, instance: instance.unwrap_or_default(), next_of_instance: SequenceNumber::ZERO };
-        self.slots.push_back(Slot { sequence, held: Some(held) });
+        let (instance, overwrote) = self.account(change.instance, change.kind, change.payload.len());
+        self.last_pack += 1;
+        let held = Held { change, instance, next_of_instance: SequenceNumber::ZERO };
+        self.slots.push_back(Slot { first: sequence, pack: self.last_pack, content: Content::One(held) });
+        self.chain(instance, sequence, is_value);
         self.sweep();
         PushResult { sequence, overwrote }
     }
 
+    /// Adds a value to the frame that is being collected, or starts a new one. As [`WriterHistory::push`] otherwise.
+    pub fn collect(&mut self, sample: &SmallSample<'_>, limit: FrameLimit) -> PushResult {
+        let sequence = self.last.next();
+        let bytes = sample.encapsulation.len() + sample.body.len();
+        let (instance, overwrote) = self.account(sample.instance, ChangeKind::Write, bytes);
+        if !self.extends_frame(sample, limit) {
+            self.start_frame(sequence, sample.encapsulation, limit);
+        }
+        if let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back_mut() {
+            frame.push(instance, sample.timestamp, sample.body);
+        }
+        self.chain(instance, sequence, true);
+        if overwrote.is_some() {
+            self.sweep();
+        }
+        PushResult { sequence, overwrote }
+    }
+
+    /// The next number is taken by a change with `payload_bytes`: makes room as KEEP_LAST does and charges it.
+    fn account(
+        &mut self,
+        instance: KeyHash,
+        kind: ChangeKind,
+        payload_bytes: usize,
+    ) -> (usize, Option<SequenceNumber>) {
+        self.last = self.last.next();
+        let is_value = kind == ChangeKind::Write;
+        let bytes = payload_bytes.saturating_add(CHANGE_BYTES);
+        let instance = self.instances.as_mut().map(|instances| instances.register(instance, kind));
+        let overwrote = instance.and_then(|slot| self.overwrite_for(slot, is_value, bytes));
+        let before = match (instance, self.instances.as_mut()) {
+            (Some(slot), Some(instances)) => instances.append(slot, self.last, is_value, bytes),
+            _ => None,
+        };
+        let last = self.last;
+        if let Some(next) = before.and_then(|before| self.next_of_instance(before)) {
+            *next = last;
+        }
+        self.held.add(is_value, bytes);
+        (instance.unwrap_or_default(), overwrote)
+    }
+
+    fn extends_frame(&self, sample: &SmallSample<'_>, limit: FrameLimit) -> bool {
+        let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back() else { return false };
+        let filled = frame.bodies().len() + sample.body.len() + (frame.len() + 1) * limit.overhead;
+        self.frames.is_open() && frame.encapsulation() == sample.encapsulation && filled <= self.frame_bytes(limit)
+    }
+
+    fn frame_bytes(&self, limit: FrameLimit) -> usize {
+        if self.instances.is_some() { limit.bytes.min(FRAME_BYTES_WITH_INSTANCES) } else { limit.bytes }
+    }
+
+    fn start_frame(&mut self, first: SequenceNumber, encapsulation: [u8; 4], limit: FrameLimit) {
+        self.seal();
+        let frame = self.frames.open(encapsulation, self.frame_bytes(limit));
+        self.last_pack += 1;
+        self.slots.push_back(Slot { first, pack: self.last_pack, content: Content::Frame(frame) });
+    }
+
+    /// Nothing is added any more to the frame that is being collected: it is about to be sent.
+    pub fn seal(&mut self) {
+        if self.frames.is_open()
+            && let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back_mut()
+        {
+            self.frames.seal(frame, self.keeps_acknowledged);
+            let is_dead = frame.live() == 0;
+            if is_dead {
+                self.slots.pop_back();
+            }
+        }
+    }
+
     /// The change numbered `sequence`, unless it was never written, overwritten or dropped.
-    pub fn get(&self, sequence: SequenceNumber) -> Option<&Change> {
-        let index = self.position(sequence).ok()?;
-        self.slots[index].held.as_ref().map(|held| &held.change)
+    pub fn get(&self, sequence: SequenceNumber) -> Option<HeldSample<'_>> {
+        let slot = self.slots.get(self.position(sequence).ok()?)?;
+        slot.sample_from(sequence, false).filter(|sample| sample.sequence == sequence)
     }
 
     /// Changes the fragment size of a change whose transmission has not begun: readers with a narrower path have come
     /// since it was written.
     pub fn set_fragment_bytes(&mut self, sequence: SequenceNumber, fragment_bytes: u16) {
         let index = self.position(sequence).ok();
-        if let Some(held) = index.and_then(|index| self.slots[index].held.as_mut()) {
+        if let Some(Content::One(held)) = index.map(|index| &mut self.slots[index].content) {
             held.change.fragment_bytes = Some(fragment_bytes);
         }
     }
 
     /// The oldest held change with a number of at least `from`. Numbers skipped on the way were overwritten or dropped.
-    pub fn next_from(&self, from: SequenceNumber) -> Option<&Change> {
+    pub fn next_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
+        self.sample_from(from, false)
+    }
+
+    /// As [`WriterHistory::next_from`], but also finds samples of a frame that KEEP_LAST has overwritten since they were
+    /// collected: they are still on their way to be sent.
+    pub fn next_collected_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
+        self.sample_from(from, true)
+    }
+
+    fn sample_from(&self, from: SequenceNumber, dead: bool) -> Option<HeldSample<'_>> {
         let start = self.position(from).unwrap_or_else(|place| place);
-        self.slots.range(start..).find_map(|slot| slot.held.as_ref()).map(|held| &held.change)
+        self.slots.range(start..).find_map(|slot| slot.sample_from(from, dead))
+    }
+
+    /// The frame that sample `sequence` is in.
+    pub fn frame_with(&self, sequence: SequenceNumber) -> Option<FrameAt<'_>> {
+        self.frame_in(self.position(sequence).ok()?)
+    }
+
+    fn frame_in(&self, index: usize) -> Option<FrameAt<'_>> {
+        match self.slots.get(index)? {
+            Slot { first, pack, content: Content::Frame(frame) } => {
+                Some(FrameAt { batch: *pack, first: *first, frame })
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers of pack `pack`: from the first to below the second. Of a pack that is gone: the numbers between its
+    /// neighbours, none of which is held.
+    pub fn pack(&self, pack: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+        let index = self.slots.partition_point(|slot| slot.pack < pack);
+        let next = self.slots.get(index).map_or(self.last.next(), |slot| slot.first);
+        match self.slots.get(index) {
+            Some(slot) if slot.pack == pack => (slot.first, slot.end()),
+            _ => (index.checked_sub(1).map_or(SequenceNumber::FIRST, |before| self.slots[before].end()), next),
+        }
+    }
+
+    /// Number of the pack that `sequence` is in, or of the one that it would be in.
+    pub fn pack_of(&self, sequence: SequenceNumber) -> SequenceNumber {
+        let index = self.position(sequence).unwrap_or_else(|place| place);
+        self.slots.get(index).map_or(self.last_pack.next(), |slot| slot.pack)
     }
 
     /// Number of the oldest held change; one more than [`WriterHistory::last`] when nothing is held.
     pub fn first(&self) -> SequenceNumber {
-        self.slots.front().map_or(self.last.next(), |slot| slot.sequence)
+        self.next_from(SequenceNumber::ZERO).map_or(self.last.next(), |sample| sample.sequence)
     }
 
     /// Number of the newest change ever pushed; zero before the first.
@@ -174,13 +256,48 @@ impl WriterHistory {
         if self.keeps_acknowledged {
             self.drop_departed();
         } else {
-            while self.slots.front().is_some_and(|slot| slot.sequence <= sequence) {
-                self.remove_at(0);
-                self.slots.pop_front();
-            }
+            self.drop_up_to(sequence);
         }
         self.sweep();
         self.held.changes < before
+    }
+
+    fn drop_up_to(&mut self, sequence: SequenceNumber) {
+        while let Some(slot) = self.slots.front()
+            && slot.first <= sequence
+        {
+            let whole = slot.end() <= sequence.next();
+            if whole && self.instances.is_none() && matches!(slot.content, Content::Frame(_)) {
+                self.drop_frame();
+                continue;
+            }
+            let (mut number, end) = (slot.first, slot.end().min(sequence.next()));
+            while number < end {
+                self.remove(number);
+                number = number.next();
+            }
+            if !whole {
+                return;
+            }
+            self.pop_front();
+        }
+    }
+
+    /// Drops the frame at the front at once: nothing depends on its samples one by one.
+    fn drop_frame(&mut self) {
+        let open = self.frames.is_open() && self.slots.len() == 1;
+        if let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.pop_front() {
+            let (count, bytes) = frame.live_bytes();
+            let each = frame.encapsulation().len() + CHANGE_BYTES;
+            self.held.remove_many(count, bytes + count * each);
+            self.frames.recycle(frame, open);
+        }
+    }
+
+    fn pop_front(&mut self) {
+        if let Some(slot) = self.slots.pop_front() {
+            self.empty -= usize::from(matches!(slot.content, Content::Empty));
+        }
     }
 
     /// Number of held changes.
@@ -213,41 +330,73 @@ impl WriterHistory {
                 return overwrote;
             }
             let oldest = own.oldest;
-            let index = self.position(oldest).ok()?;
             let must = self.bounds.must_overwrite(self.held, own.held, is_value, bytes);
             // A notice older than every value kept tells nothing: the instance has been reborn since.
             let stale = overwrote.is_some()
                 && own.held.values + usize::from(is_value) > 0
-                && self.slots[index].held.as_ref().is_some_and(|held| held.change.kind != ChangeKind::Write);
+                && self.get(oldest).is_some_and(|sample| sample.kind != ChangeKind::Write);
             if !must && !stale {
                 return overwrote;
             }
             self.overwritten_unacknowledged += u64::from(oldest > self.acknowledged);
-            self.remove_at(index);
+            self.remove(oldest);
             overwrote = Some(oldest);
         }
     }
 
-    fn chain(&mut self, instance: usize, sequence: SequenceNumber, is_value: bool, bytes: usize) {
-        let Some(instances) = self.instances.as_mut() else { return };
-        let before = instances.append(instance, sequence, is_value, bytes);
-        if self.keeps_acknowledged && instances.get(instance).is_departed() {
+    /// Chains the newest change to its instance, and notes when it ends the instance's life here.
+    fn chain(&mut self, instance: usize, sequence: SequenceNumber, is_value: bool) {
+        let Some(instances) = self.instances.as_ref() else { return };
+        if !is_value && self.keeps_acknowledged && instances.get(instance).is_departed() {
             self.departures.push_back(Departure { sequence, instance });
-        }
-        let index = before.and_then(|before| self.position(before).ok());
-        if let Some(held) = index.and_then(|index| self.slots[index].held.as_mut()) {
-            held.next_of_instance = sequence;
         }
     }
 
-    /// Empties slot `index`, which holds its instance's oldest change.
-    fn remove_at(&mut self, index: usize) {
-        let Some(held) = self.slots[index].held.take() else { return };
-        let is_value = held.change.kind == ChangeKind::Write;
-        let bytes = charge(&held.change);
+    /// Where a held change notes the next one of its instance.
+    fn next_of_instance(&mut self, sequence: SequenceNumber) -> Option<&mut SequenceNumber> {
+        let index = self.position(sequence).ok()?;
+        let slot = self.slots.get_mut(index)?;
+        match &mut slot.content {
+            Content::Empty => None,
+            Content::One(held) => Some(&mut held.next_of_instance),
+            Content::Frame(frame) => {
+                frame.entry((sequence - slot.first) as usize).map(|entry| &mut entry.next_of_instance)
+            }
+        }
+    }
+
+    /// Drops a change that is its instance's oldest; its slot stays.
+    fn remove(&mut self, sequence: SequenceNumber) {
+        let Ok(index) = self.position(sequence) else { return };
+        let Some(sample) = self.slots[index].sample_from(sequence, false).filter(|sample| sample.sequence == sequence)
+        else {
+            return;
+        };
+        let (is_value, bytes) = (sample.kind == ChangeKind::Write, sample.len().saturating_add(CHANGE_BYTES));
+        let slot = &mut self.slots[index];
+        let (instance, next) = match &mut slot.content {
+            Content::Empty => return,
+            Content::One(held) => (held.instance, held.next_of_instance),
+            Content::Frame(frame) => {
+                let place = (sequence - slot.first) as usize;
+                frame.kill(place);
+                let Some(entry) = frame.entry(place) else { return };
+                (entry.instance as usize, entry.next_of_instance)
+            }
+        };
+        let is_dead = match &slot.content {
+            Content::Frame(frame) => frame.live() == 0 && !(self.frames.is_open() && index + 1 == self.slots.len()),
+            _ => true,
+        };
+        if is_dead {
+            self.empty += 1;
+            if let Content::Frame(frame) = std::mem::replace(&mut self.slots[index].content, Content::Empty) {
+                self.frames.recycle(frame, false);
+            }
+        }
         self.held.remove(is_value, bytes);
         if let Some(instances) = self.instances.as_mut() {
-            instances.remove_oldest(held.instance, held.next_of_instance, is_value, bytes);
+            instances.remove_oldest(instance, next, is_value, bytes);
         }
     }
 
@@ -261,50 +410,49 @@ impl WriterHistory {
             while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
                 && own.newest == sequence
                 && own.held.changes > 0
-                && let Ok(index) = self.position(own.oldest)
             {
-                self.remove_at(index);
+                let oldest = own.oldest;
+                self.remove(oldest);
             }
         }
     }
 
     /// Removes empty slots: those at the front at once, the others (and unused instances) when they outnumber the rest.
     fn sweep(&mut self) {
-        while self.slots.front().is_some_and(|slot| slot.held.is_none()) {
-            self.slots.pop_front();
+        while self.slots.front().is_some_and(|slot| matches!(slot.content, Content::Empty)) {
+            self.pop_front();
         }
-        let empty = self.slots.len() - self.held.changes;
-        if empty > EMPTY_SLOTS_MAX.max(self.held.changes) {
-            self.slots.retain(|slot| slot.held.is_some());
+        if self.empty > EMPTY_SLOTS_MAX.max(self.slots.len() - self.empty) {
+            self.slots.retain(|slot| !matches!(slot.content, Content::Empty));
+            self.empty = 0;
         }
         if let Some(instances) = self.instances.as_mut() {
             instances.sweep();
         }
     }
 
-    /// Index of `sequence`, or where it would stand. Numbers are mostly contiguous, seen from one end or the other.
+    /// Index of the slot with `sequence`, or where it would stand. Single changes are mostly contiguous, seen from one end
+    /// or the other.
     fn position(&self, sequence: SequenceNumber) -> Result<usize, usize> {
         let (Some(front), Some(back)) = (self.slots.front(), self.slots.back()) else { return Err(0) };
-        if sequence < front.sequence {
+        if sequence < front.first {
             return Err(0);
         }
-        if sequence > back.sequence {
-            return Err(self.slots.len());
-        }
         let newest = self.slots.len() - 1;
-        let from_front = usize::try_from(sequence - front.sequence).unwrap_or(usize::MAX);
-        let from_back = usize::try_from(back.sequence - sequence).unwrap_or(usize::MAX);
+        if sequence >= back.first {
+            return if sequence < back.end() { Ok(newest) } else { Err(newest + 1) };
+        }
+        let from_front = usize::try_from(sequence - front.first).unwrap_or(usize::MAX);
+        let from_back = usize::try_from(back.first - sequence).unwrap_or(usize::MAX);
         for index in [from_front, newest.wrapping_sub(from_back)] {
-            if self.slots.get(index).is_some_and(|slot| slot.sequence == sequence) {
+            if self.slots.get(index).is_some_and(|slot| slot.first == sequence) {
                 return Ok(index);
             }
         }
-        self.slots.binary_search_by_key(&sequence, |slot| slot.sequence)
+        let after = self.slots.partition_point(|slot| slot.first <= sequence);
+        let index = after - 1;
+        if sequence < self.slots[index].end() { Ok(index) } else { Err(after) }
     }
-}
-
-fn charge(change: &Change) -> usize {
-    change.payload.len().saturating_add(CHANGE_BYTES)
 }
 
 #[cfg(test)]

@@ -195,6 +195,7 @@ impl Participant {
                 metatraffic_multicast: config.addresses.metatraffic_multicast.clone(),
                 default_unicast: config.addresses.default_unicast.clone(),
                 default_multicast: config.addresses.default_multicast.clone(),
+                link_mtus: config.addresses.link_mtus.clone(),
             },
             lease_duration: config.lease_duration,
             user_data,

@@ -215,10 +215,11 @@ impl Participant {
                     return self.avoid(now, &data);
                 }
                 known.data = data;
-                known.reach = reach;
+                known.reach = reach.keeping_path_of(&known.reach);
                 self.neighbours.note_change(now);
                 self.match_builtin(now, prefix);
                 self.rematch_participant(now, prefix);
+                self.push_event(Event::AddressesChosen(prefix));
             }
             return;
         }
@@ -235,6 +236,7 @@ impl Participant {
         self.neighbours.note_change(now);
         self.announcer.greet(prefix);
         self.push_event(Event::ParticipantDiscovered(prefix));
+        self.push_event(Event::AddressesChosen(prefix));
         self.match_builtin(now, prefix);
     }
 

@@ -1,12 +1,14 @@
 //! The participant's own endpoints: user-defined and built-in ones in the same tables.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Event, KeyOf, Participant};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
 use crate::payload::Payload;
-use crate::qos::{QosError, ReaderQos, WriterQos};
+use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
 use crate::reader::{Reader, ReassemblyBudget};
 use crate::shared::Shared;
 use crate::time::Instant;
@@ -49,20 +51,46 @@ pub(super) struct LocalReader {
     pub key_of: Option<KeyOf>,
 }
 
+/// A local writer and what its turn to send depends on.
+#[derive(Clone)]
+pub(super) struct LocalWriter {
+    pub shared: Shared<Writer>,
+    /// TRANSPORT_PRIORITY.
+    pub priority: i32,
+    pub latency_budget: Duration,
+    /// Set for asynchronous writers.
+    pub controller: Option<ControllerId>,
+}
+
 pub(super) struct Endpoints {
-    writers: BTreeMap<EntityId, Shared<Writer>>,
+    writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
+    /// Of the writers whose datagrams are marked.
+    classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
+}
+
+impl LocalWriter {
+    fn new(writer: Writer, qos: &WriterQos, controller: Option<ControllerId>) -> LocalWriter {
+        LocalWriter {
+            shared: Shared::new(writer),
+            priority: qos.transport_priority,
+            latency_budget: qos.timing.latency_budget,
+            controller,
+        }
+    }
 }
 
 impl Endpoints {
     /// The built-in endpoints.
     pub(super) fn new(prefix: GuidPrefix, budget: &ReassemblyBudget) -> Endpoints {
-        let mut endpoints = Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), next_key: 1 };
+        let mut endpoints =
+            Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
             let guid = Guid::new(prefix, writer);
-            let state = Writer::new(guid, &super::builtin::writer_qos(), &WriterOptions::default());
-            endpoints.writers.insert(writer, Shared::new(state));
+            let qos = super::builtin::writer_qos();
+            let state = Writer::new(guid, &qos, &WriterOptions::default());
+            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
             let key_of = Some(super::builtin::key_of(writer));
@@ -70,8 +98,9 @@ impl Endpoints {
         }
         for (writer, reader) in super::inquiry::PAIRS {
             let guid = Guid::new(prefix, writer);
-            let state = Writer::new(guid, &super::inquiry::writer_qos(), &WriterOptions::default());
-            endpoints.writers.insert(writer, Shared::new(state));
+            let qos = super::inquiry::writer_qos();
+            let state = Writer::new(guid, &qos, &WriterOptions::default());
+            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of: None });
@@ -80,6 +109,10 @@ impl Endpoints {
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<&Shared<Writer>> {
+        self.writers.get(&entity).map(|local| &local.shared)
+    }
+
+    pub(super) fn local_writer(&self, entity: EntityId) -> Option<&LocalWriter> {
         self.writers.get(&entity)
     }
 
@@ -89,6 +122,11 @@ impl Endpoints {
 
     pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
         self.readers.get(&entity)
+    }
+
+    /// What the datagrams of an endpoint are marked with.
+    pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
+        self.classes.get(&entity).copied().unwrap_or_default()
     }
 
     pub(super) fn user_writers(&self) -> Vec<EntityId> {
@@ -110,13 +148,23 @@ impl Participant {
     /// Creates a writer and announces it.
     ///
     /// # Errors
-    /// When a policy is inconsistent or not effective.
+    /// When a policy is inconsistent or not effective, or when there is no flow controller of the name that it gives.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
+        let controller = self.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let shared = Shared::new(Writer::new(guid, &config.qos, &config.options));
-        self.endpoints.writers.insert(entity, shared.clone());
+        let local = LocalWriter::new(Writer::new(guid, &config.qos, &config.options), &config.qos, controller);
+        let shared = local.shared.clone();
+        self.endpoints.writers.insert(entity, local);
+        self.schedule.set_priority(entity, config.qos.transport_priority);
+        if let Some(controller) = controller.and_then(|id| self.flow_controllers.get_mut(id)) {
+            controller.attach();
+        }
+        let class = TrafficClass::of(config.qos.transport_priority);
+        if class != TrafficClass::DEFAULT {
+            self.endpoints.classes.insert(entity, class);
+        }
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
@@ -150,10 +198,13 @@ impl Participant {
 
     /// Deletes a writer and tells peers. Samples that were not acknowledged yet are gone with it.
     pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
-        if entity.is_builtin() || self.endpoints.writers.remove(&entity).is_none() {
+        if entity.is_builtin() {
             return;
         }
+        let Some(local) = self.endpoints.writers.remove(&entity) else { return };
+        self.leave_controller(now, entity, local.controller);
         let guid = Guid::new(self.config.prefix, entity);
+        self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
         self.remove_publication(now, guid);
         self.schedule.forget(entity);

@@ -21,6 +21,9 @@ pub enum LostReason {
 pub enum Event {
     /// A participant was discovered.
     ParticipantDiscovered(GuidPrefix),
+    /// Which addresses of a participant user data go to was chosen, or chosen anew: whoever can measure the way there tells
+    /// `Participant::set_path_mtu`. Of this participant itself too.
+    AddressesChosen(GuidPrefix),
     /// A participant is gone, with all its endpoints.
     ParticipantLost {
         /// Which.

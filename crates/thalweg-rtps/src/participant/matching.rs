@@ -5,7 +5,7 @@ use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::{Durability, MatchResult};
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix};
+use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::writer::MatchedReader;
 
 impl Participant {
@@ -49,6 +49,39 @@ impl Participant {
         for guid in subscriptions {
             self.match_subscription(now, guid);
         }
+    }
+
+    /// Every participant with the addresses that user data for it go to, this one included; several addresses when nothing
+    /// tells which of them works.
+    pub fn paths(&self) -> impl Iterator<Item = (GuidPrefix, &[Locator])> {
+        self.database.participants.iter().map(|(prefix, known)| (*prefix, known.reach.user.as_slice()))
+    }
+
+    /// The way to the addresses of a participant (see [`Participant::paths`]) carries IP packets of `mtu_bytes`, headers
+    /// included, as far as our end of it can tell. What is sent from now on keeps to it, and to what the participant itself
+    /// announced; samples on their way keep their fragments. Returns whether that changes anything.
+    pub fn set_path_mtu(&mut self, now: Instant, prefix: GuidPrefix, mtu_bytes: u32) -> bool {
+        let Some(known) = self.database.participants.get_mut(&prefix) else { return false };
+        if !known.reach.set_path_mtu(mtu_bytes) {
+            return false;
+        }
+        if prefix != self.config.prefix {
+            self.match_builtin(now, prefix);
+        }
+        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
+        for reader in subscriptions {
+            let writers =
+                self.database.subscriptions.get(reader).map(|known| known.matched.clone()).unwrap_or_default();
+            for writer in writers {
+                let (Some(matched), Some(shared)) = (self.reader_as_matched(reader), self.endpoints.writer(writer))
+                else {
+                    continue;
+                };
+                shared.lock().match_reader(now, matched);
+                self.schedule.make_ready(writer);
+            }
+        }
+        true
     }
 
     fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {

@@ -4,23 +4,32 @@
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
 mod announce;
+#[cfg(test)]
+mod batch_tests;
 mod builtin;
 mod company;
 #[cfg(test)]
 mod company_tests;
 mod endpoints;
 mod event;
+mod flow;
+#[cfg(test)]
+mod flow_tests;
 #[cfg(test)]
 mod hostile_tests;
+mod inbound;
 mod inquiry;
 #[cfg(test)]
 mod inquiry_tests;
 mod matching;
 mod neighbours;
+#[cfg(test)]
+mod path_tests;
 mod receive;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,8 +43,9 @@ pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::groups::Groups;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
+use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
-use crate::outbox::Outbox;
+use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -43,6 +53,7 @@ use crate::types::{GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
+use inbound::Inbound;
 use inquiry::Inquiry;
 use neighbours::Neighbours;
 use schedule::Schedule;
@@ -134,12 +145,15 @@ pub struct Participant {
     announcer: Announcer,
     neighbours: Neighbours,
     schedule: Schedule,
+    flow_controllers: FlowControllers,
     ignored: BTreeSet<GuidPrefix>,
     company: Company,
     inquiry: Inquiry,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
+    inbound: Inbound,
     counters: ParticipantCounters,
+    traffic_class: TrafficClass,
 }
 
 impl Participant {
@@ -153,12 +167,15 @@ impl Participant {
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),
+            flow_controllers: FlowControllers::new(now),
             ignored: BTreeSet::new(),
             company: Company::default(),
             inquiry: Inquiry::default(),
             events: VecDeque::new(),
             budget,
+            inbound: Inbound::new(),
             counters: ParticipantCounters::default(),
+            traffic_class: TrafficClass::DEFAULT,
             config,
         };
         participant.describe_self();
@@ -179,6 +196,7 @@ impl Participant {
         };
         let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
         self.database.participants.insert(self.config.prefix, known);
+        self.push_event(Event::AddressesChosen(self.config.prefix));
     }
 
     /// First half of the GUIDs of everything in this participant.
@@ -256,7 +274,7 @@ impl Participant {
             } else if let Some(reader) = self.endpoints.reader(entity) {
                 reader.lock().disarm();
             }
-            self.schedule.make_ready(entity);
+            self.schedule.make_control_ready(entity);
         }
         if self.announcer.is_message_due(now) {
             self.assert_liveliness(now);
@@ -273,38 +291,9 @@ impl Participant {
         self.schedule.arm(entity, at);
     }
 
-    /// Appends datagrams to `outbox`. True when more is waiting: send, clear and call again.
-    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
-        while let Some(entity) = self.schedule.pop_ready() {
-            let more = if let Some(writer) = self.endpoints.writer(entity) {
-                let mut writer = writer.lock();
-                let more = !writer.leave_to_holder() && writer.poll_transmit(now, outbox);
-                if let Some(at) = writer.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                more
-            } else if let Some(reader) = self.endpoints.reader(entity) {
-                let mut reader = reader.lock();
-                reader.poll_transmit(now, outbox);
-                if reader.was_refilled() {
-                    self.events.push_back(Event::DataAvailable { reader: entity });
-                }
-                if let Some(at) = reader.newly_armed() {
-                    self.schedule.arm(entity, at);
-                }
-                false
-            } else {
-                false
-            };
-            if more {
-                self.schedule.make_ready(entity);
-            }
-            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
-                break;
-            }
-        }
-        self.schedule.has_ready()
+    /// What the datagrams that the last [`Participant::poll_transmit`] appended are to be marked with.
+    pub fn traffic_class(&self) -> TrafficClass {
+        self.traffic_class
     }
 
     /// The oldest event that was not fetched yet.
@@ -319,12 +308,10 @@ impl Participant {
             self.schedule.next_due(),
             self.schedule.lease_check(),
             self.neighbours.next_due(),
+            self.flow_controllers.next_due(),
         ]
         .into_iter()
         .flatten()
         .min()
     }
 }
-
-/// Datagrams of several endpoints collected before they are sent.
-const OUTBOX_DATAGRAMS_MAX: usize = 64;

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 
+use super::inbound::change_of;
 use super::{Event, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{ReaderOutcome, Received};
+use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
 use crate::time::{Instant, Timestamp};
-use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed};
+use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
-use crate::wire::{Content, Data, DataFrag, Gap, Message, SequenceSet, Submessage};
-use crate::writer::WriterOutcome;
+use crate::wire::{Content, Data, DataFrag, Message, Submessage};
+use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
 #[derive(Clone, Copy)]
@@ -27,28 +28,42 @@ struct Context {
 impl Participant {
     /// Takes a datagram into account. Malformed bytes are counted and end the datagram; they change nothing else.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &Payload, from: SocketAddr) {
-        self.counters.datagrams += 1;
-        let Ok(message) = Message::parse(datagram) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        if message.header.version.major != 2 || self.ignored.contains(&message.header.prefix) {
-            return;
-        }
-        let mut context = Context { now, from, source: message.header.prefix, addressed: true, timestamp: None };
-        self.renew_lease(&context);
-        for submessage in message.submessages() {
-            match submessage {
-                Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
-                Err(_) => self.counters.malformed += 1,
+        self.handle_datagrams(now, std::iter::once((datagram, from)));
+    }
+
+    /// As [`Participant::handle_datagram`] for several that were received together: neighbouring samples of one writer reach its
+    /// readers together.
+    pub fn handle_datagrams<'a>(&mut self, now: Instant, datagrams: impl Iterator<Item = (&'a Payload, SocketAddr)>) {
+        let mut alive = None;
+        for (datagram, from) in datagrams {
+            self.inbound.next_datagram();
+            self.counters.datagrams += 1;
+            let Ok(message) = Message::parse(datagram) else {
+                self.counters.malformed += 1;
+                continue;
+            };
+            let source = message.header.prefix;
+            if self.ignored.contains(&source) {
+                continue;
+            }
+            if alive.replace(source) != Some(source) {
+                self.renew_lease(now, source);
+            }
+            let mut context = Context { now, from, source, addressed: true, timestamp: None };
+            for submessage in message.submessages() {
+                match submessage {
+                    Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
+                    Err(_) => self.counters.malformed += 1,
+                }
             }
         }
+        self.flush_inbound(now);
     }
 
     /// Every datagram of a participant is a sign of life.
-    fn renew_lease(&mut self, context: &Context) {
-        if let Some(known) = self.database.participants.get_mut(&context.source) {
-            let until = context.now + known.data.lease_duration;
+    fn renew_lease(&mut self, now: Instant, source: GuidPrefix) {
+        if let Some(known) = self.database.participants.get_mut(&source) {
+            let until = now + known.data.lease_duration;
             known.lease_until = known.lease_until.max(until);
         }
     }
@@ -64,44 +79,104 @@ impl Participant {
                 context.timestamp = None;
             }
             _ if !context.addressed => {}
-            Submessage::Data(data) => self.handle_data(context, datagram, &data),
+            Submessage::Data(data) if data.writer != EntityId::SPDP_WRITER => {
+                if self.open_inbound(context, datagram, data.writer, data.reader) {
+                    self.inbound.push_data(&data, context.timestamp);
+                }
+            }
+            Submessage::DataBatch(batch) => {
+                if self.open_inbound(context, datagram, batch.writer, batch.reader) {
+                    self.inbound.push_batch(&batch);
+                }
+            }
+            other => {
+                self.flush_inbound(context.now);
+                self.handle_other(context, datagram, other);
+            }
+        }
+    }
+
+    /// What is neither context nor a whole sample; the samples in front of it have reached their readers.
+    fn handle_other(&mut self, context: &Context, datagram: &Payload, submessage: Submessage<'_>) {
+        let now = context.now;
+        match submessage {
+            Submessage::Data(data) => self.handle_participant_data(context, datagram, &data),
             Submessage::DataFrag(fragments) => self.handle_data_frag(context, datagram, &fragments),
             Submessage::Gap(gap) => {
-                let now = context.now;
-                self.for_each_reader(context, gap.writer, gap.reader, |reader, writer| {
-                    reader.handle_gap(now, writer, &gap)
-                });
+                let writer = Guid::new(context.source, gap.writer);
+                self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
             Submessage::Heartbeat(heartbeat) => {
-                let now = context.now;
-                self.for_each_reader(context, heartbeat.writer, heartbeat.reader, |reader, writer| {
+                let writer = Guid::new(context.source, heartbeat.writer);
+                self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)
                 });
             }
+            Submessage::HeartbeatBatch(batch) => {
+                let writer = Guid::new(context.source, batch.heartbeat.writer);
+                self.for_each_reader(now, writer, batch.heartbeat.reader, |reader| {
+                    reader.handle_heartbeat_batch(now, writer, &batch)
+                });
+            }
             Submessage::HeartbeatFrag(heartbeat) => {
-                let now = context.now;
-                self.for_each_reader(context, heartbeat.writer, heartbeat.reader, |reader, writer| {
+                let writer = Guid::new(context.source, heartbeat.writer);
+                self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat_frag(now, writer, &heartbeat)
                 });
             }
-            Submessage::AckNack(acknack) => {
-                let reader = Guid::new(context.source, acknack.reader);
-                if let Some(writer) = self.endpoints.writer(acknack.writer) {
-                    let outcome = writer.lock().handle_acknack(context.now, reader, &acknack);
-                    self.note_writer_outcome(acknack.writer, outcome);
-                }
-            }
-            Submessage::NackFrag(nack) => {
-                let reader = Guid::new(context.source, nack.reader);
-                if let Some(writer) = self.endpoints.writer(nack.writer) {
-                    let outcome = writer.lock().handle_nack_frag(context.now, reader, &nack);
-                    self.note_writer_outcome(nack.writer, outcome);
-                }
-            }
+            Submessage::AckNack(acknack) => self.tell_writer(acknack.writer, |writer| {
+                writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
+            }),
+            Submessage::AckNackBatch(acknack) => self.tell_writer(acknack.writer, |writer| {
+                writer.handle_acknack_batch(now, Guid::new(context.source, acknack.reader), &acknack)
+            }),
+            Submessage::NackFrag(nack) => self.tell_writer(nack.writer, |writer| {
+                writer.handle_nack_frag(now, Guid::new(context.source, nack.reader), &nack)
+            }),
             // We answer to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}
+            // Seen to before.
+            Submessage::DataBatch(_) => {}
+            Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_) | Submessage::InfoSource { .. } => {}
         }
+    }
+
+    fn tell_writer(&mut self, writer: EntityId, handle: impl FnOnce(&mut Writer) -> WriterOutcome) {
+        if let Some(shared) = self.endpoints.writer(writer) {
+            let outcome = handle(&mut shared.lock());
+            self.note_writer_outcome(writer, outcome);
+        }
+    }
+
+    /// Prepares for a sample of `writer`: what was gathered of another one goes to its readers first. False when nobody here
+    /// wants it.
+    fn open_inbound(&mut self, context: &Context, datagram: &Payload, writer: EntityId, addressed: EntityId) -> bool {
+        let writer = Guid::new(context.source, writer);
+        if !self.inbound.goes_with(writer, addressed) {
+            self.flush_inbound(context.now);
+            if self.reader_of(writer, 0).is_none() {
+                return false;
+            }
+            (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
+        }
+        self.inbound.open(datagram);
+        true
+    }
+
+    /// Hands the samples that were gathered to every reader that they concern.
+    fn flush_inbound(&mut self, now: Instant) {
+        if self.inbound.is_empty() {
+            return;
+        }
+        self.inbound.pack();
+        let (writer, addressed) = (self.inbound.writer, self.inbound.addressed);
+        let local = self.reader_of(writer, 0).and_then(|entity| self.endpoints.local_reader(entity));
+        let key_of = local.and_then(|local| local.key_of.as_ref());
+        self.counters.keyless += self.inbound.identify(key_of);
+        let gathered = self.inbound.give_out();
+        self.for_each_reader(now, writer, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
+        self.inbound.take_back(gathered);
     }
 
     /// What a writer's input changed, as events and pending output.
@@ -121,14 +196,13 @@ impl Participant {
     /// The local readers that a submessage of `writer` concerns, one after the other.
     fn for_each_reader(
         &mut self,
-        context: &Context,
-        writer: EntityId,
+        now: Instant,
+        writer: Guid,
         addressed: EntityId,
-        mut handle: impl FnMut(&mut crate::reader::Reader, Guid) -> ReaderOutcome,
+        mut handle: impl FnMut(&mut Reader) -> ReaderOutcome,
     ) {
-        let guid = Guid::new(context.source, writer);
         let mut index = 0;
-        while let Some(entity) = self.reader_of(guid, index) {
+        while let Some(entity) = self.reader_of(writer, index) {
             index += 1;
             if addressed != EntityId::UNKNOWN && addressed != entity {
                 continue;
@@ -136,10 +210,10 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (outcome, armed) = {
                 let mut reader = shared.lock();
-                let outcome = handle(&mut reader, guid);
+                let outcome = handle(&mut reader);
                 (outcome, reader.newly_armed())
             };
-            self.note_reader_outcome(context.now, entity, outcome, armed);
+            self.note_reader_outcome(now, entity, outcome, armed);
         }
     }
 
@@ -169,91 +243,14 @@ impl Participant {
         }
     }
 
-    fn handle_data(&mut self, context: &Context, datagram: &Payload, data: &Data<'_>) {
-        if data.writer == EntityId::SPDP_WRITER {
-            return self.handle_participant_data(context, datagram, data);
-        }
-        let writer = Guid::new(context.source, data.writer);
-        let (content, content_kind) = match &data.content {
-            Content::Data(range) => (datagram.slice(range.clone()), PayloadKind::Data),
-            Content::Key(range) => (datagram.slice(range.clone()), PayloadKind::Key),
-            Content::None => (datagram.slice(0..0), PayloadKind::Key),
-        };
-        let mut sample = Received {
-            writer,
-            sequence: data.sequence,
-            timestamp: context.timestamp,
-            kind: kind_of(data.inline_qos.as_ref(), content_kind),
-            instance: KeyHash::default(),
-            content,
-            content_kind,
-        };
-        let hint = data.inline_qos.as_ref().and_then(ParameterList::key_hash);
-        let says_nothing = data.content == Content::None && hint.is_none();
-        self.deliver(context, data.reader, &mut sample, hint, says_nothing);
-    }
-
-    /// Hands a sample to every reader it concerns.
-    fn deliver(
-        &mut self,
-        context: &Context,
-        addressed: EntityId,
-        sample: &mut Received,
-        hint: Option<KeyHash>,
-        says_nothing: bool,
-    ) {
-        let now = context.now;
-        let writer = sample.writer;
-        if says_nothing || !self.identify(sample, hint) {
-            // The number is used up all the same.
-            let gap = Gap {
-                reader: addressed,
-                writer: writer.entity,
-                start: sample.sequence,
-                list: SequenceSet::new(sample.sequence.next()),
-            };
-            self.for_each_reader(context, writer.entity, addressed, |reader, guid| reader.handle_gap(now, guid, &gap));
-            return;
-        }
-        let sample = &*sample;
-        self.for_each_reader(context, writer.entity, addressed, |reader, _| reader.handle_data(now, sample));
-    }
-
-    /// Finds the sample's instance: from the key, else from the hint. False when the topic is keyed and neither tells.
-    fn identify(&mut self, sample: &mut Received, hint: Option<KeyHash>) -> bool {
-        if sample.writer.entity.keyed() == Keyed::No {
-            return true;
-        }
-        let local = self.reader_of(sample.writer, 0).and_then(|entity| self.endpoints.local_reader(entity));
-        let Some(local) = local else { return true };
-        let computed = match &local.key_of {
-            Some(key_of) if !sample.content.is_empty() => key_of(&sample.content, sample.content_kind),
-            _ => None,
-        };
-        match computed.or(hint) {
-            Some(instance) => sample.instance = instance,
-            None => {
-                self.counters.keyless += 1;
-                return false;
-            }
-        }
-        true
-    }
-
     fn handle_data_frag(&mut self, context: &Context, datagram: &Payload, fragments: &DataFrag<'_>) {
+        let now = context.now;
         let writer = Guid::new(context.source, fragments.writer);
         let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
-        let head = Received {
-            writer,
-            sequence: fragments.sequence,
-            timestamp: context.timestamp,
-            kind: kind_of(fragments.inline_qos.as_ref(), content_kind),
-            instance: KeyHash::default(),
-            content: datagram.slice(0..0),
-            content_kind,
-        };
+        let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
+        let head =
+            FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
-        let hint = fragments.inline_qos.as_ref().and_then(ParameterList::key_hash);
         let mut index = 0;
         while let Some(entity) = self.reader_of(writer, index) {
             index += 1;
@@ -263,14 +260,35 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (complete, outcome, armed) = {
                 let mut reader = shared.lock();
-                let (complete, outcome) = reader.handle_data_frag(context.now, fragments, bytes, &head);
+                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
                 (complete, outcome, reader.newly_armed())
             };
-            self.note_reader_outcome(context.now, entity, outcome, armed);
-            if let Some(mut sample) = complete {
-                self.deliver(context, entity, &mut sample, hint, false);
+            self.note_reader_outcome(now, entity, outcome, armed);
+            if let Some(sample) = complete {
+                self.deliver_assembled(now, writer, entity, sample, hint.is_some());
             }
         }
+    }
+
+    /// Hands a large sample to the reader that assembled it.
+    fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
+        let local = self.endpoints.local_reader(reader).and_then(|local| local.key_of.as_ref());
+        let computed = local.and_then(|key_of| key_of(&sample.content, sample.content_kind));
+        let arrival = match computed {
+            _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
+            None if !hinted => {
+                self.counters.keyless += 1;
+                Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() }
+            }
+            computed => {
+                sample.instance = computed.unwrap_or(sample.instance);
+                Arrival::Sample(sample)
+            }
+        };
+        let mut arrival = Some(arrival);
+        self.for_each_reader(now, writer, reader, |reader| {
+            reader.handle_arrivals(now, writer, arrival.take().into_iter())
+        });
     }
 
     fn handle_participant_data(&mut self, context: &Context, datagram: &Payload, data: &Data<'_>) {
@@ -295,10 +313,4 @@ impl Participant {
             }
         }
     }
-}
-
-/// What the inline QoS says that the change does; a key without status can only end its instance.
-fn kind_of(inline_qos: Option<&ParameterList<'_>>, content: PayloadKind) -> ChangeKind {
-    let kind = ChangeKind::from_status_info(inline_qos.map_or(0, ParameterList::status_info));
-    if kind == ChangeKind::Write && content == PayloadKind::Key { ChangeKind::Dispose } else { kind }
 }

@@ -1,17 +1,41 @@
-//! Which endpoints have output, and which have a deadline when.
+//! Who has output and in which order it leaves, and which endpoints have a deadline when.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::flow_control::ControllerId;
 use crate::time::Instant;
 use crate::types::EntityId;
 
-/// Deadlines and pending output of the endpoints, each endpoint at most once.
+/// Deadlines and pending output, each endpoint at most once.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     deadlines: BTreeSet<(Instant, EntityId)>,
     deadline_of: BTreeMap<EntityId, Instant>,
-    ready: BTreeSet<EntityId>,
+    /// Lowest rank first, within a rank the one that has waited longest.
+    ready: BTreeSet<(Rank, u64, Source)>,
+    place_of: BTreeMap<Source, (Rank, u64)>,
+    next_place: u64,
+    /// User-defined writers; everything else is control.
+    priorities: BTreeMap<EntityId, i32>,
     lease_check: Option<Instant>,
+}
+
+/// Where output comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    Endpoint(EntityId),
+    /// Asynchronous writers that wait for its tokens.
+    Controller(ControllerId),
+}
+
+/// Order in which output leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Acknowledgements, heartbeats that are due, discovery.
+    Control,
+    /// Samples, by TRANSPORT_PRIORITY.
+    Samples(Reverse<i32>),
 }
 
 impl Schedule {
@@ -45,12 +69,65 @@ impl Schedule {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn make_ready(&mut self, entity: EntityId) {
-        self.ready.insert(entity);
+    /// TRANSPORT_PRIORITY of a user-defined writer.
+    pub(super) fn set_priority(&mut self, writer: EntityId, priority: i32) {
+        self.priorities.insert(writer, priority);
     }
 
-    pub(super) fn pop_ready(&mut self) -> Option<EntityId> {
-        self.ready.pop_first()
+    /// The endpoint has output.
+    pub(super) fn make_ready(&mut self, entity: EntityId) {
+        let priority = self.priorities.get(&entity);
+        let rank = priority.map_or(Rank::Control, |priority| Rank::Samples(Reverse(*priority)));
+        self.place(Source::Endpoint(entity), rank);
+    }
+
+    /// The endpoint has control messages to send, whatever else.
+    pub(super) fn make_control_ready(&mut self, entity: EntityId) {
+        self.place(Source::Endpoint(entity), Rank::Control);
+    }
+
+    /// The controller has, or may have, tokens for a writer of this priority; `None`: no writer waits for any.
+    pub(super) fn make_controller_ready(&mut self, id: ControllerId, priority: Option<i32>) {
+        let source = Source::Controller(id);
+        let rank = priority.map(|priority| Rank::Samples(Reverse(priority)));
+        if self.place_of.get(&source).map(|(placed, _)| *placed) != rank {
+            self.remove(source);
+        }
+        if let Some(rank) = rank {
+            self.place(source, rank);
+        }
+    }
+
+    /// Files a source behind all others of its rank; one that is filed with this rank or a lower one stays where it is.
+    fn place(&mut self, source: Source, rank: Rank) {
+        match self.place_of.get(&source) {
+            Some((placed, _)) if *placed <= rank => return,
+            Some(_) => self.remove(source),
+            None => {}
+        }
+        self.next_place += 1;
+        self.place_of.insert(source, (rank, self.next_place));
+        self.ready.insert((rank, self.next_place, source));
+    }
+
+    fn remove(&mut self, source: Source) {
+        if let Some((rank, place)) = self.place_of.remove(&source) {
+            self.ready.remove(&(rank, place, source));
+        }
+    }
+
+    pub(super) fn pop_ready(&mut self) -> Option<(Rank, Source)> {
+        let (rank, _, source) = self.ready.pop_first()?;
+        self.place_of.remove(&source);
+        Some((rank, source))
+    }
+
+    /// Files a popped source again, ahead of all others.
+    pub(super) fn put_back(&mut self, rank: Rank, source: Source) {
+        if !self.place_of.contains_key(&source) {
+            self.place_of.insert(source, (rank, 0));
+            self.ready.insert((rank, 0, source));
+        }
     }
 
     pub(super) fn has_ready(&self) -> bool {
@@ -58,7 +135,8 @@ impl Schedule {
     }
 
     pub(super) fn forget(&mut self, entity: EntityId) {
-        self.ready.remove(&entity);
+        self.remove(Source::Endpoint(entity));
+        self.priorities.remove(&entity);
         if let Some(at) = self.deadline_of.remove(&entity) {
             self.deadlines.remove(&(at, entity));
         }

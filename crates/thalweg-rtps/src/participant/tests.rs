@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::history::{ChangeKind, ReadFilter, TakenSample};
+use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::types::{EntityId, Keyed, Locator};
+use crate::wire::{Message, Submessage};
 use crate::writer::{NewChange, Writer, WriterOptions};
 
 const GROUP: ([u8; 4], u16) = ([239, 255, 0, 1], 7400);
@@ -22,6 +24,27 @@ pub(super) struct Net {
     pub(super) multicast_lost: bool,
     pub(super) rng: Rng,
     pub(super) outbox: Outbox,
+    pub(super) sent: Vec<Sent>,
+}
+
+/// A datagram that left.
+pub(super) struct Sent {
+    pub(super) at: Instant,
+    pub(super) from: usize,
+    pub(super) bytes: u64,
+    pub(super) destinations: u64,
+    /// The writers whose samples, or parts of samples, it carries.
+    pub(super) writers: Vec<EntityId>,
+}
+
+pub(super) fn writers_in(datagram: &[u8]) -> Vec<EntityId> {
+    let message = Message::parse(datagram).expect("what we send can be read");
+    let writer = |submessage| match submessage {
+        Submessage::Data(data) => Some(data.writer),
+        Submessage::DataFrag(data) => Some(data.writer),
+        _ => None,
+    };
+    message.submessages().filter_map(|submessage| writer(submessage.expect("what we send can be read"))).collect()
 }
 
 pub(super) struct Node {
@@ -44,6 +67,7 @@ impl Net {
             multicast_lost: false,
             rng: Rng::new(1),
             outbox: Outbox::new(),
+            sent: Vec::new(),
         };
         for index in 1..=nodes {
             net.add(index);
@@ -65,6 +89,7 @@ impl Net {
             interfaces: vec![(address.into(), 24)],
             links: Vec::new(),
             announce_to: vec![locator(GROUP.0, GROUP.1)],
+            link_mtus: Vec::new(),
         };
         let mut config = ParticipantConfig::new(0, GuidPrefix([index; 12]), addresses);
         config.host = [index; 16];
@@ -87,6 +112,13 @@ impl Net {
             } {}
         }
         let any = !sent.is_empty();
+        self.sent.extend(sent.iter().map(|(from, bytes, destinations)| Sent {
+            at: self.now,
+            from: *from,
+            bytes: bytes.len() as u64,
+            destinations: destinations.len() as u64,
+            writers: writers_in(bytes),
+        }));
         for (from, bytes, destinations) in sent {
             let source = SocketAddr::from((self.nodes[from].address, 7411));
             for destination in destinations {

@@ -7,7 +7,7 @@ use super::policy::{Period, listed};
 use super::transmission::FLUSH_DELAY_MAX;
 use super::{
     AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
-    Presentation, ReaderQos, Representation, ResourceLimits, WriterQos,
+    Presentation, ReaderQos, Representation, ResourceLimits, TrafficClass, WriterQos,
 };
 use crate::time::INFINITE;
 
@@ -70,8 +70,9 @@ impl WriterQos {
         check_liveliness(self.liveliness)?;
         check_ownership(self.ownership.kind())?;
         check_destination_order(self.destination_order)?;
-        if self.transport_priority != 0 {
-            let reason = "datagrams are not ranked; leave it 0";
+        if self.transport_priority > i32::from(TrafficClass::CODE_POINT_MAX) {
+            let reason =
+                "the network ranks datagrams by code points from 0 to 63; use one of them, or less than 0 for bulk";
             return Err(unsupported(PolicyId::TRANSPORT_PRIORITY, self.transport_priority, reason));
         }
         if self.data_representation.len() > 1 {
@@ -118,6 +119,10 @@ pub fn check_participant_data(user_data: &[u8]) -> Result<(), QosError> {
 }
 
 fn check_method(method: &Method) -> Result<(), QosError> {
+    if matches!(method, Method::Asynchronous { flow_controller } if flow_controller.is_empty()) {
+        let reason = "a flow controller has a name; \"background\" is always there";
+        return Err(inconsistent(PolicyId::TRANSMISSION, method, reason));
+    }
     let (Method::Coalesce(limits) | Method::Batch(limits)) = method else { return Ok(()) };
     if limits.max_bytes == 0 || limits.max_samples == 0 {
         return Err(inconsistent(PolicyId::TRANSMISSION, method, "nothing fits; every limit is at least 1"));

@@ -5,6 +5,7 @@ mod check;
 mod matching;
 mod partition;
 mod policy;
+mod traffic_class;
 mod transmission;
 
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub use policy::{
     AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
     Presentation, Reliability, Representation, ResourceLimits, WriterOwnership,
 };
+pub use traffic_class::TrafficClass;
 pub use transmission::{AUTO_FLUSH_DELAY, BACKGROUND, Destination, Limits, Method, Transmission};
 
 use crate::time::INFINITE;
@@ -42,7 +44,8 @@ pub struct WriterQos {
     pub ownership: WriterOwnership,
     /// Which clock orders samples of several writers.
     pub destination_order: DestinationOrder,
-    /// Rank of the writer's datagrams in the network; only the default 0 is effective.
+    /// TRANSPORT_PRIORITY: whose datagrams go first, here and in the network, higher first. 0 to 63 is their DSCP, a negative
+    /// number means less than best effort; see [`TrafficClass::of`]. Default 0.
     pub transport_priority: i32,
     /// How samples are encoded: the first entry counts; empty means XCDR1.
     pub data_representation: Vec<Representation>,

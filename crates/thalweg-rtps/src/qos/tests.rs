@@ -351,8 +351,9 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
          coherent and ordered",
     );
     refused(
-        |writer, _| writer.transport_priority = 3,
-        "TRANSPORT_PRIORITY 3 is not effective yet: datagrams are not ranked; leave it 0",
+        |writer, _| writer.transport_priority = 64,
+        "TRANSPORT_PRIORITY 64 is not effective yet: the network ranks datagrams by code points from 0 to 63; use one of \
+         them, or less than 0 for bulk",
     );
     refused(
         |_, reader| reader.data_representation = vec![Representation::Xcdr1, Representation::Xml],
@@ -423,12 +424,16 @@ fn inconsistent_policies_are_refused() {
     refused(|writer, _| writer.attached.user = long(), &format!("USER_DATA {carry}"));
     refused(|writer, _| writer.attached.topic = long(), &format!("TOPIC_DATA {carry}"));
     refused(|_, reader| reader.attached.group = long(), &format!("GROUP_DATA {carry}"));
+    refused(
+        |writer, _| writer.transmission = Transmission::by(Method::asynchronous("")),
+        "TRANSMISSION asynchronous () is inconsistent: a flow controller has a name; \"background\" is always there",
+    );
     assert_eq!(check_participant_data(&long()).unwrap_err().to_string(), format!("USER_DATA {carry}"));
 }
 
 #[test]
 fn errors_tell_inconsistent_from_unsupported() {
-    let mut qos = WriterQos { transport_priority: 1, ..WriterQos::default() };
+    let mut qos = WriterQos { destination_order: DestinationOrder::BySource, ..WriterQos::default() };
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Unsupported);
     qos.history = History::KeepLast(0);
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Inconsistent);

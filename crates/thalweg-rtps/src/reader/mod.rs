@@ -1,5 +1,7 @@
 //! RTPS reader, best-effort and reliable (RTPS 2.5 §8.4.10, §8.4.12): order, duplicates, reassembly, acknowledgement.
 
+mod arrival;
+mod batches;
 mod reassembly;
 mod respond;
 #[cfg(test)]
@@ -9,51 +11,19 @@ mod writer_proxy;
 
 use std::time::Duration;
 
+pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use reassembly::ReassemblyBudget;
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{CachedSample, ChangeKind, Insert, PayloadKind, ReadFilter, SampleCache, TakenSample};
-use crate::payload::{Payload, PayloadPool};
+use crate::history::{Insert, ReadFilter, SampleCache, TakenSample};
+use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
-use crate::time::{Instant, Timestamp};
-use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
+use crate::time::Instant;
+use crate::types::{Guid, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use reassembly::Assembled;
 use window::Placed;
 use writer_proxy::WriterProxy;
-
-/// One sample as it came from the wire, the same for every local reader that it concerns.
-#[derive(Clone, Debug)]
-pub struct Received {
-    /// Who wrote it.
-    pub writer: Guid,
-    /// Its number within that writer.
-    pub sequence: SequenceNumber,
-    /// Source timestamp, from INFO_TS.
-    pub timestamp: Option<Timestamp>,
-    /// Write, dispose or unregister.
-    pub kind: ChangeKind,
-    /// Its instance; zero on keyless topics.
-    pub instance: KeyHash,
-    /// Serialized sample or key with its encapsulation header; empty when there is none.
-    pub content: Payload,
-    /// What the content is.
-    pub content_kind: PayloadKind,
-}
-
-impl Default for Received {
-    fn default() -> Received {
-        Received {
-            writer: Guid::UNKNOWN,
-            sequence: SequenceNumber::UNKNOWN,
-            timestamp: None,
-            kind: ChangeKind::Write,
-            instance: KeyHash::default(),
-            content: Payload::from(Vec::new()),
-            content_kind: PayloadKind::Data,
-        }
-    }
-}
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,9 +64,6 @@ pub struct TakeOutcome {
 
 /// Memory that a reader's recycled buffers may keep in each size class.
 const POOL_BYTES: usize = 16 << 20;
-
-/// A payload this many times smaller than the buffer that it would keep alive is copied out of it.
-const PINNED_RATIO_MAX: usize = 8;
 
 /// A reader's state machine. The I/O thread hands it submessages and timeouts; application threads take samples.
 #[derive(Debug)]
@@ -219,66 +186,125 @@ impl Reader {
         self.writers.binary_search_by_key(&guid, |writer| writer.matched.guid)
     }
 
-    /// Takes one sample into account; samples of unknown writers are ignored.
-    pub fn handle_data(&mut self, now: Instant, sample: &Received) -> ReaderOutcome {
-        let Ok(index) = self.find(sample.writer) else { return ReaderOutcome::default() };
-        let available = if self.writers[index].matched.reliable {
-            self.handle_reliable(now, index, sample)
+    /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
+    pub fn handle_arrivals(
+        &mut self,
+        now: Instant,
+        writer: Guid,
+        arrivals: impl Iterator<Item = Arrival>,
+    ) -> ReaderOutcome {
+        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let data_available = if self.writers[index].matched.reliable {
+            self.handle_reliable(now, index, arrivals)
         } else {
-            self.handle_best_effort(now, index, sample)
+            self.handle_best_effort(now, index, arrivals)
         };
-        ReaderOutcome { data_available: available, answer_due: self.is_due(now) }
+        ReaderOutcome { data_available, answer_due: self.is_due(now) }
     }
 
-    fn handle_best_effort(&mut self, now: Instant, index: usize, sample: &Received) -> bool {
-        let writer = &mut self.writers[index];
-        let skipped = match writer.accept_best_effort(sample.sequence) {
-            Some(skipped) => skipped,
-            None => {
-                self.counters.duplicates += 1;
-                return false;
+    fn handle_best_effort(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
+        let mut available = false;
+        for arrival in arrivals {
+            let writer = &mut self.writers[index];
+            match arrival {
+                Arrival::Sample(sample) => match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                    None => self.counters.duplicates += 1,
+                    Some(skipped) => {
+                        self.counters.lost += skipped;
+                        available |= self.deliver(now, index, sample).unwrap_or(false);
+                    }
+                },
+                Arrival::Irrelevant { start, end } => {
+                    self.counters.lost += writer.accept_best_effort(start, end).unwrap_or(0);
+                }
+                Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
             }
-        };
-        self.counters.lost += skipped;
-        let cached = self.cached(now, sample);
-        if !self.cache.has_room(cached.instance, cached.payload.len()) {
+        }
+        available
+    }
+
+    /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
+    /// room for it.
+    fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
+        if !self.cache.has_room(sample.instance, sample.content.len()) {
             self.counters.rejected += 1;
-            return false;
+            return Err(sample);
         }
         self.counters.received += 1;
-        self.cache.insert(cached) != Insert::Ignored
+        let writer = self.writers[index].matched.guid;
+        Ok(self.cache.insert(sample.into_cached(writer, now)) != Insert::Ignored)
     }
 
-    fn handle_reliable(&mut self, now: Instant, index: usize, sample: &Received) -> bool {
+    fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
+        let (mut available, mut gap) = (false, false);
+        for arrival in arrivals {
+            let writer = &mut self.writers[index];
+            match arrival {
+                Arrival::Sample(sample) => {
+                    writer.heard(sample.sequence);
+                    if writer.window.is_empty() && sample.sequence == writer.window.next() {
+                        // The rule, at full speed; everything else is the exception.
+                        match self.deliver(now, index, sample) {
+                            Ok(new) => {
+                                available |= new;
+                                self.writers[index].window.advance();
+                            }
+                            Err(sample) => {
+                                self.stalled = true;
+                                self.hold(now, index, sample);
+                                self.writers[index].repaired(now);
+                            }
+                        }
+                    } else {
+                        let fills_gap = sample.sequence == writer.window.next();
+                        gap |= !self.hold(now, index, sample) && !fills_gap;
+                        if fills_gap {
+                            available |= self.drain(index) > 0;
+                            self.writers[index].repaired(now);
+                        }
+                    }
+                }
+                Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
+                Arrival::BatchEnd(range) => writer.batch_arrived(range),
+                Arrival::NextDatagram => self.note_gap(now, index, std::mem::take(&mut gap)),
+            }
+        }
+        self.note_gap(now, index, gap);
         let writer = &mut self.writers[index];
-        writer.heard(sample.sequence);
-        if !writer.window.is_new(sample.sequence) {
-            self.counters.duplicates += 1;
-            return false;
-        }
-        let in_order = sample.sequence == writer.window.next();
-        let straight = in_order && writer.window.is_empty();
-        let cached = self.cached(now, sample);
-        if straight && self.cache.has_room(cached.instance, cached.payload.len()) {
-            self.writers[index].window.advance();
-            self.writers[index].reassembly.forget_below(sample.sequence.next());
-            self.counters.received += 1;
-            return self.cache.insert(cached) != Insert::Ignored;
-        }
-        match self.writers[index].window.place(cached) {
-            Placed::Stored => {}
-            Placed::Duplicate => self.counters.duplicates += 1,
-            Placed::TooFar => self.counters.too_far += 1,
-        }
-        if in_order {
-            let delivered = self.drain(index);
-            self.writers[index].repaired(now);
-            return delivered > 0;
-        }
-        if let Some(due) = self.writers[index].gap_seen(now) {
+        writer.reassembly.forget_below(writer.window.next());
+        available
+    }
+
+    /// A datagram has ended; when it left a gap open, that is to be asked for some time.
+    fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
+        if gap && let Some(due) = self.writers[index].gap_seen(now) {
             self.note_due(due);
         }
-        false
+    }
+
+    /// Keeps a sample until those before it are delivered. True when it was here before.
+    fn hold(&mut self, now: Instant, index: usize, sample: Received) -> bool {
+        let writer = &mut self.writers[index];
+        let cached = sample.into_cached(writer.matched.guid, now);
+        match writer.window.place(cached) {
+            Placed::Stored => return false,
+            Placed::Duplicate => self.counters.duplicates += 1,
+            Placed::TooFar => {
+                self.counters.too_far += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The numbers from `start` to below `end` will never come. True when the application can take something new.
+    fn skip(&mut self, now: Instant, index: usize, start: SequenceNumber, end: SequenceNumber) -> bool {
+        let writer = &mut self.writers[index];
+        writer.heard(SequenceNumber::ZERO);
+        writer.window.mark_irrelevant(start, end);
+        let delivered = self.drain(index);
+        self.writers[index].repaired(now);
+        delivered > 0
     }
 
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
@@ -297,37 +323,24 @@ impl Reader {
             self.cache.insert(sample);
         }
         let next = window.next();
-        self.writers[index].reassembly.forget_below(next);
+        let writer = &mut self.writers[index];
+        writer.reassembly.forget_below(next);
+        writer.batches.advanced(next);
         delivered
     }
 
-    fn cached(&mut self, now: Instant, sample: &Received) -> CachedSample {
-        let content = &sample.content;
-        let wasteful = content.pinned_bytes() > content.len().saturating_mul(PINNED_RATIO_MAX);
-        CachedSample {
-            payload: if wasteful { self.pool.copy(content) } else { content.clone() },
-            payload_kind: sample.content_kind,
-            valid: sample.kind == ChangeKind::Write,
-            writer: sample.writer,
-            sequence: sample.sequence,
-            source_timestamp: sample.timestamp,
-            received: now,
-            instance: sample.instance,
-            change: sample.kind,
-        }
-    }
-
     /// Takes fragments into account. Returns the sample once it is whole: the caller adds its instance and hands it to
-    /// [`Reader::handle_data`]. `head` describes the sample, without content; `bytes` are those of the fragments.
+    /// [`Reader::handle_arrivals`]. `head` describes the sample, without content; `bytes` are those of the fragments.
     pub fn handle_data_frag(
         &mut self,
         now: Instant,
+        writer: Guid,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
-        head: &Received,
+        head: FragmentedSample,
     ) -> (Option<Received>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
-        let Ok(index) = self.find(head.writer) else { return nothing };
+        let Ok(index) = self.find(writer) else { return nothing };
         let writer = &mut self.writers[index];
         if !writer.wants_fragments(fragments.sequence) {
             self.counters.duplicates += 1;

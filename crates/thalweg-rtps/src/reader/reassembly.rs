@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Received;
+use super::{FragmentedSample, Received};
 use crate::payload::{Payload, PayloadPool};
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
@@ -65,15 +65,26 @@ pub(super) struct Reassembly {
 
 #[derive(Debug)]
 struct Unfinished {
-    head: Received,
+    sequence: SequenceNumber,
+    head: FragmentedSample,
     fragment_size: u16,
+    /// Bytes of the sample; the buffer may be larger.
+    bytes: usize,
+    /// Number of its fragments.
+    total: u32,
     buffer: Arc<Vec<u8>>,
     received: Vec<u64>,
     missing: u32,
     highest: u32,
     /// Every fragment below this index (zero-based) is here.
     first_missing: u32,
+    /// How often the writer has made its fragments smaller.
+    renumbered: u8,
 }
+
+/// How often a sample's fragments may become smaller: each time costs time in proportion to its size. A path seldom turns out
+/// to be narrower even twice.
+const RENUMBERED_MAX: u8 = 8;
 
 impl Reassembly {
     pub(super) fn new(budget: ReassemblyBudget) -> Reassembly {
@@ -89,7 +100,7 @@ impl Reassembly {
     }
 
     fn position(&self, sequence: SequenceNumber) -> Result<usize, usize> {
-        self.unfinished.binary_search_by_key(&sequence, |unfinished| unfinished.head.sequence)
+        self.unfinished.binary_search_by_key(&sequence, |unfinished| unfinished.sequence)
     }
 
     /// Adds the fragments whose bytes are `bytes`; `head` describes the sample, without content.
@@ -97,7 +108,7 @@ impl Reassembly {
         &mut self,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
-        head: &Received,
+        head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Assembled {
         let index = match self.position(fragments.sequence) {
@@ -108,20 +119,23 @@ impl Reassembly {
             },
         };
         let unfinished = &mut self.unfinished[index];
-        if unfinished.buffer.len() != fragments.sample_size as usize
-            || unfinished.fragment_size != fragments.fragment_size
-        {
+        if unfinished.bytes != fragments.sample_size as usize {
             return Assembled::Refused;
+        }
+        if fragments.fragment_size < unfinished.fragment_size {
+            unfinished.renumber(fragments.fragment_size);
         }
         unfinished.fill(fragments, bytes);
         if unfinished.missing > 0 {
             return Assembled::Unfinished;
         }
         let complete = self.unfinished.remove(index);
-        self.budget.release(complete.buffer.len());
+        self.budget.release(complete.bytes);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
-        Assembled::Complete(Received { content: Payload::new(complete.buffer), ..complete.head })
+        let FragmentedSample { timestamp, kind, instance, content_kind } = complete.head;
+        let content = Payload::new(complete.buffer).slice(0..complete.bytes);
+        Assembled::Complete(Received { sequence: complete.sequence, timestamp, kind, instance, content, content_kind })
     }
 
     /// Makes room for one more sample; the lowest numbers matter most, they are what delivery waits for.
@@ -129,7 +143,7 @@ impl Reassembly {
         &mut self,
         mut index: usize,
         fragments: &DataFrag<'_>,
-        head: &Received,
+        head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Option<usize> {
         if self.unfinished.len() >= UNFINISHED_MAX {
@@ -150,13 +164,17 @@ impl Reassembly {
         received.clear();
         received.resize(total.div_ceil(64) as usize, 0);
         let unfinished = Unfinished {
-            head: head.clone(),
+            sequence: fragments.sequence,
+            head,
             fragment_size: fragments.fragment_size,
-            buffer: pool.take_sized(bytes),
+            bytes,
+            total,
+            buffer: pool.take_sized(buffer_bytes(bytes)),
             received,
             missing: total,
             highest: 0,
             first_missing: 0,
+            renumbered: 0,
         };
         index = index.min(self.unfinished.len());
         self.unfinished.insert(index, unfinished);
@@ -164,20 +182,20 @@ impl Reassembly {
     }
 
     fn held_bytes(&self) -> usize {
-        self.unfinished.iter().map(|unfinished| unfinished.buffer.len()).sum()
+        self.unfinished.iter().map(|unfinished| unfinished.bytes).sum()
     }
 
     fn drop_last(&mut self) {
         if let Some(last) = self.unfinished.pop() {
-            self.budget.release(last.buffer.len());
+            self.budget.release(last.bytes);
         }
     }
 
     /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
     pub(super) fn forget_below(&mut self, next: SequenceNumber) {
-        while self.unfinished.first().is_some_and(|first| first.head.sequence < next) {
+        while self.unfinished.first().is_some_and(|first| first.sequence < next) {
             let first = self.unfinished.remove(0);
-            self.budget.release(first.buffer.len());
+            self.budget.release(first.bytes);
         }
     }
 
@@ -185,21 +203,21 @@ impl Reassembly {
     pub(super) fn keep_newest(&mut self, count: usize) -> usize {
         let surplus = self.unfinished.len().saturating_sub(count);
         for unfinished in self.unfinished.drain(..surplus) {
-            self.budget.release(unfinished.buffer.len());
+            self.budget.release(unfinished.bytes);
         }
         surplus
     }
 
     /// Number of unfinished sample `index`, lowest number first.
     pub(super) fn sequence(&self, index: usize) -> Option<SequenceNumber> {
-        self.unfinished.get(index).map(|unfinished| unfinished.head.sequence)
+        self.unfinished.get(index).map(|unfinished| unfinished.sequence)
     }
 
     /// The missing fragments of a sample from number `from` on (1-based), as NACK_FRAG asks for them: at most 256 from
     /// the first missing one on, up to fragment `known`. `None` when nothing up to there is missing.
     pub(super) fn missing(&self, sequence: SequenceNumber, from: u32, known: Option<u32>) -> Option<FragmentSet> {
         let unfinished = &self.unfinished[self.position(sequence).ok()?];
-        let last = known.unwrap_or(unfinished.highest).min(unfinished.total());
+        let last = known.unwrap_or(unfinished.highest).min(unfinished.total);
         let start = from.max(unfinished.first_missing + 1);
         let mut numbers = (start..=last).filter(|number| !unfinished.has(number - 1));
         let mut set = FragmentSet::new(numbers.next()?);
@@ -218,17 +236,61 @@ impl Reassembly {
     }
 }
 
+/// Samples of like sizes share recycled buffers: cut to each one's size, they would have to be cleared again for a larger one.
+/// Memory that is never written is not taken from the system.
+fn buffer_bytes(sample_bytes: usize) -> usize {
+    if sample_bytes <= ROUNDED_MAX { sample_bytes.next_power_of_two() } else { sample_bytes }
+}
+
+/// Larger buffers are not recycled.
+const ROUNDED_MAX: usize = 64 << 20;
+
 impl Drop for Reassembly {
     fn drop(&mut self) {
         for unfinished in &self.unfinished {
-            self.budget.release(unfinished.buffer.len());
+            self.budget.release(unfinished.bytes);
         }
     }
 }
 
 impl Unfinished {
-    fn total(&self) -> u32 {
-        u32::try_from(self.buffer.len().div_ceil(usize::from(self.fragment_size))).unwrap_or(u32::MAX)
+    /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
+    /// sample. What has arrived stays.
+    fn renumber(&mut self, fragment_size: u16) {
+        if self.renumbered == RENUMBERED_MAX {
+            return;
+        }
+        let before = std::mem::take(&mut self.received);
+        let (old, new) = (usize::from(self.fragment_size), usize::from(fragment_size));
+        (self.fragment_size, self.renumbered) = (fragment_size, self.renumbered + 1);
+        self.total = u32::try_from(self.bytes.div_ceil(new)).unwrap_or(u32::MAX);
+        self.received.resize(self.total.div_ceil(64) as usize, 0);
+        (self.missing, self.highest, self.first_missing) = (self.total, 0, 0);
+        let has = |index: usize| before[index / 64] & (1 << (index % 64)) != 0;
+        for index in 0..self.total {
+            let start = index as usize * new;
+            let end = (start + new).min(self.bytes);
+            if (start / old..end.div_ceil(old)).all(has) {
+                self.mark(index);
+            }
+        }
+        self.advance();
+    }
+
+    fn mark(&mut self, index: u32) {
+        let bit = 1 << (index % 64);
+        let word = &mut self.received[(index / 64) as usize];
+        if *word & bit == 0 {
+            *word |= bit;
+            self.missing -= 1;
+        }
+        self.highest = self.highest.max(index + 1);
+    }
+
+    fn advance(&mut self) {
+        while self.first_missing < self.total && self.has(self.first_missing) {
+            self.first_missing += 1;
+        }
     }
 
     fn has(&self, index: u32) -> bool {
@@ -236,34 +298,32 @@ impl Unfinished {
     }
 
     fn fill(&mut self, fragments: &DataFrag<'_>, bytes: &[u8]) {
-        let first = fragments.first_fragment - 1;
         let offset = fragments.sample_offset();
+        let end = offset + bytes.len();
+        let (first, last) = self.within(offset, end);
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return };
-        let Some(target) = buffer.get_mut(offset..offset + bytes.len()) else { return };
-        let last = first + u32::from(fragments.fragments);
+        let Some(target) = buffer.get_mut(offset..end) else { return };
         if (first..last).all(|index| self.received[(index / 64) as usize] & (1 << (index % 64)) != 0) {
             return;
         }
         target.copy_from_slice(bytes);
-        for index in first..last {
-            let bit = 1 << (index % 64);
-            let word = &mut self.received[(index / 64) as usize];
-            if *word & bit == 0 {
-                *word |= bit;
-                self.missing -= 1;
-            }
-        }
-        self.highest = self.highest.max(last);
-        while self.first_missing < self.total() && self.has(self.first_missing) {
-            self.first_missing += 1;
-        }
+        (first..last).for_each(|index| self.mark(index));
+        self.advance();
+    }
+
+    /// The fragments that lie wholly within these bytes; the writer may still send some that were larger.
+    fn within(&self, offset: usize, end: usize) -> (u32, u32) {
+        let size = usize::from(self.fragment_size);
+        let last = if end == self.bytes { self.total as usize } else { end / size };
+        (u32::try_from(offset.div_ceil(size)).unwrap_or(u32::MAX), u32::try_from(last).unwrap_or(u32::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::EntityId;
+    use crate::history::{ChangeKind, PayloadKind};
+    use crate::types::{EntityId, KeyHash};
 
     fn fragment(sequence: i64, first_fragment: u32, fragments: u16, sample_size: u32) -> DataFrag<'static> {
         DataFrag {
@@ -281,8 +341,13 @@ mod tests {
     }
 
     fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
-        let head = Received { sequence: fragment.sequence, ..Received::default() };
-        reassembly.insert(fragment, bytes, &head, &mut PayloadPool::new(1 << 16))
+        let head = FragmentedSample {
+            timestamp: None,
+            kind: ChangeKind::Write,
+            instance: KeyHash::default(),
+            content_kind: PayloadKind::Data,
+        };
+        reassembly.insert(fragment, bytes, head, &mut PayloadPool::new(1 << 16))
     }
 
     #[test]
@@ -316,6 +381,26 @@ mod tests {
         drop(other);
         drop(reassembly);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn fragments_that_become_smaller_keep_what_arrived() {
+        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
+        let sized = |first, fragments, size| DataFrag { fragment_size: size, ..fragment(1, first, fragments, 45) };
+        let missing = |reassembly: &Reassembly| -> Vec<u32> {
+            reassembly.missing(SequenceNumber(1), 1, Some(99)).map_or_else(Vec::new, |set| set.iter().collect())
+        };
+        insert(&mut reassembly, &sized(3, 1, 20), &[6; 5]);
+        // Bytes 40 to 45 are here: in fragments of 8 that is the sixth.
+        insert(&mut reassembly, &sized(1, 1, 8), &[1; 8]);
+        assert_eq!(missing(&reassembly), [2, 3, 4, 5]);
+        // A larger fragment that was still on its way is of use: bytes 20 to 40 hold the fourth and the fifth.
+        insert(&mut reassembly, &sized(2, 1, 20), &[4; 20]);
+        assert_eq!(missing(&reassembly), [2, 3]);
+        let Assembled::Complete(sample) = insert(&mut reassembly, &sized(2, 2, 8), &[2; 16]) else {
+            panic!("complete")
+        };
+        assert_eq!(&*sample.content, [&[1u8; 8][..], &[2; 16], &[4; 16], &[6; 5]].concat());
     }
 
     #[test]

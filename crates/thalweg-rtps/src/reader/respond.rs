@@ -6,8 +6,9 @@ use crate::count::accept_count;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::wire::batch::{AckNackBatch, HeartbeatBatch};
 use crate::wire::write;
-use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag};
+use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
 
 /// NACK_FRAG submessages in one answer: as many as fit one Ethernet frame beside the ACKNACK.
 const NACK_FRAGS_MAX: usize = 16;
@@ -15,6 +16,21 @@ const NACK_FRAGS_MAX: usize = 16;
 impl Reader {
     /// Takes a HEARTBEAT into account; duplicates and unknown writers change nothing.
     pub fn handle_heartbeat(&mut self, now: Instant, writer: Guid, heartbeat: &Heartbeat) -> ReaderOutcome {
+        self.note_heartbeat(now, writer, heartbeat, None)
+    }
+
+    /// Takes a HEARTBEAT_BATCH into account, which is a HEARTBEAT that tells the same in batches as well.
+    pub fn handle_heartbeat_batch(&mut self, now: Instant, writer: Guid, batch: &HeartbeatBatch) -> ReaderOutcome {
+        self.note_heartbeat(now, writer, &batch.heartbeat, Some(batch))
+    }
+
+    fn note_heartbeat(
+        &mut self,
+        now: Instant,
+        writer: Guid,
+        heartbeat: &Heartbeat,
+        batch: Option<&HeartbeatBatch>,
+    ) -> ReaderOutcome {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable || !accept_count(&mut proxy.last_heartbeat_count, heartbeat.count) {
@@ -33,6 +49,9 @@ impl Reader {
         proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(Some(heartbeat.last));
         let delivered = self.drain(index);
         let proxy = &mut self.writers[index];
+        if let Some(batch) = batch {
+            proxy.batches.announced(batch, proxy.window.next());
+        }
         if !heartbeat.is_final || proxy.misses_any() {
             proxy.answer_at(now);
             self.note_due(now);
@@ -82,21 +101,26 @@ impl WriterProxy {
             self.requests.due = None;
             return;
         };
-        let missing = self.window.missing(self.announced, |sequence| self.reassembly.contains(sequence));
-        let still_missing = self.misses_any();
-        self.requests.count = self.requests.count.wrapping_add(1);
-        let acknack = AckNack {
-            reader: reader.entity,
-            writer: self.matched.guid.entity,
-            state: missing,
-            count: self.requests.count,
-            // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
-            is_final: self.contacted && missing.is_empty(),
-        };
         outbox.begin(std::slice::from_ref(destination));
         write::header(outbox.buffer(), reader.prefix);
         write::info_destination(outbox.buffer(), self.matched.guid.prefix);
-        write::acknack(outbox.buffer(), &acknack);
+        let still_missing = self.misses_any();
+        self.requests.count = self.requests.count.wrapping_add(1);
+        let count = self.requests.count;
+        let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
+        // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
+        let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty();
+        // Fragments are asked for by number: naming their batch would have all of it repeated.
+        let batches = self.reassembly.is_empty().then(|| self.batches.state(self.window.next(), still_missing));
+        if let Some(state) = batches.flatten() {
+            let is_final = is_final(&state);
+            let acknack = AckNackBatch { reader: reader_id, writer: writer_id, state, count, is_final };
+            write::acknack_batch(outbox.buffer(), &acknack);
+        } else {
+            let state = self.window.missing(self.announced, |sequence| self.reassembly.contains(sequence));
+            let is_final = is_final(&state);
+            write::acknack(outbox.buffer(), &AckNack { reader: reader_id, writer: writer_id, state, count, is_final });
+        }
         self.ask_for_fragments(reader, outbox);
         self.asked(now, still_missing);
     }

@@ -1,1 +1,327 @@
 //! Laws of the reader, checked message by message.
+
+use super::*;
+use crate::history::{ChangeKind, PayloadKind};
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::qos::{History, ResourceLimits};
+use crate::rng::Rng;
+use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, VendorId};
+use crate::wire::batch::HeartbeatBatch;
+use crate::wire::{Heartbeat, Message, SequenceSet, Submessage};
+
+const WRITER: Guid = Guid::new(GuidPrefix([1; 12]), EntityId([0, 0, 1, 3]));
+const READER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 4]));
+
+/// A reader with one writer, whose datagrams the test makes up.
+struct Session {
+    now: Instant,
+    reader: Reader,
+    outbox: Outbox,
+    count: u32,
+    got: Vec<i64>,
+}
+
+fn number(number: i64) -> SequenceNumber {
+    SequenceNumber(number)
+}
+
+fn sample(sequence: i64) -> Arrival {
+    Arrival::Sample(Received {
+        sequence: number(sequence),
+        timestamp: None,
+        kind: ChangeKind::Write,
+        instance: KeyHash::default(),
+        content: Payload::from(&b"\0\x01\0\0data"[..]),
+        content_kind: PayloadKind::Data,
+    })
+}
+
+fn set(set: &SequenceSet) -> String {
+    let members: Vec<String> = set.iter().map(|number| number.to_string()).collect();
+    format!("{}:{}", set.base(), members.join(","))
+}
+
+impl Session {
+    fn new(reliability: Reliability, samples_max: Option<u32>) -> Session {
+        let resource_limits = ResourceLimits { max_samples: samples_max, ..ResourceLimits::default() };
+        let qos = ReaderQos { reliability, history: History::KeepAll, resource_limits, ..ReaderQos::default() };
+        let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(1 << 20));
+        let now = Instant::from_nanos(1_000_000_000);
+        let matched = MatchedWriter {
+            guid: WRITER,
+            vendor: VendorId::THALWEG,
+            reliable: true,
+            keeps_history: false,
+            unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
+        };
+        reader.match_writer(now, matched);
+        Session { now, reader, outbox: Outbox::new(), count: 0, got: Vec::new() }
+    }
+
+    fn reliable() -> Session {
+        Session::new(Reliability::Reliable { max_blocking_time: Duration::ZERO }, None)
+    }
+
+    fn data(&mut self, numbers: &[i64]) -> &mut Session {
+        for sequence in numbers {
+            self.reader.handle_arrivals(self.now, WRITER, std::iter::once(sample(*sequence)));
+        }
+        self
+    }
+
+    fn batch(&mut self, batch: i64, numbers: std::ops::RangeInclusive<i64>) -> &mut Session {
+        let range = BatchRange { batch: number(batch), first: number(*numbers.start()), last: number(*numbers.end()) };
+        let arrivals = numbers.map(sample).chain([Arrival::BatchEnd(range)]);
+        self.reader.handle_arrivals(self.now, WRITER, arrivals);
+        self
+    }
+
+    fn heartbeat(&mut self, first: i64, last: i64) -> &mut Session {
+        let heartbeat = self.heartbeat_of(first, last);
+        self.reader.handle_heartbeat(self.now, WRITER, &heartbeat);
+        self
+    }
+
+    fn heartbeat_batch(&mut self, batches: (i64, i64), first: i64, last: i64) -> &mut Session {
+        let heartbeat = self.heartbeat_of(first, last);
+        let (first_batch, last_batch) = (number(batches.0), number(batches.1));
+        let batch = HeartbeatBatch { first_batch, last_batch, heartbeat };
+        self.reader.handle_heartbeat_batch(self.now, WRITER, &batch);
+        self
+    }
+
+    fn heartbeat_of(&mut self, first: i64, last: i64) -> Heartbeat {
+        self.count += 1;
+        let (reader, writer) = (EntityId::UNKNOWN, WRITER.entity);
+        let (first, last, count) = (number(first), number(last), self.count);
+        Heartbeat { reader, writer, first, last, count, is_final: false, liveliness: false }
+    }
+
+    /// What the reader says now, after `pause`: acknowledgements with base and missing numbers, counted behind `#`.
+    fn answer_after(&mut self, pause: Duration) -> String {
+        self.now += pause;
+        self.outbox.clear();
+        self.reader.poll_transmit(self.now, &mut self.outbox);
+        let mut said = Vec::new();
+        for datagram in self.outbox.datagrams() {
+            for submessage in Message::parse(&datagram.to_vec()).unwrap().submessages() {
+                match submessage.unwrap() {
+                    Submessage::AckNack(acknack) => said.push(format!("samples {}", set(&acknack.state))),
+                    Submessage::AckNackBatch(acknack) => {
+                        assert_eq!((acknack.reader, acknack.writer), (READER.entity, WRITER.entity));
+                        assert_eq!(acknack.is_final, acknack.state.is_empty());
+                        said.push(format!("batches {}", set(&acknack.state)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        said.join("; ")
+    }
+
+    fn taken(&mut self) -> Vec<i64> {
+        let mut taken = Vec::new();
+        self.reader.take(self.now, usize::MAX, &ReadFilter::ALL, &mut taken);
+        taken.iter().map(|sample| sample.info.sequence.0).collect()
+    }
+
+    #[track_caller]
+    fn check(&mut self, answer: &str, taken: &[i64]) {
+        assert_eq!(self.answer_after(Duration::ZERO), answer);
+        assert_eq!(self.taken(), taken);
+    }
+}
+
+/// Any time after which every request is due again.
+const LATER: Duration = Duration::from_secs(5);
+
+#[test]
+fn batches_are_delivered_in_order_and_acknowledged_by_their_number() {
+    let mut session = Session::reliable();
+    assert_eq!(session.answer_after(Duration::ZERO), "samples 1:", "the greeting knows no batch");
+    session.batch(1, 1..=3).batch(2, 4..=4).heartbeat_batch((1, 2), 1, 4).check("batches 3:", &[1, 2, 3, 4]);
+    session.batch(3, 5..=9).heartbeat(1, 9).check("batches 4:", &[5, 6, 7, 8, 9]);
+    assert_eq!(session.reader.counters().duplicates, 0);
+}
+
+#[test]
+fn a_lost_batch_is_asked_for_by_its_number() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=3).batch(3, 7..=9).batch(5, 13..=14).heartbeat_batch((1, 6), 1, 20);
+    session.check("batches 2:2,4,6", &[1, 2, 3]);
+    session.batch(4, 10..=12).batch(2, 4..=6).check("", &(4..=14).collect::<Vec<_>>());
+    assert_eq!(session.answer_after(LATER), "batches 6:6");
+    session.batch(6, 15..=20).heartbeat_batch((1, 6), 1, 20).check("batches 7:", &[15, 16, 17, 18, 19, 20]);
+}
+
+#[test]
+fn the_first_batch_can_be_missing_too() {
+    let mut session = Session::reliable();
+    session.batch(2, 4..=6).heartbeat_batch((1, 2), 1, 6).check("batches 1:1", &[]);
+    session.batch(1, 1..=3).heartbeat_batch((1, 2), 1, 6).check("batches 3:", &[1, 2, 3, 4, 5, 6]);
+    let mut late = Session::reliable();
+    late.heartbeat_batch((8, 9), 50, 60).check("batches 8:8,9", &[]);
+}
+
+#[test]
+fn a_gap_is_asked_for_in_batches_without_any_heartbeat() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=3).answer_after(Duration::ZERO);
+    session.batch(3, 7..=9).batch(4, 10..=12);
+    assert_eq!(session.answer_after(Duration::ZERO), "", "two datagrams may have overtaken one");
+    session.batch(5, 13..=15).check("batches 2:2", &[1, 2, 3]);
+}
+
+#[test]
+fn what_came_alone_cannot_be_told_in_batches() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=3).data(&[4]).heartbeat_batch((1, 2), 1, 4).check("batches 3:", &[1, 2, 3, 4]);
+    // The end is known from the heartbeat; without it, the last sample's batch is not.
+    session.data(&[5]).heartbeat(1, 5).check("samples 6:", &[5]);
+    session.batch(5, 8..=9).heartbeat(1, 9).check("samples 6:6,7", &[]);
+    // Batch 4 came as a DATA out of order: it is asked for with batch 3, and dropped as a duplicate.
+    let mut session = Session::reliable();
+    session.batch(2, 1..=3).data(&[7]).batch(5, 8..=9).heartbeat_batch((1, 5), 1, 9);
+    session.check("batches 3:3,4", &[1, 2, 3]);
+    session.batch(3, 4..=6).batch(4, 7..=7).heartbeat_batch((1, 5), 1, 9).check("batches 6:", &[4, 5, 6, 7, 8, 9]);
+    assert_eq!(session.reader.counters().duplicates, 1);
+}
+
+#[test]
+fn repairs_as_single_samples_overlap_batches_without_harm() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=4).batch(3, 9..=12).data(&[5, 6]).batch(2, 5..=8).batch(2, 5..=8).data(&[7, 12]);
+    assert_eq!(session.taken(), (1..=12).collect::<Vec<_>>());
+    session.heartbeat_batch((1, 3), 1, 12).check("batches 4:", &[]);
+    assert_eq!(session.reader.counters().duplicates, 2 + 4 + 2);
+    // A batch of which only the tail was new ends in order all the same.
+    let mut session = Session::reliable();
+    session.data(&[1, 2]).batch(1, 1..=4).heartbeat(1, 4).check("batches 2:", &[1, 2, 3, 4]);
+}
+
+#[test]
+fn a_full_cache_is_never_acknowledged_by_batches_it_could_not_deliver() {
+    let mut session = Session::new(Reliability::Reliable { max_blocking_time: Duration::ZERO }, Some(5));
+    session.batch(1, 1..=3).batch(2, 4..=6).heartbeat_batch((1, 2), 1, 6);
+    assert_eq!(session.answer_after(Duration::ZERO), "samples 6:", "the middle of batch 2");
+    assert_eq!(session.taken(), [1, 2, 3, 4, 5]);
+    assert_eq!(session.answer_after(Duration::ZERO), "batches 3:");
+    assert_eq!(session.taken(), [6]);
+    session.batch(3, 7..=11).batch(4, 12..=13).heartbeat_batch((1, 4), 1, 13);
+    session.check("batches 4:", &[7, 8, 9, 10, 11]);
+    session.check("batches 5:", &[12, 13]);
+}
+
+#[test]
+fn irrelevant_samples_of_a_batch_are_no_losses() {
+    let mut session = Session::reliable();
+    let range = BatchRange { batch: number(1), first: number(1), last: number(6) };
+    let nothing = |start, end| Arrival::Irrelevant { start: number(start), end: number(end) };
+    let arrivals = [nothing(1, 2), sample(2), nothing(3, 5), sample(5), nothing(6, 7), Arrival::BatchEnd(range)];
+    session.reader.handle_arrivals(session.now, WRITER, arrivals.into_iter());
+    session.heartbeat_batch((1, 1), 1, 6).check("batches 2:", &[2, 5]);
+    assert_eq!(session.reader.counters().lost, 0);
+}
+
+#[test]
+fn best_effort_readers_take_batches_and_count_what_they_miss() {
+    let mut session = Session::new(Reliability::BestEffort, None);
+    session.batch(1, 1..=3).batch(3, 7..=9).batch(2, 4..=6).data(&[9, 10]);
+    session.check("", &[1, 2, 3, 7, 8, 9, 10]);
+    let counters = session.reader.counters();
+    assert_eq!((counters.lost, counters.duplicates), (3, 4));
+    let nothing = Arrival::Irrelevant { start: number(11), end: number(20) };
+    session.reader.handle_arrivals(session.now, WRITER, [nothing, sample(20)].into_iter());
+    session.check("", &[20]);
+    assert_eq!(session.reader.counters().lost, 3);
+}
+
+#[test]
+fn batches_beyond_the_window_are_asked_for_again() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=3);
+    let far = window::NUMBERS_MAX;
+    session.batch(3, 5..=far).batch(4, far + 1..=far + 100).heartbeat_batch((1, 4), 1, far + 100);
+    session.check("batches 2:2,4", &[1, 2, 3]);
+    assert!(session.reader.counters().too_far > 0);
+    session.batch(2, 4..=4).batch(4, far + 1..=far + 100).heartbeat_batch((1, 4), 1, far + 100);
+    session.check("batches 5:", &(4..=far + 100).collect::<Vec<_>>());
+}
+
+#[test]
+fn impossible_batch_numbers_cost_nothing() {
+    let mut session = Session::reliable();
+    session.batch(1, 1..=3).batch(i64::MAX, 5..=6).batch(i64::MAX - 1, 7..=8).batch(1 << 40, 2..=9);
+    session.heartbeat_batch((1, i64::MAX), 1, i64::MAX);
+    let asked = session.answer_after(Duration::ZERO);
+    assert!(
+        asked.starts_with("samples 10:") || asked.starts_with(&format!("batches {}:", (1i64 << 40) + 1)),
+        "{asked}"
+    );
+    session.heartbeat_batch((i64::MAX, i64::MAX), 1 << 62, 1 << 62);
+    let asked = session.answer_after(LATER);
+    assert!(asked.starts_with(&format!("samples {0}:{0},", 1i64 << 62)), "no set of batches reaches that far: {asked}");
+    let mut session = Session::reliable();
+    for batch in 2..5_000 {
+        session.batch(batch * 3, batch..=batch);
+    }
+    assert!(session.answer_after(LATER).starts_with("batches 1:1,2,3,4,5,7,8,10"), "bounded, and still answered");
+}
+
+/// A writer that packs, and a network that loses, repeats, reorders and sometimes unpacks.
+#[test]
+fn every_sample_arrives_once_and_in_order_whatever_becomes_of_batches() {
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let mut packs = vec![0..=0];
+        while packs.len() < 30 {
+            let first = packs[packs.len() - 1].end() + 1;
+            packs.push(first..=first + rng.below(9) as i64);
+        }
+        let last = *packs[29].end();
+        let mut session = Session::reliable();
+        let mut due: Vec<usize> = (1..packs.len()).collect();
+        let mut rounds = 0;
+        while !due.is_empty() {
+            rounds += 1;
+            assert!(rounds < 300, "seed {seed}: no progress, misses packs {due:?}");
+            for pack in std::mem::take(&mut due) {
+                if rng.chance(0.3) {
+                    continue;
+                }
+                let range = packs[pack].clone();
+                match rng.below(4) {
+                    0 if range.start() == range.end() => session.data(&[*range.start()]),
+                    1 => session.data(&range.collect::<Vec<_>>()),
+                    2 => session.batch(pack as i64, range.clone()).batch(pack as i64, range),
+                    _ => session.batch(pack as i64, range),
+                };
+            }
+            let in_batches = rng.chance(0.7);
+            match in_batches {
+                true => session.heartbeat_batch((1, 29), 1, last),
+                false => session.heartbeat(1, last),
+            };
+            let said = session.answer_after(LATER);
+            let (unit, rest) = said.split_once(' ').expect("a heartbeat is answered");
+            let (base, members) = rest.split_once(':').expect("base and members");
+            let members: Vec<i64> = members.split(',').filter_map(|number| number.parse().ok()).collect();
+            let got = session.taken();
+            session.got.extend(got);
+            let base: i64 = base.parse().expect("a number");
+            let acknowledged = if unit == "batches" { *packs[base as usize - 1].end() } else { base - 1 };
+            assert_eq!(acknowledged, session.got.len() as i64, "seed {seed}: {said}");
+            let asked = |pack: &usize| match unit {
+                "batches" => members.contains(&(*pack as i64)),
+                _ => members.iter().any(|number| packs[*pack].contains(number)),
+            };
+            due = (1..packs.len()).filter(asked).collect();
+            assert_eq!(due.is_empty(), acknowledged == last, "seed {seed}: {said}");
+            if rng.chance(0.3) {
+                due.reverse();
+            }
+        }
+        assert_eq!(session.got, (1..=last).collect::<Vec<_>>(), "seed {seed}");
+    }
+}

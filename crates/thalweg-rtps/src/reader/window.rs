@@ -8,7 +8,7 @@ use crate::wire::SequenceSet;
 
 /// Numbers a reliable reader keeps track of beyond the first missing one. A writer that jumps further is asked to repeat
 /// what lies behind; bounds what a lying peer can make us hold.
-const NUMBERS_MAX: i64 = 16_384;
+pub(super) const NUMBERS_MAX: i64 = 65_536;
 
 /// Payload bytes held ahead of a missing sample, for each remote writer.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -18,6 +18,12 @@ enum Slot {
     Missing,
     Irrelevant,
     Held(CachedSample),
+}
+
+impl Slot {
+    fn is_missing(&self) -> bool {
+        matches!(self, Slot::Missing)
+    }
 }
 
 /// What became of a sample.
@@ -66,6 +72,14 @@ impl Window {
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
         sequence >= self.next && !matches!(self.slot(sequence), Some(Slot::Held(_) | Slot::Irrelevant))
+    }
+
+    /// True when nothing from `first` to `last` is missing.
+    pub(super) fn has_all(&self, first: SequenceNumber, last: SequenceNumber) -> bool {
+        let from = (first - self.next).max(0);
+        let to = (last - self.next).saturating_add(1);
+        let slots = self.slots.len() as i64;
+        to <= from || to <= slots && self.slots.range(from as usize..to as usize).all(|slot| !slot.is_missing())
     }
 
     fn slot(&self, sequence: SequenceNumber) -> Option<&Slot> {

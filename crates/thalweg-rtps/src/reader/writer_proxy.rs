@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::arrival::BatchRange;
+use super::batches::Batches;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::Window;
 use super::{REPEAT_MAX, REPEAT_MIN};
@@ -38,6 +40,7 @@ const REORDER_MIN: Duration = Duration::from_micros(200);
 pub(super) struct WriterProxy {
     pub matched: MatchedWriter,
     pub window: Window,
+    pub batches: Batches,
     pub reassembly: Reassembly,
     pub requests: Requests,
     /// Highest number known to exist.
@@ -87,6 +90,7 @@ impl WriterProxy {
             },
             matched,
             window: Window::new(SequenceNumber::FIRST),
+            batches: Batches::new(),
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,
             announced_by_heartbeat: None,
@@ -105,17 +109,25 @@ impl WriterProxy {
         self.announced = self.announced.max(sequence);
     }
 
-    /// How many samples were skipped before this one, or `None` for a repeated or older one.
-    pub(super) fn accept_best_effort(&mut self, sequence: SequenceNumber) -> Option<u64> {
+    /// The numbers from `start` to below `end` have come. Returns how many samples were skipped before them, or `None` when
+    /// they are repeated or older ones.
+    pub(super) fn accept_best_effort(&mut self, start: SequenceNumber, end: SequenceNumber) -> Option<u64> {
         let next = self.window.next();
-        if sequence < next {
+        if start < next {
             return None;
         }
-        let skipped = if self.started { (sequence - next).unsigned_abs() } else { 0 };
+        let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };
         self.started = true;
-        self.window.mark_irrelevant(next, sequence.next());
-        self.reassembly.forget_below(sequence);
+        self.window.mark_irrelevant(next, end);
+        self.reassembly.forget_below(start);
         Some(skipped)
+    }
+
+    /// What a batch had to say was said. It is only remembered if all of it could be kept.
+    pub(super) fn batch_arrived(&mut self, range: BatchRange) {
+        if self.window.has_all(range.first, range.last) {
+            self.batches.arrived(range, self.window.next());
+        }
     }
 
     pub(super) fn wants_fragments(&self, sequence: SequenceNumber) -> bool {

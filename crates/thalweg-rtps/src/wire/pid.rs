@@ -149,3 +149,6 @@ pub const CYCLONE_RECEIVE_BUFFER: u16 = 0x8019;
 pub const THALWEG_HOST: u16 = 0x8f01;
 /// Thalweg: bytes of the participant's socket receive buffer.
 pub const THALWEG_RECEIVE_BUFFER: u16 = 0x8f02;
+/// Thalweg: an address of the participant (16 bytes, as in a locator) and the MTU of its link, once for each address whose link
+/// has another one than Ethernet's 1500 bytes.
+pub const THALWEG_LINK_MTU: u16 = 0x8f03;

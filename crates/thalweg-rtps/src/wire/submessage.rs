@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::batch::{AckNackBatch, DataBatch, HeartbeatBatch};
 use super::cursor::Cursor;
 use super::parameters::ParameterList;
 use super::{FragmentSet, SequenceSet, WireError};
@@ -36,6 +37,12 @@ pub enum Submessage<'a> {
     NackFrag(NackFrag),
     /// Numbers that will never come.
     Gap(Gap),
+    /// Several samples of one writer.
+    DataBatch(DataBatch<'a>),
+    /// What a writer of batches holds.
+    HeartbeatBatch(HeartbeatBatch),
+    /// Which batches a reader has and misses.
+    AckNackBatch(AckNackBatch),
     /// Source time of the following samples; `None` takes it back.
     InfoTimestamp(Option<Timestamp>),
     /// The one participant that the following submessages are for; [`GuidPrefix::UNKNOWN`] means every one again.

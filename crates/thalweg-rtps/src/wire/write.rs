@@ -248,12 +248,13 @@ pub fn data_batch(out: &mut Vec<u8>, head: &DataBatchHead, infos_len: usize, dat
 
 /// Appends the description of one sample of a batch with `data_len` bytes; [`BATCH_SAMPLE_LEN`] bytes.
 pub fn batch_sample(out: &mut Vec<u8>, timestamp: Timestamp, data_len: usize) {
+    let mut info = [0; BATCH_SAMPLE_LEN];
     // Always big endian, unlike everything else.
-    out.extend_from_slice(&(BATCH_SAMPLE_TIMESTAMP | BATCH_SAMPLE_DATA).to_be_bytes());
-    u16(out, 0);
-    u32(out, data_len as u32);
-    u32(out, timestamp.seconds);
-    u32(out, timestamp.fraction);
+    info[..2].copy_from_slice(&(BATCH_SAMPLE_TIMESTAMP | BATCH_SAMPLE_DATA).to_be_bytes());
+    info[4..8].copy_from_slice(&(data_len as u32).to_le_bytes());
+    info[8..12].copy_from_slice(&timestamp.seconds.to_le_bytes());
+    info[12..].copy_from_slice(&timestamp.fraction.to_le_bytes());
+    out.extend_from_slice(&info);
 }
 
 /// Appends a NACK_FRAG; at most [`NACK_FRAG_MAX_LEN`] bytes.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::flow::Position;
-use super::reader_proxy::Owed;
-use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
+use super::reader_proxy::{Owed, Repairs};
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -21,19 +21,54 @@ pub struct WriterOutcome {
     pub given_up: Option<Guid>,
 }
 
+/// What an ACKNACK and an ACKNACK_BATCH have in common.
+struct Answer {
+    /// First sample that the reader does not have.
+    base: SequenceNumber,
+    /// It asks for something.
+    asks: bool,
+    count: u32,
+    is_final: bool,
+}
+
 /// How long a reader may stay silent while it holds up others, at least; ten round trips where that is longer.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 impl Writer {
     /// Takes an ACKNACK into account; unknown readers and repeated messages change nothing.
     pub fn handle_acknack(&mut self, now: Instant, reader: Guid, acknack: &AckNack) -> WriterOutcome {
+        let base = acknack.state.base();
+        let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
+        let unsent = self.outgoing.place.sample;
+        self.handle_answer(now, reader, &answer, |repairs, suppression| {
+            repairs.request_samples(now, acknack.state, unsent, suppression);
+        })
+    }
+
+    /// Takes an ACKNACK_BATCH into account, as [`Writer::handle_acknack`] does.
+    pub fn handle_acknack_batch(&mut self, now: Instant, reader: Guid, acknack: &AckNackBatch) -> WriterOutcome {
+        let (base, _) = self.history.pack(acknack.state.base());
+        let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
+        let unsent = self.history.pack_of(self.outgoing.place.sample);
+        self.handle_answer(now, reader, &answer, |repairs, suppression| {
+            repairs.request_packs(now, acknack.state, unsent, suppression);
+        })
+    }
+
+    fn handle_answer(
+        &mut self,
+        now: Instant,
+        reader: Guid,
+        answer: &Answer,
+        request: impl FnOnce(&mut Repairs, Duration),
+    ) -> WriterOutcome {
         let measured = self.heartbeat.last_sent;
-        let next_unsent = self.outgoing.next_unsent;
+        let unsent = self.outgoing.place.sample;
         let was_behind = !self.all_acknowledged();
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
-        if !proxy.matched.reliable || !proxy.accept_acknack(acknack.count) {
+        if !proxy.matched.reliable || !proxy.accept_acknack(answer.count) {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
@@ -45,8 +80,10 @@ impl Writer {
         proxy.last_heard = now;
         let first_contact = !proxy.proven;
         proxy.proven = true;
-        let acknowledged = Position::whole(acknack.state.base().previous().min(next_unsent.previous()));
+        let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
+        let newest = self.history.get(acknowledged.sample);
+        let was_large = newest.is_some_and(|sample| sample.fragment_bytes.is_some());
         let was_active = proxy.active;
         if progressed {
             proxy.acknowledged = acknowledged;
@@ -54,36 +91,34 @@ impl Writer {
             proxy.active = true;
         }
         let suppression = proxy.suppression();
-        if !acknack.state.is_empty() {
-            proxy.repairs.request_samples(now, acknack.state, next_unsent, suppression);
+        if answer.asks {
+            request(&mut proxy.repairs, suppression);
         } else {
             proxy.repairs.samples = None;
+            proxy.repairs.packs = None;
         }
         // A request that is not served because its repair is on its way gets no HEARTBEAT either: the reader would answer
         // with the same request at once, and so on.
-        if !acknack.is_final && proxy.repairs.is_empty() && (first_contact || acknack.state.is_empty()) {
+        if !answer.is_final && proxy.repairs.is_empty() && (first_contact || !answer.asks) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
-        let group_fails = proxy.judge_group(acknack.state.is_empty());
+        let group_fails = proxy.judge_group(!answer.asks);
         if was_active != proxy.active || group_fails {
             self.readers_changed();
         }
         if progressed {
             self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+            if was_large {
+                self.flow.note_arrival();
+            }
         }
         let space = progressed && self.release_acknowledged();
         WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
     }
 
-    /// Takes an ACKNACK_BATCH into account.
-    pub fn handle_acknack_batch(&mut self, now: Instant, reader: Guid, acknack: &AckNackBatch) -> WriterOutcome {
-        let _ = (now, reader, acknack);
-        WriterOutcome::default()
-    }
-
     /// Takes a NACK_FRAG into account.
     pub fn handle_nack_frag(&mut self, now: Instant, reader: Guid, nack: &NackFrag) -> WriterOutcome {
-        let next_unsent = self.outgoing.next_unsent;
+        let next_unsent = self.outgoing.place.sample;
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
@@ -94,6 +129,9 @@ impl Writer {
         proxy.last_heard = now;
         proxy.proven = true;
         let suppression = proxy.suppression();
+        if proxy.matched.vendor != VendorId::THALWEG && !nack.state.is_empty() {
+            self.flow.note_loss();
+        }
         proxy.repairs.request_fragments(now, nack.sequence, nack.state, suppression);
         // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived.
         let position = Position { sample: nack.sequence.previous(), fragments: nack.state.base().saturating_sub(1) };
@@ -115,11 +153,11 @@ impl Writer {
         }
         self.heartbeat.due = None;
         let last = self.history.last();
-        let sent = self.outgoing.next_unsent.previous();
+        let sent = self.outgoing.place.sample.previous();
         let period = self.heartbeat_period();
         let silent = self.heartbeat.all_asked.is_none_or(|asked| now.since(asked) >= period);
-        let in_mid_sample = self.outgoing.next_fragment > 0;
-        let all_sent = Position { sample: sent, fragments: self.outgoing.next_fragment };
+        let in_mid_sample = self.outgoing.place.fragment > 0;
+        let all_sent = Position { sample: sent, fragments: self.outgoing.place.fragment };
         let mut waiting = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             if !proxy.proven {
@@ -148,7 +186,9 @@ impl Writer {
         if !waiting {
             return outcome;
         }
-        self.heartbeat.period = (self.heartbeat.period * 2).min(HEARTBEAT_PERIOD_MAX);
+        // Who holds up samples that wait to be sent is asked again soon.
+        let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
+        self.heartbeat.period = (self.heartbeat.period * 2).min(longest);
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {
             self.readers_changed();
@@ -191,13 +231,13 @@ impl Writer {
 
     /// Frees what every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
     pub(super) fn release_acknowledged(&mut self) -> bool {
-        let sent = self.outgoing.next_unsent.previous();
+        let sent = self.outgoing.place.sample.previous();
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.history.acknowledged(self.known_to_all().unwrap_or(slowest.sample));
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
         let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
-        self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.next_fragment == 0);
+        self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.place.fragment == 0);
         if self.blocked && self.has_drained() {
             self.blocked = false;
             return true;

@@ -1,13 +1,23 @@
 //! Sending within the tokens that a flow controller grants.
 
+use std::collections::VecDeque;
+
 use super::Writer;
+use super::flow::kernel_cost;
+use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, sample_bytes};
+use super::reader_proxy::ReaderProxy;
+use super::route::fragment_bytes_in;
+use crate::history::HeldSample;
 use crate::outbox::Outbox;
+use crate::qos::Method;
 use crate::time::Instant;
+use crate::types::SequenceNumber;
+use crate::wire::write;
 
 /// What waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Backlog {
-    /// Bytes that the next datagram costs: its size times its destinations.
+    /// Bytes that the next datagram costs at most: its size times its destinations.
     pub next_cost: u64,
     /// When the oldest sample that waits was written.
     pub since: Instant,
@@ -22,19 +32,141 @@ pub(crate) struct Paid {
     pub more: bool,
 }
 
+/// What only asynchronous writers keep.
+#[derive(Debug)]
+pub(super) struct Asynchronous {
+    /// Samples that were not sent completely, with when they were written.
+    written: VecDeque<(SequenceNumber, Instant)>,
+    /// Who goes first when new samples and repairs both wait: they take turns, so that neither starves the other.
+    repairs_first: bool,
+}
+
+impl Asynchronous {
+    pub(super) fn of(method: &Method) -> Option<Asynchronous> {
+        let is_asynchronous = matches!(method, Method::Asynchronous { .. });
+        is_asynchronous.then(|| Asynchronous { written: VecDeque::new(), repairs_first: true })
+    }
+}
+
 impl Writer {
+    /// Notes when a sample was written. True when the participant must be told: nothing waited before.
+    pub(super) fn note_written(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
+        let Some(asynchronous) = &mut self.outgoing.asynchronous else { return false };
+        asynchronous.written.push_back((sequence, now));
+        self.outgoing.place.sample == sequence
+    }
+
     /// What waits to be sent, samples and repairs; `None` when nothing does, or when it waits for acknowledgements.
     pub(crate) fn backlog(&self, now: Instant) -> Option<Backlog> {
-        let waits = self.outgoing.next_unsent <= self.history.last();
-        waits.then_some(Backlog { next_cost: 1_472, since: now })
+        let new = self.new_cost(now);
+        let repair = self.repair_cost();
+        let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);
+        let next_cost = if repairs_first { repair.or(new) } else { new.or(repair) }?;
+        let oldest = self.outgoing.asynchronous.as_ref().and_then(|state| state.written.front());
+        let since = oldest.filter(|_| repair.is_none()).map_or(now, |(_, written)| *written);
+        Some(Backlog { next_cost, since })
+    }
+
+    /// Serialized bytes of the samples that were not sent completely.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        let mut from = self.outgoing.place.sample;
+        while let Some(sample) = self.history.next_from(from) {
+            bytes += sample.len() as u64;
+            from = sample.sequence.next();
+        }
+        bytes
     }
 
     /// As [`Writer::poll_transmit`], but stops before the datagram that `allowance` bytes do not pay for. HEARTBEATs and GAPs
     /// are free: they are few, and without them nothing would be acknowledged.
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
-        let _ = allowance;
-        let more = self.poll_transmit(now, outbox);
-        let spent = outbox.datagrams().map(|datagram| (datagram.len() * datagram.destinations().len()) as u64).sum();
-        Paid { spent, more }
+        outbox.finish();
+        if allowance == 0 {
+            self.transmit_control(now, outbox);
+            return Paid { spent: 0, more: self.backlog(now).is_some() };
+        }
+        let start = outbox.cost();
+        let limit = start.saturating_add(allowance);
+        let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);
+        let first_cost = if repairs_first { self.repair_cost() } else { self.new_cost(now) }.unwrap_or(0);
+        let share = (allowance / 2).max(first_cost).min(allowance);
+        let turns = [(repairs_first, start.saturating_add(share)), (!repairs_first, limit), (repairs_first, limit)];
+        for (repairs, limit) in turns {
+            match repairs {
+                true => self.transmit_repairs(now, limit, outbox),
+                false => self.transmit_new(now, limit, outbox),
+            };
+            outbox.finish();
+        }
+        let spent = outbox.cost() - start;
+        self.transmit_control(now, outbox);
+        let unsent = self.outgoing.place.sample;
+        if let Some(asynchronous) = &mut self.outgoing.asynchronous {
+            while asynchronous.written.front().is_some_and(|(sequence, _)| *sequence < unsent) {
+                asynchronous.written.pop_front();
+            }
+            asynchronous.repairs_first ^= spent > 0;
+        }
+        Paid { spent, more: self.backlog(now).is_some() }
+    }
+
+    fn new_cost(&self, now: Instant) -> Option<u64> {
+        let destinations = self.route.destinations().len() as u64;
+        let place = self.outgoing.place;
+        let sample = self.history.next_from(place.sample)?;
+        if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
+            return None;
+        }
+        let fitting = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
+        let bytes = match fitting.filter(|_| place.fragment == 0).or(sample.fragment_bytes) {
+            Some(fragment_bytes) => fragment_datagram_bytes(&sample, fragment_bytes),
+            None => self.packed_bytes(&sample),
+        };
+        let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
+        if awaited && !self.flow.admits(kernel_cost(bytes + write::HEADER_LEN)) {
+            return None;
+        }
+        Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64 * destinations)
+    }
+
+    /// Bytes of the samples from `first` on that share a datagram.
+    fn packed_bytes(&self, first: &HeldSample<'_>) -> usize {
+        let room = self.route.datagram_bytes() - write::HEADER_LEN - write::INFO_DST_LEN - write::HEARTBEAT_BATCH_LEN;
+        if let Some(at) = self.history.frame_with(first.sequence) {
+            let one_by_one = at.frame.bodies().len() + at.frame.len() * SAMPLE_OVERHEAD_BYTES;
+            return batch_bytes(at.frame).max(one_by_one).min(room);
+        }
+        let mut bytes = sample_bytes(first);
+        let mut next = self.history.next_from(first.sequence.next());
+        while let Some(sample) = next
+            && sample.fragment_bytes.is_none()
+            && bytes + sample_bytes(&sample) <= room
+        {
+            bytes += sample_bytes(&sample);
+            next = self.history.next_from(sample.sequence.next());
+        }
+        bytes
+    }
+
+    fn repair_cost(&self) -> Option<u64> {
+        let reader = self.readers.iter().find(|reader| !reader.repairs.is_empty())?;
+        let asked = reader.repairs.samples.as_ref().and_then(|set| set.iter().next());
+        let pack = || reader.repairs.packs.as_ref().and_then(|set| set.iter().next());
+        let asked = asked.or_else(|| pack().map(|pack| self.history.pack(pack).0));
+        let first = asked.or_else(|| reader.repairs.fragments.front().map(|(sequence, _)| *sequence))?;
+        let limit = reader.matched.datagram_bytes;
+        let frame = self.history.frame_with(first).map(|at| batch_bytes(at.frame));
+        let bytes = match self.history.get(first) {
+            Some(sample) if reader.repairs.fragments.is_empty() && sample.fragment_bytes.is_none() => {
+                frame.unwrap_or_else(|| sample_bytes(&sample))
+            }
+            Some(sample) => {
+                let fitting = fragment_bytes_in(limit);
+                fragment_datagram_bytes(&sample, sample.fragment_bytes.map_or(fitting, |bytes| bytes.min(fitting)))
+            }
+            None => 0,
+        };
+        Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64)
     }
 }

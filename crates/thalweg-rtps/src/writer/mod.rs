@@ -2,8 +2,10 @@
 
 mod acknowledge;
 mod allowance;
+mod collection;
 mod explanation;
 mod flow;
+mod heartbeat;
 pub mod neighbourhood;
 mod pack;
 mod reader_proxy;
@@ -11,26 +13,32 @@ mod repair;
 mod route;
 #[cfg(test)]
 mod tests;
+mod transmission;
 mod transmit;
+mod write;
 
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
-use crate::history::{Change, ChangeKind, WriterHistory};
+use crate::history::{ChangeKind, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
-use crate::qos::{Durability, History, Reliability, WriterQos};
+use crate::qos::{Durability, History, Method, Reliability, WriterQos};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+use collection::Collection;
 use flow::Flow;
 use reader_proxy::ReaderProxy;
 use route::Route;
+use transmission::Place;
+use transmit::Form;
 
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
@@ -97,12 +105,19 @@ pub struct WriterCounters {
     pub overwritten_unacknowledged: u64,
     /// Times a silent reader was given up so that it does not hold up the others.
     pub readers_given_up: u64,
+    /// DATA_BATCH submessages sent for the first time.
+    pub batches: u64,
+    /// Datagrams with samples sent for the first time; one to several destinations counts once.
+    pub datagrams: u64,
 }
 
 /// The earliest heartbeat repetition; below it measured round trips decide.
 const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
 const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
+
+/// The slowest repetition while samples wait to be sent until somebody acknowledges others.
+const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
 
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
 #[derive(Debug)]
@@ -115,6 +130,9 @@ pub struct Writer {
     readers: Vec<ReaderProxy>,
     route: Route,
     outgoing: Outgoing,
+    collection: Collection,
+    /// In which form collected samples travel to readers that understand batches.
+    form_max: Form,
     flow: Flow,
     heartbeat: HeartbeatState,
     armed: Option<Instant>,
@@ -150,11 +168,13 @@ impl Capacity {
 /// Where first transmission stands.
 #[derive(Debug)]
 struct Outgoing {
-    next_unsent: SequenceNumber,
-    /// First fragment not sent yet of sample `next_unsent`, zero-based.
-    next_fragment: u32,
+    place: Place,
+    /// The newest samples left as a DATA_BATCH.
+    batched: bool,
     token: Token,
     scratch: Vec<u8>,
+    /// Set for asynchronous writers: only the participant sends for them.
+    asynchronous: Option<Asynchronous>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,10 +217,16 @@ impl Writer {
             readers: Vec::new(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
-                next_unsent: SequenceNumber::FIRST,
-                next_fragment: 0,
+                place: Place::before(SequenceNumber::FIRST),
+                batched: false,
                 token: Token::Free,
                 scratch: Vec::new(),
+                asynchronous: Asynchronous::of(&qos.transmission.method),
+            },
+            collection: Collection::new(&qos.transmission.method),
+            form_max: match qos.transmission.method {
+                Method::Coalesce(_) => Form::Plain,
+                _ => Form::Batch,
             },
             flow: Flow::new(),
             heartbeat: HeartbeatState {
@@ -266,49 +292,10 @@ impl Writer {
         self.history.room_for(instance, payload_bytes)
     }
 
-    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`].
-    ///
-    /// # Errors
-    /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
-    /// [`Writer::max_blocking_time`], and tries again.
-    pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
-        if !self.history.room_for(&change.instance, change.payload.len()) {
-            return Err(self.refuse(now));
-        }
-        let fragment_bytes = self.route.fragment_bytes(change.payload.len());
-        let pushed = self.history.push(Change {
-            sequence: SequenceNumber::UNKNOWN,
-            kind: change.kind,
-            instance: change.instance,
-            timestamp: change.timestamp,
-            payload: change.payload,
-            fragment_bytes,
-        });
-        if let Some(overwritten) = pushed.overwrote
-            && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
-        {
-            self.counters.overwritten_unacknowledged += 1;
-        }
-        if self.readers.is_empty() {
-            self.outgoing.next_unsent = pushed.sequence.next();
-            self.history.acknowledged(pushed.sequence);
-        }
-        if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
-            self.schedule_heartbeat(now);
-        }
-        Ok(Written { sequence: pushed.sequence, arm: self.newly_armed() })
-    }
-
-    fn refuse(&mut self, now: Instant) -> WriteRefused {
-        self.blocked = true;
-        self.counters.refused += 1;
-        self.request_acknowledgement(now);
-        WriteRefused {
-            readers_behind: self.readers_behind(),
-            readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
-            held: self.history.len(),
-            arm: self.newly_armed(),
-        }
+    /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
+    /// [`Writer::poll_transmit`].
+    pub fn flush(&mut self) {
+        self.collection.force();
     }
 
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
@@ -321,9 +308,17 @@ impl Writer {
         self.schedule_heartbeat(now);
     }
 
+    /// True when there may be something for [`Writer::start_sending`]: samples that do not wait for others, or a HEARTBEAT.
+    pub fn wants_to_send(&self, now: Instant) -> bool {
+        !self.collection.is_asynchronous() && (self.heartbeat.wanted || !self.collection.holds(now))
+    }
+
     /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
     /// (what was written leaves with that thread's next datagrams) or when nothing is to be sent.
     pub fn start_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        if self.collection.is_asynchronous() {
+            return false;
+        }
         if self.outgoing.token != Token::Free {
             self.outgoing.token = Token::HeldMore;
             return false;
@@ -336,9 +331,10 @@ impl Writer {
         true
     }
 
-    /// To be called by the holder of the token when its datagrams are sent: fills `outbox` (cleared by the caller) again
-    /// when more is waiting, else gives the token back and returns false.
-    pub fn continue_sending(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+    /// To be called by the holder of the token when its `datagrams`, ready at `start`, are sent: fills `outbox` (cleared by
+    /// the caller) again when more is waiting, else gives the token back and returns false.
+    pub fn continue_sending(&mut self, start: Instant, now: Instant, datagrams: usize, outbox: &mut Outbox) -> bool {
+        self.collection.note_sent(start, now, datagrams);
         let more = self.outgoing.token == Token::HeldMore;
         self.outgoing.token = Token::Free;
         more && self.start_sending(now, outbox)
@@ -361,7 +357,7 @@ impl Writer {
             known.matched = matched;
         } else {
             let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
-            let joined = self.outgoing.next_unsent.previous();
+            let joined = self.outgoing.place.sample.previous();
             self.readers.push(ReaderProxy::new(now, matched, start, joined));
         }
         self.readers_changed();
@@ -375,8 +371,8 @@ impl Writer {
         self.readers.retain(|reader| reader.matched.guid != guid);
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
-            self.outgoing.next_unsent = self.history.last().next();
-            self.outgoing.next_fragment = 0;
+            self.outgoing.place = Place::before(self.history.last().next());
+            self.collection.is_sent();
         }
         self.readers_changed();
         self.release_acknowledged()
@@ -420,7 +416,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.heartbeat.due, self.flow.paused_until()].into_iter().flatten().min()
+        [self.heartbeat.due, self.flow.paused_until(), self.collection.due()].into_iter().flatten().min()
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

@@ -1,15 +1,20 @@
 //! Submessages into datagrams: as few as their size allows.
 
+use std::ops::Range;
+
 use super::MatchedReader;
 use super::flow::kernel_cost;
-use crate::history::{Change, ChangeKind};
+use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
-use crate::wire::write::{self, DataFragHead, DataHead, DataKind};
+use crate::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
 use crate::wire::{Gap, SequenceSet, parameters};
 
 /// Datagrams filled by one call, so that a large sample neither fills memory nor holds the lock for long.
 pub(super) const OUTBOX_MAX_DATAGRAMS: usize = 64;
+
+/// Datagrams above half of what one system call takes leave alone anyway.
+const GSO_SEGMENT_MAX: usize = 32_000;
 
 /// Packs submessages into datagrams to one list of destinations.
 pub(super) struct Packer<'a> {
@@ -18,6 +23,8 @@ pub(super) struct Packer<'a> {
     destinations: &'a [Locator],
     directed_to: Option<GuidPrefix>,
     limit: usize,
+    /// What [`Outbox::cost`] may become.
+    allowance: u64,
     open: bool,
 }
 
@@ -29,7 +36,13 @@ impl<'a> Packer<'a> {
         directed_to: Option<GuidPrefix>,
         limit: usize,
     ) -> Packer<'a> {
-        Packer { outbox, source, destinations, directed_to, limit, open: false }
+        Packer { outbox, source, destinations, directed_to, limit, allowance: u64::MAX, open: false }
+    }
+
+    /// Stops before [`Outbox::cost`] exceeds `allowance`.
+    pub(super) fn within(mut self, allowance: u64) -> Packer<'a> {
+        self.allowance = allowance;
+        self
     }
 
     pub(super) fn directed(outbox: &'a mut Outbox, source: Guid, matched: &'a MatchedReader) -> Packer<'a> {
@@ -41,13 +54,28 @@ impl<'a> Packer<'a> {
         Packer::new(outbox, source, destinations, Some(matched.guid.prefix), matched.datagram_bytes)
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.outbox.len() >= OUTBOX_MAX_DATAGRAMS
+    /// True when `bytes` more must wait for the next call, or for tokens.
+    pub(super) fn is_full_for(&self, bytes: usize) -> bool {
+        self.outbox.len() >= OUTBOX_MAX_DATAGRAMS || !self.affords(bytes)
+    }
+
+    fn affords(&self, bytes: usize) -> bool {
+        if self.allowance == u64::MAX {
+            return true;
+        }
+        let datagram = if self.fits(bytes) { bytes } else { bytes + write::HEADER_LEN };
+        let cost = (self.outbox.open_len() + datagram) * self.destinations.len();
+        self.outbox.cost().saturating_add(cost as u64) <= self.allowance
+    }
+
+    /// True when a frame can travel as one DATA_BATCH.
+    pub(super) fn can_hold(&self, bytes: usize) -> bool {
+        write::HEADER_LEN + write::INFO_DST_LEN + bytes + write::HEARTBEAT_BATCH_LEN <= self.limit
     }
 
     fn fits(&self, bytes: usize) -> bool {
         // Room for a HEARTBEAT stays free in every datagram.
-        self.open && self.outbox.open_len() + bytes + write::HEARTBEAT_LEN <= self.limit
+        self.open && self.outbox.open_len() + bytes + write::HEARTBEAT_BATCH_LEN <= self.limit
     }
 
     /// Kernel memory that `bytes` more will cost at the receiver.
@@ -69,6 +97,17 @@ impl<'a> Packer<'a> {
         self.open = true;
     }
 
+    /// Makes sure that a HEARTBEAT fits, in a datagram of its own where it would make the last of several equal ones longer
+    /// than the others: equal ones leave by one system call.
+    pub(super) fn reserve_heartbeat(&mut self) {
+        let longer = self.outbox.open_len() + write::HEARTBEAT_BATCH_LEN;
+        let equal = self.open && self.outbox.last_len().is_some_and(|len| len < longer && len <= GSO_SEGMENT_MAX);
+        if equal {
+            self.open = false;
+        }
+        self.reserve(write::HEARTBEAT_BATCH_LEN);
+    }
+
     /// Goes on with the datagram that the outbox has open.
     pub(super) fn resume(mut self) -> Packer<'a> {
         self.open = self.outbox.open_len() > 0;
@@ -83,77 +122,127 @@ impl<'a> Packer<'a> {
     }
 }
 
-pub(super) fn fragments_of(change: &Change, fragment_bytes: u16) -> u32 {
-    u32::try_from(change.payload.len().div_ceil(usize::from(fragment_bytes))).unwrap_or(u32::MAX)
+pub(super) fn fragments_of(sample: &HeldSample<'_>, fragment_bytes: u16) -> u32 {
+    u32::try_from(sample.len().div_ceil(usize::from(fragment_bytes))).unwrap_or(u32::MAX)
 }
 
 /// An upper bound of the bytes that a sample takes in a datagram.
-pub(super) fn sample_bytes(change: &Change) -> usize {
-    let inline_qos = if change.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
-    write::INFO_TS_LEN + write::DATA_HEAD_LEN + inline_qos + change.payload.len() + 3
+pub(super) fn sample_bytes(sample: &HeldSample<'_>) -> usize {
+    let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
+    SAMPLE_OVERHEAD_BYTES + inline_qos + sample.len()
 }
+
+/// An upper bound of the bytes that a fragment of a sample takes in a datagram.
+pub(super) fn fragment_datagram_bytes(sample: &HeldSample<'_>, fragment_bytes: u16) -> usize {
+    let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
+    write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
+}
+
+/// What stands around a sample that travels as DATA: INFO_TS, DATA and padding.
+pub(super) const SAMPLE_OVERHEAD_BYTES: usize = write::INFO_TS_LEN + write::DATA_HEAD_LEN + 3;
 
 /// STATUS_INFO, KEY_HASH and the sentinel.
 const INLINE_QOS_MAX_BYTES: usize = 8 + 20 + 4;
 
-fn inline_qos<'a>(scratch: &'a mut Vec<u8>, change: &Change) -> &'a [u8] {
+/// Who sends, and to which of its readers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub writer: EntityId,
+    /// UNKNOWN means all of them.
+    pub reader: EntityId,
+}
+
+fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>) -> &'a [u8] {
     scratch.clear();
-    if change.kind != ChangeKind::Write {
-        parameters::inline_qos(change.kind.status_info(), Some(change.instance), scratch);
+    if sample.kind != ChangeKind::Write {
+        parameters::inline_qos(sample.kind.status_info(), Some(sample.instance), scratch);
     }
     scratch
 }
 
-pub(super) fn push_sample(
-    packer: &mut Packer<'_>,
-    scratch: &mut Vec<u8>,
-    writer: EntityId,
-    reader: EntityId,
-    change: &Change,
-) {
-    packer.reserve(sample_bytes(change));
-    let kind = match change.kind {
-        ChangeKind::Write => DataKind::Data,
-        _ if change.payload.is_empty() => DataKind::None,
-        _ => DataKind::Key,
-    };
-    let inline_qos = inline_qos(scratch, change);
-    let buffer = packer.outbox.buffer();
-    write::info_timestamp(buffer, change.timestamp);
-    let head = DataHead { reader, writer, sequence: change.sequence, inline_qos, kind };
-    write::data(buffer, &head, change.payload.len());
-    packer.outbox.push_payload(&change.payload, 0..change.payload.len());
-    write::padding(packer.outbox.buffer(), change.payload.len());
+/// Appends part of a serialized sample, its encapsulation header included.
+fn push_bytes(outbox: &mut Outbox, sample: &HeldSample<'_>, range: Range<usize>) {
+    let header = sample.encapsulation.unwrap_or_default();
+    let header_len = sample.encapsulation.map_or(0, |header| header.len());
+    if range.start < header_len {
+        outbox.buffer().extend_from_slice(&header[range.start..range.end.min(header_len)]);
+    }
+    let place = |offset: usize| sample.range.start + offset.saturating_sub(header_len);
+    if range.end > header_len {
+        outbox.push_payload(sample.payload, place(range.start)..place(range.end));
+    }
 }
 
+/// Appends a sample as INFO_TS and DATA.
+pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: Pair, sample: &HeldSample<'_>) {
+    packer.reserve(sample_bytes(sample));
+    let bytes = sample.len();
+    let kind = match sample.kind {
+        ChangeKind::Write => DataKind::Data,
+        _ if bytes == 0 => DataKind::None,
+        _ => DataKind::Key,
+    };
+    let inline_qos = inline_qos(scratch, sample);
+    let buffer = packer.outbox.buffer();
+    write::info_timestamp(buffer, sample.timestamp);
+    let head = DataHead { reader: pair.reader, writer: pair.writer, sequence: sample.sequence, inline_qos, kind };
+    write::data(buffer, &head, bytes);
+    push_bytes(packer.outbox, sample, 0..bytes);
+    write::padding(packer.outbox.buffer(), bytes);
+}
+
+/// Appends fragment `index`, counted from zero, as INFO_TS and DATA_FRAG.
 pub(super) fn push_fragment(
     packer: &mut Packer<'_>,
     scratch: &mut Vec<u8>,
-    writer: EntityId,
-    reader: EntityId,
-    change: &Change,
+    pair: Pair,
+    sample: &HeldSample<'_>,
     fragment_bytes: u16,
     index: u32,
 ) {
     let start = index as usize * usize::from(fragment_bytes);
-    let range = start..(start + usize::from(fragment_bytes)).min(change.payload.len());
-    let inline_qos = inline_qos(scratch, change);
+    let range = start..(start + usize::from(fragment_bytes)).min(sample.len());
+    let inline_qos = inline_qos(scratch, sample);
     packer.reserve(write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos.len() + range.len() + 3);
     let head = DataFragHead {
-        reader,
-        writer,
-        sequence: change.sequence,
+        reader: pair.reader,
+        writer: pair.writer,
+        sequence: sample.sequence,
         first_fragment: index + 1,
         fragments: 1,
         fragment_size: fragment_bytes,
-        sample_size: u32::try_from(change.payload.len()).unwrap_or(u32::MAX),
+        sample_size: u32::try_from(sample.len()).unwrap_or(u32::MAX),
         inline_qos,
-        key: change.kind != ChangeKind::Write,
+        key: sample.kind != ChangeKind::Write,
     };
     let buffer = packer.outbox.buffer();
-    write::info_timestamp(buffer, change.timestamp);
+    write::info_timestamp(buffer, sample.timestamp);
     write::data_frag(buffer, &head, range.len());
     let bytes = range.len();
-    packer.outbox.push_payload(&change.payload, range);
+    push_bytes(packer.outbox, sample, range);
     write::padding(packer.outbox.buffer(), bytes);
+}
+
+/// Bytes that a frame takes in a datagram as one DATA_BATCH.
+pub(super) fn batch_bytes(frame: &Frame) -> usize {
+    write::DATA_BATCH_HEAD_LEN + frame.infos().len() + write::ENCAPSULATION_LEN + frame.bodies().len() + 3
+}
+
+/// Appends a frame as one DATA_BATCH.
+pub(super) fn push_batch(packer: &mut Packer<'_>, pair: Pair, at: &FrameAt<'_>) {
+    let frame = at.frame;
+    packer.reserve(batch_bytes(frame));
+    let head = DataBatchHead {
+        reader: pair.reader,
+        writer: pair.writer,
+        batch: at.batch,
+        first: at.first,
+        count: frame.len() as u32,
+    };
+    let buffer = packer.outbox.buffer();
+    write::data_batch(buffer, &head, frame.infos().len(), frame.bodies().len());
+    buffer.extend_from_slice(frame.infos());
+    buffer.extend_from_slice(&frame.encapsulation());
+    packer.outbox.push_payload(frame.bodies(), 0..frame.bodies().len());
+    write::padding(packer.outbox.buffer(), frame.bodies().len());
 }

@@ -40,12 +40,15 @@ pub struct MatchedReader {
 pub(super) struct Repairs {
     /// Samples asked for by ACKNACK.
     pub samples: Option<SequenceSet>,
+    /// Packs asked for by ACKNACK_BATCH.
+    pub packs: Option<SequenceSet>,
     /// Fragments asked for by NACK_FRAG, at most [`FRAGMENT_REQUESTS_MAX`] sets.
     pub fragments: VecDeque<(SequenceNumber, FragmentSet)>,
     /// Fragment to go on with in the sample that is being repaired.
     pub next_fragment: u32,
     /// What was repaired last and when: asked for again within a round trip it crossed the repair on its way.
     recent: Option<(Instant, SequenceSet)>,
+    recent_packs: Option<(Instant, SequenceSet)>,
     recent_fragments: Option<(Instant, SequenceNumber, FragmentSet)>,
 }
 
@@ -54,7 +57,7 @@ const FRAGMENT_REQUESTS_MAX: usize = 64;
 
 impl Repairs {
     pub(super) fn is_empty(&self) -> bool {
-        self.samples.is_none() && self.fragments.is_empty()
+        self.samples.is_none() && self.packs.is_none() && self.fragments.is_empty()
     }
 
     /// Notes which of `wanted` to send again. Numbers from `unsent` on were never sent: a reader that asks for them was lied to,
@@ -66,18 +69,19 @@ impl Repairs {
         unsent: SequenceNumber,
         suppression: Duration,
     ) {
-        let recent = match &self.recent {
-            Some((at, set)) if now.since(*at) < suppression => Some(set),
-            _ => None,
-        };
-        let mut fresh = SequenceSet::new(wanted.base());
-        for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-            if !recent.is_some_and(|set| set.contains(sequence)) {
-                fresh.insert(sequence);
-            }
-        }
         self.next_fragment = if self.samples.is_some() { self.next_fragment } else { 0 };
-        self.samples = (!fresh.is_empty()).then_some(fresh);
+        self.samples = fresh(&wanted, unsent, recently(&self.recent, now, suppression));
+    }
+
+    /// As [`Repairs::request_samples`] for packs.
+    pub(super) fn request_packs(
+        &mut self,
+        now: Instant,
+        wanted: SequenceSet,
+        unsent: SequenceNumber,
+        suppression: Duration,
+    ) {
+        self.packs = fresh(&wanted, unsent, recently(&self.recent_packs, now, suppression));
     }
 
     pub(super) fn request_fragments(
@@ -101,9 +105,29 @@ impl Repairs {
         self.recent = Some((now, repaired));
     }
 
+    pub(super) fn record_packs(&mut self, now: Instant, repaired: SequenceSet) {
+        self.recent_packs = Some((now, repaired));
+    }
+
     pub(super) fn record_fragments(&mut self, now: Instant, sequence: SequenceNumber, repaired: FragmentSet) {
         self.recent_fragments = Some((now, sequence, repaired));
     }
+}
+
+/// What was repaired so lately that a request for it has crossed the repair.
+fn recently(repaired: &Option<(Instant, SequenceSet)>, now: Instant, suppression: Duration) -> Option<&SequenceSet> {
+    repaired.as_ref().filter(|(at, _)| now.since(*at) < suppression).map(|(_, set)| set)
+}
+
+/// The numbers below `unsent` that are wanted and not on their way already.
+fn fresh(wanted: &SequenceSet, unsent: SequenceNumber, recent: Option<&SequenceSet>) -> Option<SequenceSet> {
+    let mut fresh = SequenceSet::new(wanted.base());
+    for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
+        if !recent.is_some_and(|set| set.contains(sequence)) {
+            fresh.insert(sequence);
+        }
+    }
+    (!fresh.is_empty()).then_some(fresh)
 }
 
 /// Directed HEARTBEAT that a reader is owed.

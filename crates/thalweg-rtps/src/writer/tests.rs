@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::*;
+use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
 use crate::wire::{AckNack, SequenceSet};
 
@@ -19,7 +20,8 @@ fn locator(number: u8) -> Locator {
 /// A KEEP_ALL writer with so many reliable readers, numbered from 1, that have answered its greeting.
 fn writer(readers: u8) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
-    let qos = WriterQos { history: History::KeepAll, ..WriterQos::default() };
+    let transmission = Transmission::by(Method::Immediate);
+    let qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
     let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
     (1..=readers).for_each(|number| join(&mut writer, START, number));
     send(&mut writer, START);
@@ -132,12 +134,12 @@ fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
     (0..30).for_each(|_| write(&mut writer, 1_000));
     send(&mut writer, START);
     // Reader 1 has everything that was sent; the window waits for reader 2.
-    let next = writer.outgoing.next_unsent;
+    let next = writer.outgoing.place.sample;
     assert!(next < SequenceNumber(25), "the window closes");
     acknowledge(&mut writer, START, 1, next, &[]);
     let (given_up, now) = run_until_given_up(&mut writer);
     assert_eq!(given_up, reader(2));
-    assert!(writer.outgoing.next_unsent > next, "the window opens");
+    assert!(writer.outgoing.place.sample > next, "the window opens");
     join(&mut writer, now, 3);
     let soon = writer.poll_timeout().expect("reader 1 owes an acknowledgement now");
     assert_eq!(writer.handle_timeout(soon).given_up, None, "reader 1 has had no time to answer");

@@ -26,7 +26,7 @@ impl fmt::Display for Family {
 }
 
 /// Room for a `sockaddr_in` or a `sockaddr_in6`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct RawAddress([u8; RawAddress::BYTES]);
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::address::Family;
+
 /// Aligned room for the control messages of one datagram.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
@@ -44,14 +46,25 @@ pub(crate) const fn space(data: usize) -> usize {
     align(HEADER) + align(data)
 }
 
-/// Room for everything a sender attaches: packet info of IPv6 and the GSO segment size.
-pub(crate) const SEND_BYTES: usize = space(20) + space(2);
+/// Room for everything a sender attaches: packet info of IPv6, the GSO segment size, traffic class and queue.
+pub(crate) const SEND_BYTES: usize = space(20) + space(2) + 2 * space(4);
 
 /// Which interface a datagram leaves through, and from which address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exit {
     pub(crate) interface: u32,
     pub(crate) source: IpAddr,
+}
+
+/// How the network and the queues on the way there are to treat a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marking {
+    /// Address family of the datagram.
+    pub(crate) family: Family,
+    /// Differentiated Services code point.
+    pub(crate) code_point: u8,
+    /// Rank in this host's queues (`SO_PRIORITY`), 0 to 6; `None` leaves it to the kernel.
+    pub(crate) queue: Option<u32>,
 }
 
 /// Control messages of one outgoing message.
@@ -61,18 +74,22 @@ pub(crate) struct SendControl {
     len: usize,
     exit: Option<Exit>,
     segment: Option<u16>,
+    marking: Option<Marking>,
 }
 
 impl SendControl {
-    /// Sends through `exit` instead of where the routing table leads, and lets the kernel cut the bytes into datagrams
-    /// of `segment` bytes each.
-    pub(crate) fn new(exit: Option<Exit>, segment: Option<u16>) -> SendControl {
-        let mut control = SendControl { buffer: ControlBuffer([0; SEND_BYTES]), len: 0, exit, segment };
+    /// Sends through `exit` instead of where the routing table leads, lets the kernel cut the bytes into datagrams of
+    /// `segment` bytes each, and marks them.
+    pub(crate) fn new(exit: Option<Exit>, segment: Option<u16>, marking: Option<Marking>) -> SendControl {
+        let mut control = SendControl { buffer: ControlBuffer([0; SEND_BYTES]), len: 0, exit, segment, marking };
         if let Some(Exit { interface, source }) = exit {
             control.push_packet_info(interface, source);
         }
         if let Some(bytes) = segment {
             control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
+        }
+        if let Some(marking) = marking {
+            control.push_marking(marking);
         }
         control
     }
@@ -81,8 +98,26 @@ impl SendControl {
         self.exit
     }
 
-    pub(crate) fn segment(&self) -> Option<u16> {
-        self.segment
+    /// The same without a rank in this host's queues.
+    pub(crate) fn without_rank(&self) -> SendControl {
+        let marking = self.marking.map(|marking| Marking { queue: None, ..marking });
+        SendControl::new(self.exit, self.segment, marking)
+    }
+
+    pub(crate) fn marking(&self) -> Option<Marking> {
+        self.marking
+    }
+
+    fn push_marking(&mut self, Marking { family, code_point, queue }: Marking) {
+        let octet = i32::from(code_point) << 2;
+        match family {
+            Family::V4 => self.push(libc::IPPROTO_IP, libc::IP_TOS, &octet.to_ne_bytes()),
+            Family::V6 => self.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &octet.to_ne_bytes()),
+        }
+        // After the octet, from which the kernel derives a rank of its own.
+        if let Some(queue) = queue {
+            self.push(libc::SOL_SOCKET, libc::SO_PRIORITY, &queue.to_ne_bytes());
+        }
     }
 
     fn push_packet_info(&mut self, interface: u32, source: IpAddr) {
@@ -183,10 +218,12 @@ mod tests {
     #[test]
     fn what_a_sender_builds_a_receiver_reads() {
         let source = "192.0.2.1".parse().unwrap();
-        let v4 = SendControl::new(Some(Exit { interface: 7, source }), Some(1400));
+        let v4 = SendControl::new(Some(Exit { interface: 7, source }), Some(1400), None);
         assert_eq!(parse(v4.bytes()).interface, 7);
         let source = "2001:db8::1".parse().unwrap();
-        let v6 = SendControl::new(Some(Exit { interface: 9, source }), None);
+        let marking = Marking { family: Family::V6, code_point: 46, queue: Some(6) };
+        let v6 = SendControl::new(Some(Exit { interface: 9, source }), Some(1400), Some(marking));
+        assert_eq!(v6.bytes().len(), SEND_BYTES);
         assert_eq!(parse(v6.bytes()).interface, 9);
         assert_eq!(parse(v6.bytes()).destination, Some(source));
     }
@@ -194,7 +231,7 @@ mod tests {
     #[test]
     fn layout_agrees_with_the_c_library() {
         assert_eq!(HEADER, size_of::<libc::cmsghdr>());
-        let control = SendControl::new(None, Some(1));
+        let control = SendControl::new(None, Some(1), None);
         assert_eq!(control.bytes().len(), space(2));
         assert_eq!(usize::from_ne_bytes(*control.bytes().first_chunk().unwrap()), align(HEADER) + 2);
     }

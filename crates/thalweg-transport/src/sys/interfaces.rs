@@ -52,6 +52,36 @@ pub(crate) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
     Ok(found)
 }
 
+/// MTU of an interface of this network namespace, which `/sys` need not show.
+pub(crate) fn mtu(name: &str) -> Option<u32> {
+    // SAFETY: ifreq is plain data (bytes and integers) for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero: the name ends within the field.
+    let (_, field) = request.ifr_name.split_last_mut()?;
+    for (place, byte) in field.get_mut(..name.len())?.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers are involved.
+    let descriptor = unsafe { libc::socket(libc::AF_INET, kind, 0) };
+    // A host without IPv4 answers the same question on the other family's sockets.
+    // SAFETY: no pointers are involved.
+    let descriptor = if descriptor < 0 { unsafe { libc::socket(libc::AF_INET6, kind, 0) } } else { descriptor };
+    if descriptor < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    // SAFETY: `request` is a live ifreq with a NUL-terminated name, which the call fills.
+    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    if result != 0 {
+        return None;
+    }
+    // SAFETY: a successful SIOCGIFMTU has filled this member of the union.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).ok()
+}
+
 fn read_address(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: the kernel's list gives null or a live address that starts with its family.
     let family = unsafe { address.as_ref() }?.sa_family;

@@ -3,6 +3,16 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Reads an integer option.
+pub(crate) fn get(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result<i32> {
+    let mut value: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    let place = (&raw mut value).cast();
+    // SAFETY: `value` is a live c_int of `len` bytes and `len` itself live for the call; the descriptor is borrowed, hence open.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, place, &raw mut len) };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sets an integer option.
 pub(crate) fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     let len = size_of::<libc::c_int>() as libc::socklen_t;

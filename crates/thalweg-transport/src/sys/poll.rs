@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Events asked for per call: more than the descriptors one participant has.
@@ -88,44 +89,54 @@ impl Epoll {
     }
 }
 
-/// A timer that wakes whoever watches it.
+/// A timer that wakes whoever watches it; any thread may set it.
 ///
 /// It stays armed over many waits: a time-out of `epoll_wait` would program the clock's hardware at each of them, which costs
 /// as much as a small system call.
 pub(crate) struct Timer {
     descriptor: OwnedFd,
-    /// When it fires, in nanoseconds of `CLOCK_MONOTONIC`; `u64::MAX` when it has fired or was never armed.
-    fires_at: u64,
+    /// When it fires, in nanoseconds of `CLOCK_MONOTONIC`, or earlier; `u64::MAX` when it has fired or was never armed.
+    fires_at: AtomicU64,
 }
 
 impl Timer {
     pub(crate) fn new() -> io::Result<Timer> {
         // SAFETY: no pointers are involved.
         let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
-        Ok(Timer { descriptor: owned(descriptor)?, fires_at: u64::MAX })
+        Ok(Timer { descriptor: owned(descriptor)?, fires_at: AtomicU64::new(u64::MAX) })
     }
 
-    /// Makes sure that it fires at `deadline` or earlier; a system call only when it would fire later.
-    pub(crate) fn fire_by(&mut self, deadline: u64) -> io::Result<()> {
-        if self.fires_at <= deadline {
-            return Ok(());
+    /// Makes sure that it fires at `deadline` or earlier; a system call, which is what true means, only when it would fire later.
+    pub(crate) fn fire_by(&self, deadline: u64) -> io::Result<bool> {
+        if self.fires_at.fetch_min(deadline, Ordering::SeqCst) <= deadline {
+            return Ok(false);
         }
+        let mut set = deadline;
+        self.set(set)?;
+        // Another thread may have asked for less meanwhile and set it first.
+        loop {
+            let wanted = self.fires_at.load(Ordering::SeqCst);
+            if wanted >= set {
+                return Ok(true);
+            }
+            set = wanted;
+            self.set(set)?;
+        }
+    }
+
+    fn set(&self, deadline: u64) -> io::Result<()> {
         let value = timespec(Duration::from_nanos(deadline.max(1)));
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let specification = libc::itimerspec { it_interval: once, it_value: value };
         let (timer, flags) = (self.descriptor.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
         // SAFETY: `specification` is live for the call; the old value is not asked for.
         let result = unsafe { libc::timerfd_settime(timer, flags, &raw const specification, std::ptr::null_mut()) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        self.fires_at = deadline;
-        Ok(())
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// It has fired. Watched edge-triggered it needs no reading: arming it again resets its count.
-    pub(crate) fn has_fired(&mut self) {
-        self.fires_at = u64::MAX;
+    pub(crate) fn has_fired(&self) {
+        self.fires_at.store(u64::MAX, Ordering::SeqCst);
     }
 }
 
@@ -191,4 +202,43 @@ fn timespec(duration: Duration) -> libc::timespec {
     // Longer waits are cut to about 68 years: every caller looks at its deadline again after waking.
     let seconds = duration.as_secs().min(i32::MAX as u64);
     libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: duration.subsec_nanos() as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_set_only_to_fire_earlier_or_again() {
+        let timer = Timer::new().unwrap();
+        let far = u64::MAX >> 8;
+        assert_eq!(
+            [far, far, far + 1, far - 1, far].map(|at| timer.fire_by(at).unwrap()),
+            [true, false, false, true, false]
+        );
+        timer.has_fired();
+        assert!(timer.fire_by(far).unwrap());
+    }
+
+    #[test]
+    fn of_many_threads_the_earliest_deadline_wins() {
+        let (timer, epoll) = (Timer::new().unwrap(), Epoll::new().unwrap());
+        epoll.add(timer.as_fd(), 1).unwrap();
+        let mut ready = [Ready::default(); EVENTS_MAX];
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for hours in 1..4 {
+                    let timer = &timer;
+                    scope.spawn(move || timer.fire_by(u64::MAX >> hours));
+                }
+                scope.spawn(|| timer.fire_by(1));
+            });
+            assert_eq!(
+                epoll.wait(Some(Duration::from_secs(5)), &mut ready).unwrap(),
+                1,
+                "a later deadline replaced it"
+            );
+            timer.has_fired();
+        }
+    }
 }

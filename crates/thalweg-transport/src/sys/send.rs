@@ -27,6 +27,15 @@ pub(crate) struct OutMessage {
     pub(crate) control: SendControl,
 }
 
+/// How the kernel learns where messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressing {
+    /// Each message brings its address.
+    Each,
+    /// The socket is connected to the one address of all.
+    Connected,
+}
+
 /// Messages under construction that refer to bytes living at least as long as `'bytes`.
 pub(crate) struct Gather<'scratch, 'bytes> {
     scratch: &'scratch mut SendScratch,
@@ -68,6 +77,12 @@ impl<'scratch, 'bytes> Gather<'scratch, 'bytes> {
         self.scratch.messages.get(index)
     }
 
+    /// Changes the control messages of message `index` and of those behind it.
+    pub(crate) fn remark(&mut self, index: usize, mut change: impl FnMut(&SendControl) -> SendControl) {
+        let rest = self.scratch.messages.get_mut(index..).unwrap_or_default();
+        rest.iter_mut().for_each(|message| message.control = change(&message.control));
+    }
+
     /// End of the group of messages from `first` on that share its address family.
     pub(crate) fn same_family(&self, first: usize) -> (Family, usize) {
         let rest = self.scratch.messages.get(first..).unwrap_or_default();
@@ -76,12 +91,24 @@ impl<'scratch, 'bytes> Gather<'scratch, 'bytes> {
         (family, first + count)
     }
 
+    /// The address that messages `range` share.
+    pub(crate) fn only_address(&self, range: Range<usize>) -> Option<&RawAddress> {
+        let messages = self.scratch.messages.get(range)?;
+        let (first, rest) = messages.split_first()?;
+        rest.iter().all(|message| message.address == first.address).then_some(&first.address)
+    }
+
     /// Hands messages `range` to the kernel by one system call; returns how many it took.
-    pub(crate) fn transmit(&mut self, socket: BorrowedFd<'_>, range: Range<usize>) -> io::Result<usize> {
+    pub(crate) fn transmit(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        range: Range<usize>,
+        addressing: Addressing,
+    ) -> io::Result<usize> {
         let SendScratch { pieces, messages, headers } = &mut *self.scratch;
         headers.clear();
         for message in &messages[range] {
-            headers.push(header_of(message, &mut pieces[message.pieces.clone()]));
+            headers.push(header_of(message, &mut pieces[message.pieces.clone()], addressing));
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         if let [single] = headers.as_mut_slice() {
@@ -97,11 +124,13 @@ impl<'scratch, 'bytes> Gather<'scratch, 'bytes> {
     }
 }
 
-fn header_of(message: &OutMessage, pieces: &mut [libc::iovec]) -> libc::mmsghdr {
+fn header_of(message: &OutMessage, pieces: &mut [libc::iovec], addressing: Addressing) -> libc::mmsghdr {
     // SAFETY: mmsghdr is plain data (integers and pointers) for which all zeroes is a valid value.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
-    header.msg_hdr.msg_name = message.address.as_ptr().cast_mut().cast();
-    header.msg_hdr.msg_namelen = message.address.len();
+    if addressing == Addressing::Each {
+        header.msg_hdr.msg_name = message.address.as_ptr().cast_mut().cast();
+        header.msg_hdr.msg_namelen = message.address.len();
+    }
     header.msg_hdr.msg_iov = pieces.as_mut_ptr();
     header.msg_hdr.msg_iovlen = pieces.len() as _;
     let control = message.control.bytes();

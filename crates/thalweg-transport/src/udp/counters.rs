@@ -32,6 +32,8 @@ counters! {
         waits,
         /// Datagrams given up because the send buffer or a queue below it stayed full.
         dropped,
+        /// Messages that left by the other socket because their path is too narrow: in IP fragments.
+        fragmented,
         /// Datagrams refused for another reason: no route, a firewall, too large.
         refused,
         /// Errors of earlier datagrams (port unreachable and the like) that a send call reported.

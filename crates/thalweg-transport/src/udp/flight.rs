@@ -2,20 +2,22 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg_rtps::outbox::{OutboundDatagram, Outbox};
+use thalweg_rtps::qos::TrafficClass;
 use thalweg_rtps::types::Locator;
 
 use super::counters::add;
-use super::send::{PerFamily, Sender, Sent};
+use super::send::{Origin, Sender, Sent};
 use super::socket::UdpSocket;
 use crate::sys::address::{Family, RawAddress};
-use crate::sys::control::SendControl;
+use crate::sys::control::{Marking, SendControl};
 use crate::sys::poll::wait_writable;
-use crate::sys::send::{Gather, OutMessage, SendScratch};
+use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
 
 /// Datagrams that Linux cuts from one message at most (`UDP_MAX_SEGMENTS` before 6.9, when it became 128).
 const SEGMENTS_MAX: usize = 64;
@@ -32,10 +34,21 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// is room below the socket.
 const QUEUE_PAUSE: Duration = Duration::from_micros(200);
 
+/// The rank of a code point in this host's queues: those that ask for less than best effort behind the others (`TC_PRIO_BULK`),
+/// real-time classes from CS4 on before them (`TC_PRIO_INTERACTIVE`, the highest that needs no privilege).
+fn queue_rank(code_point: u8) -> u32 {
+    match code_point {
+        1 | 8 => 2,
+        32.. => 6,
+        _ => 0,
+    }
+}
+
 /// One outbox on its way.
 pub(super) struct Flight<'a, 'scratch> {
     sender: &'a Sender,
-    sockets: &'a PerFamily,
+    origin: Origin,
+    class: TrafficClass,
     outbox: &'a Outbox,
     gather: Gather<'scratch, 'a>,
     sent: Sent,
@@ -52,21 +65,16 @@ struct Refusal {
     segment_max: u32,
 }
 
-/// What to do after an error.
-enum Next {
-    Again,
-    Skip,
-}
-
 impl<'a, 'scratch> Flight<'a, 'scratch> {
     pub(super) fn new(
         sender: &'a Sender,
-        sockets: &'a PerFamily,
+        origin: Origin,
+        class: TrafficClass,
         outbox: &'a Outbox,
         scratch: &'scratch mut SendScratch,
     ) -> Self {
         let gather = Gather::new(scratch);
-        Flight { sender, sockets, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
+        Flight { sender, origin, class, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
     }
 
     pub(super) fn send(mut self) -> Sent {
@@ -106,14 +114,15 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         }
         let pieces = first_piece..self.gather.pieces();
         let segment = (end - first > 1).then_some(head.len() as u16);
-        let template = OutMessage {
-            pieces,
-            datagrams: first..end,
-            address: RawAddress::EMPTY,
-            control: SendControl::new(None, segment),
-        };
-        self.address_messages(template, &head);
+        self.address_messages(&pieces, first..end, segment, &head);
         end
+    }
+
+    /// What the datagrams are marked with; nothing for the class that unmarked ones belong to.
+    fn marking(&self, family: Family) -> Option<Marking> {
+        let code_point = self.class.code_point();
+        let queue = || self.sender.ranks().load(Ordering::Relaxed).then(|| queue_rank(code_point));
+        (self.class != TrafficClass::DEFAULT).then(|| Marking { family, code_point, queue: queue() })
     }
 
     /// How many datagrams of the size of `head` the kernel may cut from one message to all destinations of `head`.
@@ -123,25 +132,37 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
     }
 
     /// Adds one message for each unicast destination, and one for each interface and multicast destination.
-    fn address_messages(&mut self, mut template: OutMessage, head: &OutboundDatagram<'_>) {
+    fn address_messages(
+        &mut self,
+        pieces: &Range<usize>,
+        datagrams: Range<usize>,
+        segment: Option<u16>,
+        head: &OutboundDatagram<'_>,
+    ) {
         for destination in head.destinations() {
             let Some(address) = destination.socket_address() else {
-                self.give_up(template.datagrams.len(), &self.sender.counters().unroutable);
+                self.give_up(datagrams.len(), &self.sender.counters().unroutable);
                 continue;
             };
-            template.address = RawAddress::new(address);
+            let message = OutMessage {
+                pieces: pieces.clone(),
+                datagrams: datagrams.clone(),
+                address: RawAddress::new(address),
+                control: SendControl::new(None, segment, self.marking(Family::of(&address.ip()))),
+            };
             if address.ip().is_multicast() {
-                self.address_multicast(&template, address);
+                self.address_multicast(&message, address, segment);
             } else {
-                self.gather.push_message(template.clone());
+                self.gather.push_message(message);
             }
         }
     }
 
-    fn address_multicast(&mut self, template: &OutMessage, address: SocketAddr) {
+    fn address_multicast(&mut self, template: &OutMessage, address: SocketAddr, segment: Option<u16>) {
         let before = self.gather.len();
+        let marking = template.control.marking();
         self.sender.for_each_exit(Family::of(&address.ip()), |exit| {
-            let control = SendControl::new(Some(exit), template.control.segment());
+            let control = SendControl::new(Some(exit), segment, marking);
             self.gather.push_message(OutMessage { control, ..template.clone() });
         });
         if self.gather.len() == before {
@@ -160,7 +181,10 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         let mut errors_in_row = 0;
         while next < self.gather.len() {
             let (family, group_end) = self.gather.same_family(next);
-            let Some(socket) = self.sockets.get(family) else {
+            let group = next..group_end.min(next + MESSAGES_MAX);
+            let address = self.gather.only_address(group.clone()).and_then(RawAddress::socket_address);
+            let connection = address.and_then(|address| self.sender.connection(self.origin, address));
+            let Some(socket) = connection.as_deref().or_else(|| self.sender.sockets(self.origin).get(family)) else {
                 let datagrams = (next..group_end).filter_map(|index| self.gather.message(index));
                 let datagrams = datagrams.map(|message| message.datagrams.len()).sum();
                 self.give_up(datagrams, &self.sender.counters().unroutable);
@@ -168,7 +192,8 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 continue;
             };
             self.sent.calls += 1;
-            match self.gather.transmit(socket.as_fd(), next..group_end.min(next + MESSAGES_MAX)) {
+            let addressing = if connection.is_some() { Addressing::Connected } else { Addressing::Each };
+            match self.gather.transmit(socket.as_fd(), group.clone(), addressing) {
                 Ok(count) => {
                     self.account(next, next + count);
                     next += count;
@@ -176,10 +201,9 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                 }
                 Err(error) => {
                     errors_in_row += 1;
-                    if let Next::Skip = self.handle_error(&error, next, errors_in_row, socket) {
-                        next += 1;
-                        errors_in_row = 0;
-                    }
+                    let skipped = self.handle_error(&error, group, errors_in_row, socket);
+                    next += skipped;
+                    errors_in_row *= u32::from(skipped == 0);
                 }
             }
         }
@@ -200,31 +224,68 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         }
     }
 
-    /// Judges an error that stopped message `index`, the `attempts`-th in a row.
-    fn handle_error(&mut self, error: &io::Error, index: usize, attempts: u32, socket: &UdpSocket) -> Next {
+    /// Judges an error that stopped the first message of `group`, the `attempts`-th in a row; returns how many messages are
+    /// done with.
+    fn handle_error(&mut self, error: &io::Error, group: Range<usize>, attempts: u32, socket: &UdpSocket) -> usize {
+        let index = group.start;
         let datagrams = self.gather.message(index).map_or(0, |message| message.datagrams.len());
         let counters = self.sender.counters();
         match error.raw_os_error().unwrap_or_default() {
-            libc::EINTR => Next::Again,
+            libc::EINTR => 0,
             libc::EAGAIN | libc::ENOBUFS => {
                 if self.wait_for_room(error, socket) {
-                    return Next::Again;
+                    return 0;
                 }
                 self.give_up(datagrams, &counters.dropped);
-                Next::Skip
+                1
             }
+            // News of an earlier datagram, most likely, that a router found too large.
+            libc::EMSGSIZE if attempts == 1 => 0,
+            libc::EINVAL if self.stop_ranking(index) => 0,
             code @ (libc::EIO | libc::EINVAL | libc::EMSGSIZE) if datagrams > 1 => {
                 self.resend_plain(index, code);
-                Next::Skip
+                1
             }
+            libc::EMSGSIZE => self.send_in_fragments(group),
             libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN if attempts == 1 => {
                 // Most likely news of an earlier datagram; the call took it from the socket, this datagram is still here.
                 add(&counters.asynchronous_errors, 1);
-                Next::Again
+                0
             }
             _ => {
                 self.give_up(datagrams, &counters.refused);
-                Next::Skip
+                1
+            }
+        }
+    }
+
+    /// True when message `index` was ranked: older kernels refuse that, so it and all later ones go without.
+    fn stop_ranking(&mut self, index: usize) -> bool {
+        let ranked = |message: &OutMessage| message.control.marking().is_some_and(|marking| marking.queue.is_some());
+        if !self.gather.message(index).is_some_and(ranked) {
+            return false;
+        }
+        self.sender.ranks().store(false, Ordering::Relaxed);
+        self.gather.remark(index, SendControl::without_rank);
+        true
+    }
+
+    /// The first message of `group` is larger than its path, and the others likely are: they leave by the socket whose
+    /// datagrams may be cut on the way. Returns how many messages are done with.
+    fn send_in_fragments(&mut self, group: Range<usize>) -> usize {
+        let counters = self.sender.counters();
+        let family = self.gather.same_family(group.start).0;
+        self.sent.calls += 1;
+        let cutting = self.sender.sockets(Origin::Metatraffic).get(family);
+        match cutting.map(|socket| self.gather.transmit(socket.as_fd(), group.clone(), Addressing::Each)) {
+            Some(Ok(count)) => {
+                self.account(group.start, group.start + count);
+                add(&counters.fragmented, count);
+                count
+            }
+            _ => {
+                self.give_up(1, &counters.refused);
+                1
             }
         }
     }
@@ -245,12 +306,20 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         wait_writable(socket.as_fd(), left)
     }
 
+    /// Whether datagrams of `bytes` are within what the way to `address` carries.
+    fn fits_path(&self, bytes: usize, address: SocketAddr) -> bool {
+        let headers = if address.is_ipv4() { 28 } else { 48 };
+        self.sender.path_mtu(address).is_ok_and(|mtu| bytes + headers <= mtu as usize)
+    }
+
     /// The kernel does not cut message `index`: queues its datagrams one by one behind the others.
     fn resend_plain(&mut self, index: usize, code: i32) {
         let Some(refused) = self.gather.message(index).cloned() else { return };
         let Some(head) = self.outbox.datagram(refused.datagrams.start) else { return };
-        let control = SendControl::new(refused.control.exit(), None);
-        if let Some(address) = refused.address.socket_address() {
+        let control = SendControl::new(refused.control.exit(), None, refused.control.marking());
+        if let Some(address) = refused.address.socket_address()
+            && (code == libc::EIO || self.fits_path(head.len(), address))
+        {
             let segment_max = if code == libc::EIO { 0 } else { head.len().saturating_sub(1) as u32 };
             let refusal = Refusal { destination: Locator::from(address), segment_max };
             self.verdict = Some((self.gather.len(), refusal));

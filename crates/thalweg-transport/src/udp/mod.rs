@@ -1,5 +1,6 @@
 //! The sockets of one participant: opened together, sent through by many threads, received from by one.
 
+mod connections;
 mod counters;
 mod flight;
 mod open;
@@ -11,8 +12,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use thalweg_rtps::time::Instant;
+
 use crate::interfaces::{Interface, InterfaceSelection};
-use crate::sys::poll::EventFd;
+use crate::sys::poll::{EventFd, Timer};
 
 pub use crate::sys::address::Family;
 pub use counters::{ReceiveCounts, SendCounts};
@@ -99,12 +102,25 @@ pub fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
 
 /// Ends the receiving thread's wait.
 #[derive(Clone)]
-pub struct Waker(Arc<EventFd>);
+pub struct Waker {
+    event: Arc<EventFd>,
+    timer: Arc<Timer>,
+}
 
 impl Waker {
     /// Lets the current or next [`Receiver::wait`] return at once; one system call.
     pub fn wake(&self) {
-        self.0.signal();
+        self.event.signal();
+    }
+
+    /// Lets the current [`Receiver::wait_until`] return at `deadline` at the latest, without waking the thread before: one system
+    /// call, none when the receiver's timer fires by then anyway. It fires once; whoever returns from the wait looks at the
+    /// deadlines anew.
+    pub fn wake_by(&self, deadline: Instant) {
+        if self.timer.fire_by(deadline.as_nanos()).is_err() {
+            // The kernel refuses no time; should it ever, being early is the safe side.
+            self.wake();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::receive::Receiver;
 use super::send::{PerFamily, Sender};
-use super::socket::{Sharing, UdpSocket};
+use super::socket::{Oversize, Sharing, UdpSocket};
 use super::{Notice, OpenError, Ports, UdpConfig, UdpTransport};
 use crate::interfaces::{self, Interface};
 use crate::ports;
@@ -43,7 +43,7 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
         notices.push(Notice::ReceiveBuffer { asked: config.receive_buffer_bytes, granted: receive_buffer_bytes });
     }
     let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
-    let sender = Arc::new(sender_of(pairs, &interfaces));
+    let sender = Arc::new(sender_of(pairs, &interfaces, config.send_buffer_bytes));
     let wake = EventFd::new().map_err(OpenError::system("create an event descriptor"))?;
     let receiver =
         Receiver::new(sockets, watcher, wake, config, &interfaces).map_err(OpenError::system("watch the sockets"))?;
@@ -53,7 +53,7 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
 /// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.
 fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family> {
     let wanted = if config.ipv6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
-    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive) {
+    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive, Oversize::Refuse) {
         Ok(_) => true,
         Err(error) => {
             notices.push(Notice::FamilyUnavailable(*family, error.to_string()));
@@ -70,8 +70,9 @@ fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family>
 fn open_unicast(config: &UdpConfig, families: &[Family]) -> Result<(Option<u32>, Vec<Pair>), OpenError> {
     let attempt = |metatraffic: u16, user: u16| -> io::Result<Vec<Pair>> {
         let open = |family: &Family| -> io::Result<Pair> {
-            let socket = |port| UdpSocket::open(config, *family, port, Sharing::Exclusive).map(Arc::new);
-            Ok(Pair { metatraffic: socket(metatraffic)?, user: socket(user)? })
+            let socket =
+                |port, oversize| UdpSocket::open(config, *family, port, Sharing::Exclusive, oversize).map(Arc::new);
+            Ok(Pair { metatraffic: socket(metatraffic, Oversize::Cut)?, user: socket(user, Oversize::Refuse)? })
         };
         families.iter().map(open).collect()
     };
@@ -106,7 +107,7 @@ fn open_multicast(
     let mut sockets = Vec::new();
     for family in families {
         for port in [ports::metatraffic_multicast(config.domain_id), ports::user_multicast(config.domain_id)] {
-            match UdpSocket::open(config, *family, port, Sharing::Shared) {
+            match UdpSocket::open(config, *family, port, Sharing::Shared, Oversize::Refuse) {
                 Ok(socket) => {
                     join_all(&socket, interfaces, notices);
                     sockets.push(Arc::new(socket));
@@ -137,11 +138,11 @@ pub(super) fn join_all(socket: &UdpSocket, interfaces: &[Interface], notices: &m
     }
 }
 
-fn sender_of(pairs: Vec<Pair>, interfaces: &[Interface]) -> Sender {
+fn sender_of(pairs: Vec<Pair>, interfaces: &[Interface], send_buffer_bytes: usize) -> Sender {
     let (mut metatraffic, mut user) = (PerFamily::default(), PerFamily::default());
     for pair in pairs {
         metatraffic.set(pair.metatraffic);
         user.set(pair.user);
     }
-    Sender::new(metatraffic, user, interfaces)
+    Sender::new(metatraffic, user, interfaces, send_buffer_bytes)
 }

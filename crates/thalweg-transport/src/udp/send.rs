@@ -1,15 +1,19 @@
 //! Hands the datagrams of an outbox to the kernel by as few system calls as it allows.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::qos::TrafficClass;
 use thalweg_rtps::types::Locator;
 
+use super::connections::Connections;
 use super::counters::{SendCounters, SendCounts, add};
 use super::flight::{Flight, MESSAGE_MAX_BYTES};
-use super::socket::UdpSocket;
+use super::socket::{UdpSocket, route_mtu};
 use crate::interfaces::Interface;
 use crate::sys::address::Family;
 use crate::sys::control::Exit;
@@ -19,9 +23,11 @@ use crate::sys::send::SendScratch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Discovery and everything else the I/O thread sends. Errors that announcements to unused ports provoke come back
-    /// to this socket only.
+    /// to this socket only. What is larger than its path leaves in IP fragments, which routers may cut further: announcements
+    /// cannot be cut otherwise, and repairs get through where a router drops large packets without telling.
     Metatraffic,
-    /// What application threads write.
+    /// What application threads write. What is larger than its path is refused by the kernel, leaves as
+    /// [`Origin::Metatraffic`] instead, and [`Sender::take_path_news`] tells.
     User,
 }
 
@@ -68,6 +74,9 @@ pub struct Sender {
     /// Largest segment that the kernel cuts to loopback and to other destinations; lowered when it refuses.
     segment_max_loopback: AtomicU32,
     segment_max_network: AtomicU32,
+    ranks: AtomicBool,
+    connections: Connections,
+    send_buffer_bytes: usize,
     counters: SendCounters,
 }
 
@@ -76,13 +85,21 @@ thread_local! {
 }
 
 impl Sender {
-    pub(super) fn new(metatraffic: PerFamily, user: PerFamily, interfaces: &[Interface]) -> Sender {
+    pub(super) fn new(
+        metatraffic: PerFamily,
+        user: PerFamily,
+        interfaces: &[Interface],
+        send_buffer_bytes: usize,
+    ) -> Sender {
         let sender = Sender {
             metatraffic,
             user,
             exits: Mutex::default(),
             segment_max_loopback: AtomicU32::default(),
             segment_max_network: AtomicU32::default(),
+            ranks: AtomicBool::new(true),
+            connections: Connections::default(),
+            send_buffer_bytes,
             counters: SendCounters::default(),
         };
         sender.set_interfaces(interfaces);
@@ -99,6 +116,7 @@ impl Sender {
             exits.extend(sources.map(|source| Exit { interface: interface.index, source }));
         }
         *self.exits.lock().unwrap_or_else(PoisonError::into_inner) = exits;
+        self.connections.clear();
         self.segment_max_loopback.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
         self.segment_max_network.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
     }
@@ -115,13 +133,47 @@ impl Sender {
     /// Never fails as a whole: what the network refuses is counted, as if the network had lost it. Waits at most 50 ms in
     /// total when the send buffer is full.
     pub fn send(&self, origin: Origin, outbox: &Outbox) -> Sent {
-        let sockets = self.sockets(origin);
+        self.send_as(origin, TrafficClass::DEFAULT, outbox)
+    }
+
+    /// As [`Sender::send`], with every datagram marked by the code point of `class`, and ranked by it in this host's queues
+    /// where the kernel lets datagrams be ranked one by one (Linux 6.14).
+    pub fn send_as(&self, origin: Origin, class: TrafficClass, outbox: &Outbox) -> Sent {
         SCRATCH.with_borrow_mut(|scratch| {
-            let sent = Flight::new(self, sockets, outbox, scratch).send();
+            let sent = Flight::new(self, origin, class, outbox, scratch).send();
             add(&self.counters.calls, sent.calls);
             add(&self.counters.datagrams, sent.datagrams);
             sent
         })
+    }
+
+    /// The largest IP packet, headers included, that gets to `destination` in one piece, as far as this host knows: the MTU of
+    /// the interface on the way there, or less where routers have told so. Opens a socket for a moment: four system calls.
+    ///
+    /// # Errors
+    /// When there is no route.
+    pub fn path_mtu(&self, destination: SocketAddr) -> io::Result<u32> {
+        route_mtu(destination)
+    }
+
+    /// Whether a datagram turned out to be larger than its path since the last call: then the paths are to be measured anew.
+    pub fn take_path_news(&self) -> bool {
+        let families = [Family::V4, Family::V6];
+        let sockets = families.iter().flat_map(|family| [self.metatraffic.get(*family), self.user.get(*family)]);
+        sockets.flatten().any(UdpSocket::take_path_news)
+    }
+
+    /// A socket connected to `destination`, if that is worth while: an address of user data on this host.
+    pub(super) fn connection(&self, origin: Origin, destination: SocketAddr) -> Option<Arc<UdpSocket>> {
+        if origin != Origin::User || !destination.ip().is_loopback() {
+            return None;
+        }
+        self.connections.get(destination, |to| UdpSocket::connected(to, self.send_buffer_bytes).ok())
+    }
+
+    /// Whether datagrams are ranked in this host's queues; cleared when the kernel knows no such control message.
+    pub(super) fn ranks(&self) -> &AtomicBool {
+        &self.ranks
     }
 
     /// What was sent since the sockets were opened.

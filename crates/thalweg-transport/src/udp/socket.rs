@@ -3,12 +3,14 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
 use super::UdpConfig;
 use crate::interfaces::Interface;
 use crate::sys::address::Family;
+use crate::sys::control::AsyncError;
 use crate::sys::options;
 
 /// A UDP socket bound to every address of its family.
@@ -19,6 +21,17 @@ pub(crate) struct UdpSocket {
     port: u16,
     sharing: Sharing,
     receive_buffer_bytes: usize,
+    /// Set when the kernel has told that a datagram was larger than its path.
+    path_news: AtomicBool,
+}
+
+/// What happens to a datagram that is larger than its path's MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Oversize {
+    /// This host and the routers on the way cut it into IP fragments (RFC 791 §2.3; by this host only over IPv6).
+    Cut,
+    /// It is refused here, so that its writer learns the path's MTU and cuts better itself.
+    Refuse,
 }
 
 /// Whether other processes bind the same port: multicast ports are shared by all participants of a host.
@@ -35,7 +48,13 @@ pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff,
 
 impl UdpSocket {
     /// Opens and binds; port 0 lets the system choose.
-    pub(crate) fn open(config: &UdpConfig, family: Family, port: u16, sharing: Sharing) -> io::Result<UdpSocket> {
+    pub(crate) fn open(
+        config: &UdpConfig,
+        family: Family,
+        port: u16,
+        sharing: Sharing,
+        oversize: Oversize,
+    ) -> io::Result<UdpSocket> {
         let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
@@ -49,6 +68,7 @@ impl UdpSocket {
         }
         set_observability(&socket, family)?;
         set_multicast(&socket, family, config)?;
+        set_oversize(&socket, family, oversize)?;
         // Without it the kernel hands every datagram out alone; older than Linux 5.0.
         let _ = options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         let receive_buffer_bytes = grow_receive_buffer(&socket, config.receive_buffer_bytes)?;
@@ -57,7 +77,22 @@ impl UdpSocket {
             if family == Family::V4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         socket.bind(&SocketAddr::new(any, port).into())?;
         let bound = socket.local_addr()?.as_socket().map_or(port, |address| address.port());
-        Ok(UdpSocket { socket, family, port: bound, sharing, receive_buffer_bytes })
+        let path_news = AtomicBool::new(false);
+        Ok(UdpSocket { socket, family, port: bound, sharing, receive_buffer_bytes, path_news })
+    }
+
+    /// Opens a socket that sends to `destination` only and receives nothing.
+    pub(crate) fn connected(destination: SocketAddr, send_buffer_bytes: usize) -> io::Result<UdpSocket> {
+        let family = Family::of(&destination.ip());
+        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        set_oversize(&socket, family, Oversize::Refuse)?;
+        grow_send_buffer(&socket, send_buffer_bytes)?;
+        socket.connect(&destination.into())?;
+        let path_news = AtomicBool::new(false);
+        let sharing = Sharing::Exclusive;
+        Ok(UdpSocket { socket, family, port: 0, sharing, receive_buffer_bytes: 0, path_news })
     }
 
     pub(crate) fn family(&self) -> Family {
@@ -76,6 +111,18 @@ impl UdpSocket {
     /// Receive buffer that the kernel granted, without its own doubling.
     pub(crate) fn receive_buffer_bytes(&self) -> usize {
         self.receive_buffer_bytes
+    }
+
+    /// Takes an entry of the error queue into account.
+    pub(crate) fn note_error(&self, error: &AsyncError) {
+        if error.errno == libc::EMSGSIZE {
+            self.path_news.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a datagram was found larger than its path since the last call.
+    pub(crate) fn take_path_news(&self) -> bool {
+        self.path_news.load(Ordering::Relaxed) && self.path_news.swap(false, Ordering::Relaxed)
     }
 
     /// Takes part in the discovery group on `interface`; joining twice is no error.
@@ -111,6 +158,32 @@ fn set_observability(socket: &Socket, family: Family) -> io::Result<()> {
             options::set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)
         }
     }
+}
+
+/// The MTU of the route to `destination`, with what routers on the way have told this host by ICMP (RFC 1191, RFC 8201).
+pub(super) fn route_mtu(destination: SocketAddr) -> io::Result<u32> {
+    let family = Family::of(&destination.ip());
+    let (domain, level, option) = match family {
+        Family::V4 => (Domain::IPV4, libc::IPPROTO_IP, libc::IP_MTU),
+        Family::V6 => (Domain::IPV6, libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    // The mode decides whether the kernel answers with the path or with the interface.
+    set_oversize(&socket, family, Oversize::Refuse)?;
+    socket.connect(&destination.into())?;
+    let mtu = options::get(socket.as_fd(), level, option)?;
+    u32::try_from(mtu).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+fn set_oversize(socket: &Socket, family: Family, oversize: Oversize) -> io::Result<()> {
+    let (level, option, value) = match (family, oversize) {
+        (Family::V4, Oversize::Refuse) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+        (Family::V4, Oversize::Cut) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT),
+        (Family::V6, Oversize::Refuse) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+        // The kernel's default for IPv6: cut by the path's MTU, which only this host may do.
+        (Family::V6, Oversize::Cut) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IP_PMTUDISC_WANT),
+    };
+    options::set(socket.as_fd(), level, option, value)
 }
 
 /// Sends multicast to members on this host as well; receives only what this very socket joined.

@@ -73,7 +73,7 @@ fn equal_datagrams_leave_as_one_call_and_arrive_whole_and_in_order() {
     let received = receive(&mut there.receiver, 41, |_| true);
     for (number, datagram) in received.iter().enumerate() {
         assert_eq!(*datagram.payload, *batch[number].0, "datagram {number}");
-        assert_eq!(datagram.source, SocketAddr::from((Ipv4Addr::LOCALHOST, here.ports.user_v4.unwrap())));
+        assert_eq!(datagram.source.ip(), Ipv4Addr::LOCALHOST);
         assert_eq!(datagram.destination, Some(Ipv4Addr::LOCALHOST.into()));
     }
     assert_eq!(there.receiver.counts().joined_messages, 1, "GRO hands all of them over at once");
@@ -111,15 +111,31 @@ fn a_refused_segmentation_falls_back_and_is_remembered() {
     let (mut there, here) = (transport(3), transport(3));
     let to = v4(there.ports.user_v4.unwrap());
     // The kernel refuses to cut messages of sockets that send without checksums.
-    let socket = here.sender.sockets(Origin::User).get(Family::V4).unwrap();
+    let socket = here.sender.sockets(Origin::Metatraffic).get(Family::V4).unwrap();
     crate::sys::options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let batch: Vec<_> = (0..5).map(|number| (numbered(number, 1200), vec![to])).collect();
-    let sent = here.sender.send(Origin::User, &outbox(&batch));
+    let sent = here.sender.send(Origin::Metatraffic, &outbox(&batch));
     assert_eq!((sent.datagrams, sent.lost, sent.calls), (5, 0, 2), "one refusal, then one by one");
-    let sent = here.sender.send(Origin::User, &outbox(&batch));
+    let sent = here.sender.send(Origin::Metatraffic, &outbox(&batch));
     assert_eq!((sent.datagrams, sent.calls), (5, 1), "the refusal is remembered");
     let received = receive(&mut there.receiver, 10, |_| true);
     assert!((0..10).all(|number| *received[number].payload == *batch[number % 5].0));
+}
+
+#[test]
+fn data_to_one_address_of_this_host_leave_by_a_connected_socket_until_the_interfaces_change() {
+    let (mut there, here) = (transport(15), transport(15));
+    let to = v4(there.ports.user_v4.unwrap());
+    let mut sources = Vec::new();
+    for origin in [Origin::User, Origin::User, Origin::Metatraffic] {
+        here.sender.send(origin, &outbox(&[(numbered(1, 64), vec![to])]));
+        sources.push(receive(&mut there.receiver, 1, |_| true)[0].source.port());
+    }
+    assert!(sources[0] == sources[1] && Some(sources[0]) != here.ports.user_v4, "{sources:?}");
+    assert_eq!(Some(sources[2]), here.ports.metatraffic_v4);
+    here.sender.set_interfaces(&here.interfaces);
+    here.sender.send(Origin::User, &outbox(&[(numbered(1, 64), vec![to])]));
+    assert_ne!(receive(&mut there.receiver, 1, |_| true)[0].source.port(), sources[0]);
 }
 
 #[test]

@@ -45,7 +45,10 @@ pub(super) fn wait_for_acknowledgments(
 ) -> Result<(), Error> {
     let deadline = Deadline::after(timeout);
     let now = clock::now();
-    transmit(state, cell, now, |writer| writer.request_acknowledgement(now));
+    transmit(state, cell, now, |writer| {
+        writer.flush();
+        writer.request_acknowledgement(now);
+    });
     // The participant's timer repeats the request while acknowledgements are owed.
     state.rearm(cell.guid().entity, Some(now));
     let mut writer = cell.writer.lock();

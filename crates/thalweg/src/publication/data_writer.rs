@@ -11,10 +11,11 @@ use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
-use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
+use thalweg_rtps::writer::{Writer, WriterCounters, WriterExplanation};
+use thalweg_transport::clock;
 
 use super::blocking;
-use super::sending::{Outgoing, serialize, write};
+use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
 use super::{WriterCell, WriterStatusListener};
 use crate::runtime::{Delivery, Runtime};
 use crate::status::{IncompatibleQos, Matched, WriterStatus};
@@ -72,10 +73,10 @@ impl<T: TopicType> DataWriter<T> {
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
         let instance = self.instance_of("write", sample)?;
         let representation = self.cell.representation;
-        let encoded = serialize(cdr::encoded_size_hint(sample), |buffer| cdr::encode(sample, representation, buffer));
-        let payload = encoded.map_err(|error| self.unencodable("write", error))?;
-        let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload };
-        write(self.runtime.state(), &self.cell, outgoing)
+        let (state, hint) = (self.runtime.state(), cdr::encoded_size_hint(sample));
+        let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
+        write_filled(state, &self.cell, instance, timestamp, hint, encode)
+            .map_err(|error| self.unencodable("write", error))?
     }
 
     fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {
@@ -113,7 +114,13 @@ impl<T> DataWriter<T> {
     /// [`ErrorKind::BadParameter`] when there is no encapsulation header, or the topic is keyed and its key cannot be read;
     /// else as [`DataWriter::write`].
     pub fn write_serialized(&self, bytes: &[u8]) -> Result<SequenceNumber, Error> {
-        self.write_payload(&copied(bytes), None, None)
+        let instance = self.instance_of_payload("write", bytes, None, PayloadKind::Data)?;
+        let (state, cell) = (self.runtime.state(), &self.cell);
+        if cell.collects() {
+            return write_serialized(state, cell, instance, None, bytes);
+        }
+        let payload = copied(bytes);
+        write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
     }
 
     /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have
@@ -166,7 +173,7 @@ impl<T> DataWriter<T> {
     fn instance_of_payload(
         &self,
         operation: &'static str,
-        payload: &Payload,
+        payload: &[u8],
         instance: Option<KeyHash>,
         kind: PayloadKind,
     ) -> Result<KeyHash, Error> {
@@ -195,6 +202,12 @@ impl<T> DataWriter<T> {
 
     fn unregister_kind(&self) -> ChangeKind {
         if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
+    }
+
+    /// Sends at once what waits for company (see [`Method`](crate::qos::Method)): a batch that is not full, for example at
+    /// the end of a burst. Samples of an asynchronous writer go on waiting for tokens.
+    pub fn flush(&self) {
+        transmit(self.runtime.state(), &self.cell, clock::now(), Writer::flush);
     }
 
     /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12); asks
@@ -279,19 +292,9 @@ impl<T> DataWriter<T> {
     }
 }
 
-fn copied(bytes: &[u8]) -> Payload {
-    let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
-        buffer.extend_from_slice(bytes);
-        Ok(())
-    };
-    match serialize(bytes.len(), copy) {
-        Ok(payload) => payload,
-        Err(never) => match never {},
-    }
-}
-
 impl<T> Drop for DataWriter<T> {
     fn drop(&mut self) {
+        self.flush();
         self.cell.status_listener().clear();
         let entity = self.cell.guid().entity;
         self.runtime.state().endpoints.remove(entity);

@@ -30,10 +30,14 @@ pub(super) struct Outgoing {
 /// in an 8 MiB window, twice.
 const POOL_BYTES: usize = 16 << 20;
 
+/// Samples expected to be larger than that are never collected.
+const SMALL_MAX_BYTES: usize = 2_048;
+
 thread_local! {
     /// Taken while in use, so that a type's `Encode` may itself write samples.
     static POOL: Cell<Option<PayloadPool>> = const { Cell::new(None) };
     static OUTBOX: Cell<Option<Box<Outbox>>> = const { Cell::new(None) };
+    static SERIALIZED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Lets `fill` serialize into a recycled buffer of this thread.
@@ -54,6 +58,61 @@ pub(super) fn write(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing)
     }
 }
 
+/// As [`write`] for a sample that is serialized by `fill`. While the writer collects samples, it is serialized into a
+/// buffer of this thread and copied from there to where it will be sent from; else it stays in the buffer that it was
+/// serialized to.
+pub(super) fn write_filled<E>(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    instance: KeyHash,
+    timestamp: Option<Timestamp>,
+    bytes_hint: usize,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<Result<SequenceNumber, Error>, E> {
+    if !cell.collects() || bytes_hint > SMALL_MAX_BYTES {
+        let payload = serialize(bytes_hint, fill)?;
+        return Ok(write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload }));
+    }
+    let mut serialized = SERIALIZED.take();
+    serialized.clear();
+    let filled = fill(&mut serialized);
+    let written = filled.map(|()| write_serialized(state, cell, instance, timestamp, &serialized));
+    SERIALIZED.set(serialized);
+    written
+}
+
+/// As [`write`] for bytes that are copied to where they will be sent from.
+pub(super) fn write_serialized(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    instance: KeyHash,
+    timestamp: Option<Timestamp>,
+    serialized: &[u8],
+) -> Result<SequenceNumber, Error> {
+    let now = clock::now();
+    let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
+    if let Some(Ok(written)) = transmit(state, cell, now, |writer| writer.write_small(now, instance, stamp, serialized))
+    {
+        state.rearm(cell.guid().entity, written.arm);
+        return Ok(written.sequence);
+    }
+    // Not a small sample, or no room for it: the ordinary way knows how to wait.
+    let payload = copied(serialized);
+    write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: Some(stamp), payload })
+}
+
+/// A recycled copy of `bytes`.
+pub(super) fn copied(bytes: &[u8]) -> Payload {
+    let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+        buffer.extend_from_slice(bytes);
+        Ok(())
+    };
+    match serialize(bytes.len(), copy) {
+        Ok(payload) => payload,
+        Err(never) => match never {},
+    }
+}
+
 /// One try: history, then what is due to be sent, also when there was no room (a request for acknowledgement).
 pub(super) fn attempt(
     state: &RuntimeState,
@@ -68,9 +127,7 @@ pub(super) fn attempt(
         timestamp: Some(timestamp),
         payload: outgoing.payload,
     };
-    let mut outcome = None;
-    transmit(state, cell, now, |writer| outcome = Some(writer.write(now, change)));
-    let result = outcome.expect("the closure has run");
+    let result = transmit(state, cell, now, |writer| writer.write(now, change));
     let arm = match &result {
         Ok(written) => written.arm,
         Err(refused) => refused.arm,
@@ -80,18 +137,31 @@ pub(super) fn attempt(
 }
 
 /// Lets `change` change the writer, then sends what is due unless another thread is doing so.
-pub(super) fn transmit(state: &RuntimeState, cell: &WriterCell, now: Instant, change: impl FnOnce(&mut Writer)) {
+pub(super) fn transmit<R>(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    now: Instant,
+    change: impl FnOnce(&mut Writer) -> R,
+) -> R {
+    let mut writer = cell.writer.lock();
+    let result = change(&mut writer);
+    cell.note_collecting(writer.collects());
+    if !writer.wants_to_send(now) {
+        return result;
+    }
     let mut outbox = OUTBOX.take().unwrap_or_default();
-    let mut sending = {
-        let mut writer = cell.writer.lock();
-        change(&mut writer);
-        writer.start_sending(now, &mut outbox)
-    };
+    let mut sending = writer.start_sending(now, &mut outbox);
+    drop(writer);
+    let mut start = now;
     while sending {
-        state.sender.send(Origin::User, &outbox);
+        let datagrams = outbox.len();
+        state.sender.send_as(Origin::User, cell.traffic_class(), &outbox);
         outbox.clear();
-        sending = cell.writer.lock().continue_sending(now, &mut outbox);
+        let end = clock::now();
+        sending = cell.writer.lock().continue_sending(start, end, datagrams, &mut outbox);
+        start = end;
     }
     outbox.clear();
     OUTBOX.set(Some(outbox));
+    result
 }

@@ -1,10 +1,11 @@
 //! What a data writer's handle and the runtime share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
-use thalweg_rtps::qos::{Mismatch, Representation, WriterQos};
+use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
@@ -25,6 +26,8 @@ pub(crate) struct WriterCell {
     pub(super) qos: WriterQos,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
+    /// Whether small samples are collected at the moment, as the last write saw it: only a hint how to serialize.
+    collecting: AtomicBool,
     statuses: Mutex<Statuses>,
     status_listener: ListenerSlot<WriterStatusListener>,
 }
@@ -53,6 +56,7 @@ impl WriterCell {
             qos,
             representation,
             waiters: Waiters::default(),
+            collecting: AtomicBool::new(false),
             statuses: Mutex::default(),
             status_listener: ListenerSlot::default(),
         }
@@ -62,12 +66,27 @@ impl WriterCell {
         self.guid
     }
 
+    /// What the writer's datagrams are marked with.
+    pub(super) fn traffic_class(&self) -> TrafficClass {
+        TrafficClass::of(self.qos.transport_priority)
+    }
+
     pub(super) fn max_blocking_time(&self) -> Duration {
         self.max_blocking_time
     }
 
     pub(crate) fn status_listener(&self) -> &ListenerSlot<WriterStatusListener> {
         &self.status_listener
+    }
+
+    pub(super) fn collects(&self) -> bool {
+        self.collecting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_collecting(&self, collects: bool) {
+        if collects != self.collects() {
+            self.collecting.store(collects, Ordering::Relaxed);
+        }
     }
 
     /// The writer made room or was acknowledged.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::discovery::participant_data::LinkMtu;
 use thalweg_rtps::types::Locator;
 use thalweg_rtps::writer::neighbourhood::{
     LOOPBACK_BYTES_PER_SECOND, WIRED_BYTES_PER_SECOND, WIRELESS_BYTES_PER_SECOND,
@@ -52,6 +53,7 @@ pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> L
             .collect(),
         links: interfaces.iter().map(|interface| link(interface, ports.multicast.0 || ports.multicast.1)).collect(),
         announce_to,
+        link_mtus: link_mtus(interfaces),
     }
 }
 
@@ -70,6 +72,21 @@ fn link(interface: &Interface, multicast: bool) -> Link {
         bytes_per_second: interface.bits_per_second().map_or(assumed, |bits| bits / 8),
     }
 }
+
+/// The MTUs that peers cannot guess; they take a link for Ethernet with 1500 bytes.
+fn link_mtus(interfaces: &[Interface]) -> Vec<LinkMtu> {
+    let mut mtus = Vec::new();
+    for interface in interfaces.iter().filter(|interface| !interface.loopback) {
+        let Some(bytes) = interface.mtu_bytes.filter(|bytes| *bytes != ETHERNET_MTU_BYTES) else { continue };
+        let announced = interface.ips().filter(|ip| !is_link_local(ip));
+        mtus.extend(announced.map(|ip| LinkMtu { address: Locator::from(SocketAddr::new(ip, 0)).address, bytes }));
+    }
+    mtus.truncate(ANNOUNCED_MAX);
+    mtus
+}
+
+/// What a link is taken for that is not announced.
+const ETHERNET_MTU_BYTES: u32 = 1500;
 
 /// Addresses of other hosts' concern first, loopback last: peers on this host prefer that, others must not use it.
 fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<Locator> {
@@ -122,6 +139,17 @@ mod tests {
         check(std::slice::from_ref(&lo), &["127.0.0.1:7411"]);
         let eth = interface("eth0", &["10.0.0.1", "fd00::2", "fe80::1"]);
         check(&[lo, eth], &["10.0.0.1:7411", "[fd00::2]:7411", "127.0.0.1:7411"]);
+    }
+
+    #[test]
+    fn only_links_that_are_no_ordinary_ethernet_are_described() {
+        let told = |mtu_bytes| {
+            let eth = Interface { mtu_bytes, ..interface("eth0", &["10.0.0.1", "fd00::2", "fe80::1"]) };
+            let lo = Interface { mtu_bytes: Some(65_536), ..interface("lo", &["127.0.0.1"]) };
+            link_mtus(&[lo, eth]).iter().map(|link| (link.address[15], link.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(Some(9000)), [(1, 9000), (2, 9000)]);
+        assert_eq!((told(Some(1500)), told(None)), (vec![], vec![]));
     }
 
     #[test]

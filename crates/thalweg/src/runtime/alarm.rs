@@ -24,12 +24,13 @@ impl Alarm {
         Alarm { waker, sleeps_until: AtomicU64::new(0), any: AtomicBool::new(false), requests: Mutex::default() }
     }
 
-    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer.
+    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer; it is not
+    /// woken before.
     pub(super) fn request(&self, entity: EntityId, at: Instant) {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push((entity, at));
         self.any.store(true, Ordering::SeqCst);
         if at.as_nanos() < self.sleeps_until.load(Ordering::SeqCst) {
-            self.waker.wake();
+            self.waker.wake_by(at);
         }
     }
 
@@ -60,5 +61,66 @@ impl Alarm {
     pub(super) fn awake(&self) {
         // Seen late, it costs a wake-up that was not needed; the order matters only on the way to sleep.
         self.sleeps_until.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+    use thalweg_rtps::types::EntityId;
+    use thalweg_transport::clock;
+    use thalweg_transport::udp::{self, UdpConfig};
+
+    /// Files `rounds` requests while another thread sleeps for an hour at a time; how late it saw each, shortest first, and how
+    /// often it waited.
+    fn lateness(rounds: usize, ahead: Duration, requests: usize) -> (Vec<Duration>, u64) {
+        let config = UdpConfig { domain_id: 229, multicast: false, ipv6: false, ..UdpConfig::default() };
+        let mut receiver = udp::open(&config).expect("sockets").receiver;
+        let alarm = Alarm::new(receiver.waker());
+        let (seen, told) = mpsc::channel();
+        let mut late = Vec::new();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                let mut requests = Vec::new();
+                while !requests.iter().any(|(_, at)| *at == Instant::NEVER) {
+                    let until = clock::now() + Duration::from_secs(3600);
+                    if alarm.fall_asleep(until) {
+                        receiver.wait_until(until).expect("epoll works");
+                    }
+                    alarm.awake();
+                    let now = clock::now();
+                    requests.clear();
+                    alarm.take_requests(&mut requests);
+                    requests.iter().for_each(|(_, at)| seen.send((now, *at)).expect("the other end lives"));
+                }
+                receiver.counts().waits
+            });
+            for _ in 0..rounds {
+                std::thread::sleep(Duration::from_millis(1));
+                let at = clock::now() + ahead;
+                for later in 0..requests {
+                    alarm.request(EntityId::UNKNOWN, at + Duration::from_nanos(later as u64));
+                }
+                let (now, _) = told.recv().expect("the sleeper lives");
+                assert!(now >= at, "woken before the deadline");
+                (1..requests).for_each(|_| drop(told.recv().expect("the sleeper lives")));
+                late.push(now.since(at));
+            }
+            alarm.request(EntityId::UNKNOWN, Instant::NEVER);
+            alarm.wake();
+            late.sort();
+            (late, sleeper.join().expect("the sleeper ends"))
+        })
+    }
+
+    #[test]
+    fn a_deadline_ends_the_sleep_in_time_and_only_once() {
+        let (late, waits) = lateness(100, Duration::from_micros(50), 20);
+        println!("late by {:?}, at worst {:?}; {waits} waits", late[50], late[99]);
+        assert!(late[50] < Duration::from_millis(5), "half of the deadlines were missed by {:?}", late[50]);
+        // One for each round and the last; a wait that ends while the requests are being filed costs another one.
+        assert!(waits <= 100 + 30, "{waits} waits for 100 deadlines");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::participant::Event;
+use thalweg_rtps::qos::TrafficClass;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::EntityId;
 use thalweg_transport::udp::{Datagram, Origin, Receiver, Wakeup};
@@ -14,6 +15,7 @@ use thalweg_transport::{clock, thread};
 
 use super::RuntimeState;
 use super::addresses::{AddressPlan, local_addresses};
+use super::paths::Paths;
 
 /// How the I/O thread runs.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +57,11 @@ pub(crate) struct IoThread {
     outbox: Outbox,
     events: Vec<Event>,
     requests: Vec<(EntityId, Instant)>,
+    paths: Paths,
     /// When the participant wants to be called again.
     due: Instant,
+    /// When the last turn was.
+    turned_at: Instant,
     /// Until when writers count as active.
     active_until: Instant,
 }
@@ -72,7 +77,9 @@ impl IoThread {
             outbox: Outbox::new(),
             events: Vec::new(),
             requests: Vec::new(),
+            paths: Paths::default(),
             due: Instant::ZERO,
+            turned_at: Instant::ZERO,
             active_until: Instant::ZERO,
         }
     }
@@ -85,12 +92,21 @@ impl IoThread {
         {
             tracing::warn!("the I/O thread runs on any processor: {error}");
         }
+        // Nothing is left to be done but to wait.
+        let mut settled = false;
         while !self.state.is_stopping() {
             let received = self.receiver.receive(&mut self.inbox);
-            let more = self.turn();
-            if received == 0 && !more {
-                if self.options.busy_poll { self.poll() } else { self.sleep() }
+            if received == 0 && settled {
+                if self.options.busy_poll {
+                    self.poll()
+                } else {
+                    self.sleep()
+                }
+                settled = false;
+                // A datagram is what ended the wait, most likely: it is received first, so that it is not a turn for itself.
+                continue;
             }
+            settled = !self.turn();
         }
         self.say_farewell();
     }
@@ -99,6 +115,7 @@ impl IoThread {
     fn turn(&mut self) -> bool {
         self.let_callers_pass();
         let now = clock::now();
+        self.turned_at = now;
         self.state.alarm.take_requests(&mut self.requests);
         if !self.requests.is_empty() {
             self.active_until = now + ACTIVE_FOR;
@@ -107,13 +124,13 @@ impl IoThread {
         for (entity, at) in self.requests.drain(..) {
             participant.rearm(entity, at);
         }
-        for datagram in self.inbox.drain(..) {
-            participant.handle_datagram(now, &datagram.payload, datagram.source);
-        }
+        participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
+        self.inbox.clear();
         if participant.poll_timeout().is_some_and(|due| due <= now) {
             participant.handle_timeout(now);
         }
         let more = participant.poll_transmit(now, &mut self.outbox);
+        let class = participant.traffic_class();
         while let Some(event) = participant.poll_event() {
             self.events.push(event);
         }
@@ -121,18 +138,31 @@ impl IoThread {
         drop(participant);
         // Listeners first: what the application waits for is worth more than an acknowledgement.
         for event in self.events.drain(..) {
+            if let Event::AddressesChosen(prefix) = event {
+                self.paths.note_chosen(prefix);
+            }
             self.state.deliver(event);
         }
         self.state.deliver_announced();
-        self.send();
-        more
+        self.send(class);
+        self.measure_paths(now) || more
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, class: TrafficClass) {
         if !self.outbox.is_empty() {
-            self.state.sender.send(Origin::Metatraffic, &self.outbox);
+            self.state.sender.send_as(Origin::Metatraffic, class, &self.outbox);
             self.outbox.clear();
         }
+    }
+
+    /// Keeps the participant informed how large datagrams may be; true when that gives it something to send.
+    fn measure_paths(&mut self, now: Instant) -> bool {
+        if self.state.sender.take_path_news() {
+            self.paths.note_news();
+        }
+        let told = self.paths.measure(now, &self.state.participant, &self.state.sender);
+        self.due = self.due.min(self.paths.due());
+        told
     }
 
     /// A call of the API that waits for the participant goes first: this thread would otherwise take the lock again at
@@ -147,8 +177,8 @@ impl IoThread {
     }
 
     fn sleep(&mut self) {
-        let now = clock::now();
-        let limit = if now < self.active_until { now + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
+        // The time of the last turn will do: what counts is that sleeps are short while writers are active.
+        let limit = if self.turned_at < self.active_until { self.turned_at + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);
         if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {
             let waited = self.receiver.wait_until(until);
@@ -196,6 +226,7 @@ impl IoThread {
                 notices.iter().for_each(|notice| tracing::warn!("{notice}"));
                 let addresses = local_addresses(&self.plan, &interfaces);
                 self.state.participant.lock().set_addresses(clock::now(), addresses);
+                self.paths.note_news();
             }
             Err(error) => tracing::warn!("network interfaces changed, but cannot be listed: {error}"),
         }
@@ -205,8 +236,11 @@ impl IoThread {
     fn say_farewell(&mut self) {
         self.state.participant.lock().shutdown(clock::now());
         for _ in 0..FAREWELL_ROUNDS_MAX {
-            let more = self.state.participant.lock().poll_transmit(clock::now(), &mut self.outbox);
-            self.send();
+            let (more, class) = {
+                let mut participant = self.state.participant.lock();
+                (participant.poll_transmit(clock::now(), &mut self.outbox), participant.traffic_class())
+            };
+            self.send(class);
             if !more {
                 return;
             }

@@ -6,6 +6,7 @@ mod endpoints;
 mod io_thread;
 mod listeners;
 mod notify;
+mod paths;
 mod waiting;
 mod wall_clock;
 

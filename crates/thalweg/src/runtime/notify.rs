@@ -51,6 +51,8 @@ impl RuntimeState {
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }
+            // The I/O thread measures the way there.
+            Event::AddressesChosen(_) => {}
             Event::ParticipantDiscovered(prefix) => tracing::debug!(%prefix, "participant discovered"),
             Event::ParticipantLost { prefix, reason } => tracing::info!(%prefix, ?reason, "participant lost"),
         }

@@ -1,5 +1,6 @@
 //! The API over real sockets on loopback: participants in this process and in child processes.
 
+mod background;
 mod blocking;
 mod discovery;
 mod exchange;

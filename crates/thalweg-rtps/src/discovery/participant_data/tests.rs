@@ -104,6 +104,20 @@ fn a_participant_without_a_proper_guid_is_refused() {
 #[test]
 fn vendor_parameters_are_read_only_from_their_vendor() {
     let buffer = |data: ParticipantData| format!("{:?} {:?}", data.receive_buffer_bytes, data.host);
+    let link = "038f 1400 00000000000000000000ffff0a000001 28230000";
+    let links = |data: ParticipantData| data.locators.link_mtus.iter().map(|link| link.bytes.to_string()).collect();
+    check(&format!("{GUID} {link} 1600 0400 01d70000 {link}"), links, "90009000");
+    check(&format!("{GUID} {link} 1600 0400 01100000"), links, "");
+    check(
+        &format!("{GUID} 1600 0400 01d70000 {}", link.repeat(40)),
+        |data| data.locators.link_mtus.len().to_string(),
+        "32",
+    );
+    check(
+        &format!("{GUID} 1600 0400 01d70000 038f 1000 00000000000000000000ffff0a000001"),
+        links,
+        "52: expected 32-bit number",
+    );
     let cyclone = "1980 0400 00001000";
     let thalweg = "028f 0400 00002000 018f 1000 09090909090909090909090909090909";
     let host = "Some([9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9])";

@@ -10,6 +10,7 @@ use crate::types::SequenceNumber;
 
 /// What a reader's cache should do, written for the eye and not for speed.
 struct Model {
+    keyed: Keyed,
     depth: Option<usize>,
     /// Samples, instances, samples per instance.
     limits: [usize; 3],
@@ -77,7 +78,7 @@ impl Model {
             (ChangeKind::Unregister, Some(known)) => {
                 known.state == InstanceState::Alive && known.writers.iter().eq([&writer])
             }
-            (_, None) => payload > 0,
+            (_, None) => payload > 0 || self.keyed == Keyed::No,
             (_, Some(known)) => known.state != InstanceState::NotAliveDisposed,
         };
         let bytes = PLACE_BYTES + if is_value { payload } else { 0 };
@@ -99,7 +100,7 @@ impl Model {
             writers: BTreeSet::new(),
             key_known: false,
         });
-        known.key_known |= payload > 0;
+        known.key_known |= payload > 0 && self.keyed == Keyed::Yes;
         if is_value || change.disposes() {
             known.writers.insert(writer);
         }
@@ -234,15 +235,16 @@ impl Model {
     }
 }
 
-fn random_cache(rng: &mut Rng) -> (SampleCache, Model) {
+fn random_cache(rng: &mut Rng, keyed: Keyed) -> (SampleCache, Model) {
     let depth = [None, Some(1), Some(2), Some(5)][rng.below(4) as usize];
     let mut limit = |of: [u32; 3]| of[rng.below(3) as usize];
     let (samples, instances, per_instance) = (limit([0, 12, 30]), limit([0, 0, 4]), limit([0, 0, 5]));
     let bytes_max = [usize::MAX, 10 * (PLACE_BYTES + 20)][rng.below(2) as usize];
     let history = depth.map_or(History::KeepAll, |depth| History::KeepLast(depth as u32));
-    let cache = SampleCache::new(history, limits(samples, instances, per_instance), Keyed::Yes);
+    let cache = SampleCache::new(history, limits(samples, instances, per_instance), keyed);
     let limit = |value: u32| if value == 0 { usize::MAX } else { value as usize };
     let model = Model {
+        keyed,
         depth,
         limits: [limit(samples), limit(instances), limit(per_instance)],
         bytes_max,
@@ -296,8 +298,9 @@ fn insert(cache: &mut SampleCache, from: u8, number: i64, instance: u8, change: 
 fn random_operations_agree_with_the_model() {
     for seed in 0..1500 {
         let mut rng = Rng::new(seed);
-        let (mut cache, mut model) = random_cache(&mut rng);
-        let instances = 1 + rng.below(8);
+        let keyed = if seed % 3 == 0 { Keyed::No } else { Keyed::Yes };
+        let (mut cache, mut model) = random_cache(&mut rng, keyed);
+        let instances = if keyed == Keyed::No { 1 } else { 1 + rng.below(8) };
         let take_rate = [0.05, 0.2, 0.5][rng.below(3) as usize];
         for step in 0..150 {
             let context = format!("seed {seed} step {step}");

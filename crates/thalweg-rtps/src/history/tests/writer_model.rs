@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 
 use super::super::writer_history::CHANGE_BYTES;
+use super::super::{FrameLimit, HeldSample, SmallSample};
 use super::*;
 use crate::payload::Payload;
 use crate::qos::History;
 use crate::rng::Rng;
+use crate::time::Timestamp;
 use crate::types::SequenceNumber;
 
 /// What a writer's history should do, written for the eye and not for speed.
@@ -141,9 +143,13 @@ fn random_operations_agree_with_the_model() {
         let mut rng = Rng::new(seed);
         let (mut history, mut model) = random_history(&mut rng);
         let instances = 1 + rng.below(8);
+        let collects = rng.chance(0.5);
         let dispose_rate = [0.0, 0.1, 0.5][rng.below(3) as usize];
         for step in 0..120 {
             let context = format!("seed {seed} step {step}");
+            if rng.chance(0.1) {
+                history.seal();
+            }
             if rng.chance(0.2) {
                 let number = model.acknowledged + rng.below(10) as i64;
                 let freed = history.acknowledged(SequenceNumber(number));
@@ -156,7 +162,8 @@ fn random_operations_agree_with_the_model() {
                 // Now and then push without room, as the documentation allows.
                 if room || rng.chance(0.05) {
                     let kind = random_kind(&mut rng, dispose_rate);
-                    let overwrote = push(&mut history, instance, kind, payload);
+                    let collected = collects && rng.chance(0.8);
+                    let overwrote = push(&mut history, instance, kind, payload, collected);
                     assert_eq!(overwrote, model.push(instance, kind, payload), "{context}: push {instance} {kind:?}");
                 }
             }
@@ -172,7 +179,7 @@ fn random_kind(rng: &mut Rng, dispose_rate: f64) -> ChangeKind {
     [ChangeKind::Dispose, ChangeKind::Unregister, ChangeKind::DisposeUnregister][rng.below(3) as usize]
 }
 
-fn push(history: &mut WriterHistory, instance: u8, kind: ChangeKind, payload: usize) -> Option<i64> {
+fn push(history: &mut WriterHistory, instance: u8, kind: ChangeKind, payload: usize, collected: bool) -> Option<i64> {
     let change = Change {
         sequence: SequenceNumber::UNKNOWN,
         kind,
@@ -182,9 +189,27 @@ fn push(history: &mut WriterHistory, instance: u8, kind: ChangeKind, payload: us
         fragment_bytes: None,
     };
     let before = history.last();
-    let result = history.push(change);
+    let result = match change.payload.split_first_chunk() {
+        Some((encapsulation, body)) if collected && kind == ChangeKind::Write => {
+            let timestamp = Timestamp { seconds: before.0 as u32, fraction: 0 };
+            let sample = SmallSample { instance: key(instance), timestamp, encapsulation: *encapsulation, body };
+            history.collect(&sample, FrameLimit { bytes: 200, overhead: 16 })
+        }
+        _ => history.push(change),
+    };
     assert_eq!(result.sequence, before.next());
     result.overwrote.map(|number| number.0)
+}
+
+/// The sample's bytes and the pack it is in.
+fn check_sample(history: &WriterHistory, sample: &HeldSample<'_>, model: &Model, context: &str) {
+    let number = sample.sequence;
+    let expected = model.held.iter().find(|held| held.number == number.0).expect("the model holds it");
+    assert_eq!(sample.len() + CHANGE_BYTES, expected.bytes, "{context}: bytes of {number}");
+    let bytes = sample.encapsulation.iter().flatten().chain(&sample.payload[sample.range.clone()]);
+    assert!(bytes.copied().all(|byte| byte == expected.instance), "{context}: content of {number}");
+    let (first, end) = history.pack(history.pack_of(number));
+    assert!(first <= number && number < end, "{context}: {number} in {first}..{end}");
 }
 
 fn compare(history: &WriterHistory, model: &Model, context: &str) {
@@ -192,6 +217,9 @@ fn compare(history: &WriterHistory, model: &Model, context: &str) {
     let mut held = Vec::new();
     for number in 0..=model.last + 1 {
         let change = history.get(SequenceNumber(number));
+        if let Some(sample) = &change {
+            check_sample(history, sample, model, context);
+        }
         held.extend(change.map(|change| change.sequence.0));
         let next = history.next_from(SequenceNumber(number)).map(|change| change.sequence.0);
         let expected = numbers.iter().copied().find(|held| *held >= number);

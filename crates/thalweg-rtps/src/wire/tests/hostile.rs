@@ -235,6 +235,7 @@ fn specimens() -> Vec<Vec<u8>> {
     let mut list = Vec::new();
     inline_qos(Some(1), Some(crate::types::KeyHash([3; 16])), &mut list);
     let mut all = vec![data_message(&list, DataKind::Key, &[0, 1, 0, 0, 9, 9, 9, 9])];
+    all.extend(batches::specimens());
     all.extend(golden::GOLDEN.iter().map(|golden| bytes_of(golden.hex)));
     all
 }

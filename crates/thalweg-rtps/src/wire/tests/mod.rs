@@ -1,3 +1,4 @@
+mod batches;
 pub(crate) mod golden;
 mod hostile;
 mod parameters;
@@ -6,6 +7,7 @@ mod sets;
 
 use std::fmt::Write;
 
+use super::batch::AckNackBatch;
 use super::write::{self, DataHead, DataKind};
 use super::*;
 use crate::rng::Rng;
@@ -106,6 +108,19 @@ fn tell(text: &mut String, submessage: &Submessage<'_>) {
         Submessage::Gap(Gap { reader, writer, start, list }) => {
             write!(text, "GAP {start}.. {list:?} {writer}>{reader}").unwrap();
         }
+        Submessage::DataBatch(batch) => batches::tell(text, batch),
+        Submessage::HeartbeatBatch(batch) => {
+            let Heartbeat { reader, writer, first, last, count, is_final, .. } = &batch.heartbeat;
+            let (first_batch, last_batch) = (batch.first_batch, batch.last_batch);
+            write!(text, "HEARTBEAT_BATCH {first_batch}..={last_batch} {first}..={last} #{count} {writer}>{reader}")
+                .unwrap();
+            text.push_str(if *is_final { " final" } else { "" });
+        }
+        Submessage::AckNackBatch(acknack) => {
+            let AckNackBatch { reader, writer, state, count, is_final } = acknack;
+            write!(text, "ACKNACK_BATCH {state:?} #{count} {reader}>{writer}").unwrap();
+            text.push_str(if *is_final { " final" } else { "" });
+        }
         Submessage::InfoTimestamp(Some(time)) => write!(text, "INFO_TS {}", time.seconds).unwrap(),
         Submessage::InfoTimestamp(None) => text.push_str("INFO_TS none"),
         Submessage::InfoDestination(prefix) => write!(text, "INFO_DST {prefix}").unwrap(),
@@ -158,6 +173,7 @@ fn walk(message: &[u8]) {
                 assert!(end <= frag.sample_size as usize, "the fragments are within the sample");
                 assert!(message.get(frag.bytes).is_some(), "the fragments are within the datagram");
             }
+            Ok(Submessage::DataBatch(batch)) => batches::walk(message, &batch),
             _ => {}
         }
     }

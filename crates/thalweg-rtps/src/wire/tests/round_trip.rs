@@ -1,5 +1,6 @@
 //! What is written is read back.
 
+use super::super::batch::{AckNackBatch, HeartbeatBatch};
 use super::super::parameters::inline_qos;
 use super::super::write::DataFragHead;
 use super::*;
@@ -32,7 +33,16 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
     let (reader, writer) = (EntityId((rng.next_u64() as u32).to_le_bytes()), WRITER);
     let (sequence, count) = (random_number(rng), rng.next_u64() as u32);
     let flag = rng.chance(0.5);
-    match rng.below(7) {
+    match rng.below(9) {
+        7 => {
+            let last = sequence + (rng.below(1 << 20) as i64 - 1);
+            let heartbeat =
+                Heartbeat { reader, writer, first: sequence, last, count, is_final: flag, liveliness: false };
+            let first_batch = random_number(rng);
+            let last_batch = first_batch + (rng.below(1 << 20) as i64 - 1);
+            Submessage::HeartbeatBatch(HeartbeatBatch { first_batch, last_batch, heartbeat })
+        }
+        8 => Submessage::AckNackBatch(AckNackBatch { reader, writer, state: random_set(rng), count, is_final: flag }),
         0 => {
             let last = sequence + (rng.below(1 << 20) as i64 - 1);
             let (is_final, liveliness) = (flag, rng.chance(0.5));
@@ -54,6 +64,8 @@ fn write_plain(out: &mut Vec<u8>, submessage: &Submessage<'_>) {
         Submessage::AckNack(acknack) => write::acknack(out, acknack),
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
         Submessage::Gap(gap) => write::gap(out, gap),
+        Submessage::HeartbeatBatch(batch) => write::heartbeat_batch(out, batch),
+        Submessage::AckNackBatch(acknack) => write::acknack_batch(out, acknack),
         Submessage::InfoTimestamp(timestamp) => write::info_timestamp(out, *timestamp),
         Submessage::InfoDestination(prefix) => write::info_destination(out, *prefix),
         other => panic!("nothing writes {other:?}"),
@@ -65,7 +77,8 @@ fn longest(submessage: &Submessage<'_>) -> usize {
     match submessage {
         Submessage::Heartbeat(_) => write::HEARTBEAT_LEN,
         Submessage::HeartbeatFrag(_) => write::HEARTBEAT_FRAG_LEN,
-        Submessage::AckNack(_) => write::ACKNACK_MAX_LEN,
+        Submessage::AckNack(_) | Submessage::AckNackBatch(_) => write::ACKNACK_MAX_LEN,
+        Submessage::HeartbeatBatch(_) => write::HEARTBEAT_BATCH_LEN,
         Submessage::NackFrag(_) => write::NACK_FRAG_MAX_LEN,
         Submessage::Gap(_) => write::GAP_MAX_LEN,
         Submessage::InfoTimestamp(_) => write::INFO_TS_LEN,

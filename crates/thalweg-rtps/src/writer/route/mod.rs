@@ -15,7 +15,6 @@ pub use group::DROP_COST_PER_MILLE;
 
 use super::neighbourhood::Neighbourhood;
 use super::{MatchedReader, Writer};
-use crate::history::Change;
 use crate::qos::Destination;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
 use crate::wire::write;
@@ -216,9 +215,9 @@ impl Route {
     }
 
     /// Fragment size for a change that was written before readers with a narrower path came.
-    pub(super) fn narrower_fragment_bytes(&self, change: &Change) -> Option<u16> {
-        let fitting = self.fragment_bytes(change.payload.len())?;
-        change.fragment_bytes.is_none_or(|bytes| bytes > fitting).then_some(fitting)
+    pub(super) fn narrower_fragment_bytes(&self, payload_bytes: usize, fixed: Option<u16>) -> Option<u16> {
+        let fitting = self.fragment_bytes(payload_bytes)?;
+        fixed.is_none_or(|bytes| bytes > fitting).then_some(fitting)
     }
 
     /// Makes these the readers; those that it knows already cost a comparison each.

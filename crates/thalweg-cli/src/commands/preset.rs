@@ -1,0 +1,210 @@
+//! `thalweg lab run`: presets, and `thalweg lab page`: what they measured, drawn again.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::process::{Launcher, Stop};
+
+use super::laboratory::{WORKER, from_lab, not_written};
+use crate::interrupt::Interrupt;
+use crate::nearest::nearest;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `lab run`.
+#[derive(Args, Debug)]
+pub struct RunOptions {
+    /// Which preset.
+    #[arg(value_enum, value_name = "PRESET")]
+    pub preset: PresetName,
+
+    /// Make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
+    /// (default: twenty runs, 100 MB).
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: cyclone,
+    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
+    pub peers: Vec<String>,
+
+    /// Look for the peers' programs in DIRECTORY, as NAME-perf or NAME-perf/release/NAME-perf (default: target/peers beside this
+    /// program or in the current directory; `cargo xtask peers` sets them up).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+
+    /// Write report.html, results.json and profile.toml into DIRECTORY, which is made if it is missing (default: the current
+    /// directory).
+    #[arg(long, value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
+    pub out: PathBuf,
+
+    /// Make N runs of each cell (default: 20, with --quick 5).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
+    pub runs: Option<u64>,
+
+    /// Make only these tables of the paper, of 2, 3 and 4, with commas between (default: 2,3,4).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u8).range(2..=4))]
+    pub tables: Vec<u8>,
+
+    /// What Table 4 runs over (default: tbf).
+    #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
+    pub link: LinkName,
+
+    /// Shuffle the contenders' turns by S, to repeat the order of an earlier run (default: the time of day).
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+
+    /// Multiply the paper's numbers of samples and bytes by F, above 0 up to 1; for tests of the preset, not for figures (default: 1).
+    #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
+    pub scale: f64,
+}
+
+/// The presets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PresetName {
+    /// Transmission methods for three kinds of data (Jeong 2018).
+    Paper1,
+}
+
+/// What Table 4 runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LinkName {
+    /// 1 Gbit/s between two network namespaces; needs root and tc.
+    Tbf,
+    /// Loopback without a limit: shows what flow controllers do, not what a link does.
+    Loopback,
+}
+
+/// Options of `lab page`.
+#[derive(Args, Debug)]
+pub struct PageOptions {
+    /// The results.json of a preset.
+    #[arg(value_name = "RESULTS")]
+    pub results: PathBuf,
+
+    /// Write the page to FILE and its figures beside it (default: paper1.md).
+    #[arg(long, value_name = "FILE", default_value = "paper1.md", hide_default_value = true)]
+    pub out: PathBuf,
+
+    /// Write the report to FILE as well (default: none).
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Runs a preset, prints its tables and writes its files.
+///
+/// # Errors
+/// The preset has no result, its files cannot be written, or one of Thalweg's own methods failed.
+pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let plan = options.plan()?;
+    std::fs::create_dir_all(&options.out).map_err(|error| not_written(&options.out, &error))?;
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let loud = |text: &str| remark(format_args!("MISSING: {text}"));
+    let result = paper1::run(&plan, &launcher, &Stop::watching(interrupt.flag()), &loud).map_err(from_lab)?;
+    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
+    let profile = result.profile.to_toml().map_err(from_lab)?;
+    let files = [("report.html", paper1::to_html(&result)), ("results.json", json), ("profile.toml", profile)];
+    for (name, text) in files {
+        write(&options.out.join(name), &text)?;
+    }
+    print_line(paper1::to_text(&result).trim_end())?;
+    print_line(format_args!("\nReport: {}", options.out.join("report.html").display()))?;
+    let profile = options.out.join("profile.toml");
+    print_line(format_args!("Profile: thalweg perf throughput --size 256 --profile {}", profile.display()))?;
+    match result.contenders.iter().find(|contender| contender.is_ours && !contender.failures.is_empty()) {
+        Some(failed) => Err(Failure::Failed(format!("{} failed: {}", failed.name, failed.failures.join("; ")))),
+        None => Ok(()),
+    }
+}
+
+/// Draws the page of an earlier run.
+///
+/// # Errors
+/// The results cannot be read, or the files cannot be written.
+pub fn page(options: &PageOptions) -> Result<(), Failure> {
+    let shown = options.results.display();
+    let text = std::fs::read_to_string(&options.results)
+        .map_err(|error| Failure::Failed(format!("{shown} cannot be read: {error}")))?;
+    let result: Paper1Result = serde_json::from_str(&text)
+        .map_err(|error| Failure::Failed(format!("{shown} is no result of `thalweg lab run`: {error}")))?;
+    let stem = options.out.file_stem().map_or_else(|| "paper1".into(), |stem| stem.to_string_lossy());
+    let (page, figures) = paper1::to_markdown(&result, &stem);
+    if let Some(folder) = options.out.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
+    }
+    write(&options.out, &page)?;
+    for (name, svg) in figures {
+        write(&options.out.with_file_name(name), &svg)?;
+    }
+    match &options.html {
+        Some(path) => write(path, &paper1::to_html(&result)),
+        None => Ok(()),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| not_written(path, &error))
+}
+
+impl RunOptions {
+    fn plan(&self) -> Result<Paper1Plan, Failure> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+        let seed = self.seed.unwrap_or(now);
+        let mut plan = if self.quick { Paper1Plan::quick(seed) } else { Paper1Plan::full(seed) };
+        plan.runs = self.runs.unwrap_or(plan.runs);
+        plan.scale = self.scale;
+        plan.peer_folder = self.peer_dir.clone();
+        plan.link = match self.link {
+            LinkName::Tbf => LinkKind::Tbf,
+            LinkName::Loopback => LinkKind::Loopback,
+        };
+        if !self.tables.is_empty() {
+            plan.tables = self.tables.clone();
+        }
+        if !self.peers.is_empty() {
+            plan.peers = peers(&self.peers)?;
+        }
+        Ok(plan)
+    }
+}
+
+fn peers(names: &[String]) -> Result<Vec<String>, Failure> {
+    if names == ["none"] {
+        return Ok(Vec::new());
+    }
+    if let Some(unknown) = names.iter().find(|name| !PEERS.contains(&name.as_str())) {
+        let guess = nearest(unknown, PEERS).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+        let known = PEERS.join(", ");
+        return Err(Failure::Usage(format!("--peers {unknown}: {guess}Known: {known}; or none alone")));
+    }
+    Ok(names.to_vec())
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
+        _ => Err("a factor above 0 and at most 1 is needed, such as 0.01".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_known_or_none() {
+        let check = |list: &[&str]| peers(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(check(&["none"]).expect("allowed"), Vec::<String>::new());
+        assert_eq!(check(&["zenoh", "dust"]).expect("allowed"), ["zenoh", "dust"]);
+        let Err(Failure::Usage(text)) = check(&["zeno"]) else { panic!("allowed") };
+        assert!(text.contains("did you mean \"zenoh\""), "{text}");
+        assert!(check(&["none", "dust"]).is_err());
+    }
+
+    #[test]
+    fn scales_are_possible_ones() {
+        assert_eq!(scale("0.5"), Ok(0.5));
+        assert!(scale("0").is_err() && scale("2").is_err() && scale("NaN").is_err());
+    }
+}

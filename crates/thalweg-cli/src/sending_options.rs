@@ -1,0 +1,234 @@
+//! By what way a writer's samples travel, as options and as a profile's file.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use thalweg_lab::profile::{Kind, Profile};
+use thalweg_lab::station::{Destination, Limits, Method, Sending};
+
+use crate::outcome::Failure;
+
+/// Options of every command that writes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Transmission")]
+pub struct SendingOptions {
+    /// How samples share datagrams; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
+    /// reached first (default: auto, or what --profile says).
+    #[arg(long, value_enum, value_name = "METHOD")]
+    pub method: Option<MethodName>,
+
+    /// Collect at most N bytes of serialized samples (default: 60000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_bytes: Option<u64>,
+
+    /// Collect at most N samples (default: any number).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_samples: Option<u64>,
+
+    /// Let no sample wait longer than D for others, a number with us, ms or s such as 250us (default: 1ms).
+    #[arg(long, value_name = "D", value_parser = crate::parse::duration)]
+    pub flush_delay: Option<std::time::Duration>,
+
+    /// Send under the flow controller NAME; implies --method asynchronous (default: background).
+    #[arg(long, value_name = "NAME")]
+    pub flow_controller: Option<String>,
+
+    /// Where datagrams go to (default: auto, or what --profile says).
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub destination: Option<DestinationName>,
+
+    /// Start from the tuned profile in FILE, which `thalweg lab run paper1` writes; the other options replace parts of it (default:
+    /// none).
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
+    /// The part of the profile to take (default: high-frequency for samples up to 8 KiB, else large).
+    #[arg(long, value_enum, value_name = "KIND", requires = "profile")]
+    pub kind: Option<KindName>,
+}
+
+/// How samples share datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// What the writer finds best: at once while idle, together under pressure.
+    Auto,
+    /// Each sample at once, in a datagram of its own.
+    Immediate,
+    /// Samples wait for each other, each a submessage of its own, for readers of any vendor.
+    Coalesce,
+    /// Samples wait for each other and leave as one submessage, acknowledged as one.
+    Batch,
+    /// A write only files the sample; a flow controller says when it leaves.
+    Asynchronous,
+}
+
+/// Where datagrams go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DestinationName {
+    /// What costs less.
+    Auto,
+    /// A copy for each reading participant.
+    Unicast,
+    /// The readers' group where they announce one.
+    Multicast,
+}
+
+/// The kinds of data that a profile knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KindName {
+    /// Small samples, thousands a second.
+    HighFrequency,
+    /// Several MiB a sample.
+    Large,
+    /// Bulk that may wait.
+    Background,
+}
+
+impl SendingOptions {
+    /// The profile, or one that sets nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no profile.
+    pub fn profile(&self) -> Result<Profile, Failure> {
+        match &self.profile {
+            Some(path) => Profile::load(path).map_err(|error| Failure::Usage(error.to_string())),
+            None => Ok(Profile::empty()),
+        }
+    }
+
+    /// The part of the profile that is meant for samples of `size` bytes.
+    pub fn kind(&self, size: u64) -> Kind {
+        match self.kind {
+            Some(KindName::HighFrequency) => Kind::HighFrequency,
+            Some(KindName::Large) => Kind::Large,
+            Some(KindName::Background) => Kind::Background,
+            None => Kind::of_size(size),
+        }
+    }
+
+    /// The way that options and `profile` say together, for samples of `size` bytes.
+    ///
+    /// # Errors
+    /// A limit without a method that it limits.
+    pub fn sending(&self, profile: &Profile, size: u64) -> Result<Sending, Failure> {
+        let found = profile.kind(self.kind(size)).map(|settings| settings.sending.clone()).unwrap_or_default();
+        let name = match (self.method, &self.flow_controller) {
+            (Some(MethodName::Asynchronous) | None, Some(_)) => Some(MethodName::Asynchronous),
+            (Some(_), Some(name)) => {
+                return Err(Failure::Usage(format!("--flow-controller {name} needs --method asynchronous")));
+            }
+            (name, None) => name,
+        };
+        let method = match (name, found.method) {
+            (None, method) => self.limit(method)?,
+            (Some(MethodName::Auto), _) => self.limit(Method::Auto)?,
+            (Some(MethodName::Immediate), _) => self.limit(Method::Immediate)?,
+            (Some(MethodName::Coalesce), Method::Coalesce(limits)) => self.limit(Method::Coalesce(limits))?,
+            (Some(MethodName::Coalesce), _) => self.limit(Method::Coalesce(Limits::default()))?,
+            (Some(MethodName::Batch), Method::Batch(limits)) => self.limit(Method::Batch(limits))?,
+            (Some(MethodName::Batch), _) => self.limit(Method::Batch(Limits::default()))?,
+            (Some(MethodName::Asynchronous), found) => {
+                let of_profile = match found {
+                    Method::Asynchronous { flow_controller } => Some(flow_controller),
+                    _ => None,
+                };
+                let named = self.flow_controller.clone().or(of_profile);
+                let flow_controller = named.unwrap_or_else(|| thalweg::qos::BACKGROUND.to_owned());
+                self.limit(Method::Asynchronous { flow_controller })?
+            }
+        };
+        let destination = match self.destination {
+            None => found.destination,
+            Some(DestinationName::Auto) => Destination::Auto,
+            Some(DestinationName::Unicast) => Destination::Unicast,
+            Some(DestinationName::Multicast) => Destination::Multicast,
+        };
+        Ok(Sending { method, destination })
+    }
+
+    /// The method with the limits of the options.
+    fn limit(&self, method: Method) -> Result<Method, Failure> {
+        let limited = |limits: Limits| Limits {
+            max_bytes: self.max_bytes.unwrap_or(limits.max_bytes),
+            max_samples: self.max_samples.or(limits.max_samples),
+            max_flush_delay_us: self
+                .flush_delay
+                .map_or(limits.max_flush_delay_us, |delay| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX)),
+        };
+        match method {
+            Method::Coalesce(limits) => Ok(Method::Coalesce(limited(limits))),
+            Method::Batch(limits) => Ok(Method::Batch(limited(limits))),
+            other if self.max_bytes.is_none() && self.max_samples.is_none() && self.flush_delay.is_none() => Ok(other),
+            _ => Err(Failure::Usage(
+                "--max-bytes, --max-samples and --flush-delay limit what --method coalesce or batch collects; choose one of these"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use thalweg_lab::profile::KindSettings;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: SendingOptions,
+    }
+
+    fn profile() -> Profile {
+        let limits = Limits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
+        let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None });
+        Profile {
+            high_frequency: kind(Method::Batch(limits)),
+            background: kind(Method::Asynchronous { flow_controller: "slow".to_owned() }),
+            ..Profile::empty()
+        }
+    }
+
+    fn sending(words: &str, profile: &Profile) -> Result<Sending, String> {
+        let program = Program::try_parse_from(["p"].into_iter().chain(words.split_whitespace()));
+        let options = program.map_err(|error| error.to_string())?.options;
+        options.sending(profile, 256).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn options_make_a_way_of_sending() {
+        let check =
+            |words: &str, expect: Method| assert_eq!(sending(words, &Profile::empty()).expect(words).method, expect);
+        check("", Method::Auto);
+        check("--method immediate", Method::Immediate);
+        let limits = Limits { max_bytes: 8_000, max_samples: Some(10), max_flush_delay_us: 250 };
+        check("--method batch --max-bytes 8000 --max-samples 10 --flush-delay 250us", Method::Batch(limits));
+        check("--method coalesce", Method::Coalesce(Limits::default()));
+        check("--method asynchronous", Method::Asynchronous { flow_controller: "background".to_owned() });
+        check("--flow-controller x", Method::Asynchronous { flow_controller: "x".to_owned() });
+        let sending = sending("--destination multicast", &Profile::empty()).expect("allowed");
+        assert_eq!(sending.destination, Destination::Multicast);
+    }
+
+    #[test]
+    fn options_replace_parts_of_a_profile() {
+        let check = |words: &str, expect: Method| assert_eq!(sending(words, &profile()).expect(words).method, expect);
+        let limits = Limits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
+        check("", Method::Batch(limits));
+        check("--max-bytes 5000", Method::Batch(Limits { max_bytes: 5_000, ..limits }));
+        check("--method batch", Method::Batch(limits));
+        check("--method coalesce", Method::Coalesce(Limits::default()));
+        check("--profile x --kind background", Method::Asynchronous { flow_controller: "slow".to_owned() });
+        check("--profile x --kind large", Method::Auto);
+    }
+
+    #[test]
+    fn limits_of_nothing_are_refused() {
+        for words in ["--max-bytes 5", "--method immediate --flush-delay 1ms", "--method batch --flow-controller x"] {
+            assert!(sending(words, &Profile::empty()).is_err(), "{words}");
+        }
+        assert!(sending("--method batch --max-samples 0", &Profile::empty()).is_err());
+        assert!(sending("--kind large", &Profile::empty()).is_err(), "a kind of no profile");
+    }
+}

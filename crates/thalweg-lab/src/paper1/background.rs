@@ -1,0 +1,153 @@
+//! Table 4: a bulk transfer under a flow controller over a link of 1 Gbit/s, and what a topic in a hurry notices of it.
+
+use std::time::Duration;
+
+use super::contender::Stage;
+use super::link::{BITS_PER_SECOND, Link};
+use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
+use super::result::{BackgroundCell, Missing};
+use crate::error::LabError;
+use crate::process::{Launcher, Message, Supervised};
+use crate::progress::{Pace, Progress};
+use crate::quick::duel::{Course, DuelOrder, Received, Sent};
+use crate::quick::scenario::{Sorted, hear, parse, transfers_ms};
+use crate::station::{Method, Network, Sending, TokenBucket};
+use crate::statistics::Summary;
+use crate::worker::Order;
+
+/// The cells of the table; those that could not be made are told in `missing`.
+pub(super) fn table(
+    plan: &Paper1Plan,
+    stage: &Stage<'_>,
+    pace: &mut Pace,
+    missing: &mut Vec<Missing>,
+) -> Result<Vec<BackgroundCell>, LabError> {
+    let link = match plan.link {
+        LinkKind::Loopback => None,
+        LinkKind::Tbf => match Link::new() {
+            Ok(link) => Some(link),
+            Err(error) => {
+                missing.push(Missing {
+                    what: "Table 4, every cell".to_owned(),
+                    why: format!("no link of 1 Gbit/s: {error}"),
+                    remedy: "run as root with iproute2 installed, or measure over loopback with --link loopback"
+                        .to_owned(),
+                });
+                return Ok(Vec::new());
+            }
+        },
+    };
+    let mut progress = Progress::new("Table 4");
+    let mut out = Vec::new();
+    for tokens in plan.tokens() {
+        let bucket = TokenBucket::of_paper(tokens);
+        let seconds = expected_seconds(plan, &bucket);
+        progress.rest(pace.rest());
+        progress.show(&bucket.name, 0, 1);
+        match cell(plan, stage, link.as_ref(), &bucket) {
+            Ok(cell) => out.push(cell),
+            Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+            Err(error) => missing.push(Missing {
+                what: format!("Table 4, {}", bucket.name),
+                why: error.to_string(),
+                remedy: "none known; please report this".to_owned(),
+            }),
+        }
+        pace.advance(seconds);
+    }
+    progress.finish();
+    Ok(out)
+}
+
+/// How long all cells take, roughly.
+pub(super) fn seconds(plan: &Paper1Plan) -> f64 {
+    plan.tokens().into_iter().map(|tokens| expected_seconds(plan, &TokenBucket::of_paper(tokens))).sum()
+}
+
+fn expected_seconds(plan: &Paper1Plan, bucket: &TokenBucket) -> f64 {
+    let pause = plan.transfer_pause().as_secs_f64();
+    let one = transfer_seconds(plan, bucket) + pause;
+    let most = plan.transfers_time().as_secs_f64() + one;
+    1.0 + pause + (plan.runs as f64 * one).min(most)
+}
+
+fn transfer_seconds(plan: &Paper1Plan, bucket: &TokenBucket) -> f64 {
+    let bytes = (plan.transfer_samples() * SEGMENT_BYTES) as f64;
+    let link = BITS_PER_SECOND / 8.0;
+    bytes / bucket.bytes_per_second().unwrap_or(link).min(link)
+}
+
+/// The transfers of one cell with the topic in a hurry beside them.
+fn cell(
+    plan: &Paper1Plan,
+    stage: &Stage<'_>,
+    link: Option<&Link>,
+    bucket: &TokenBucket,
+) -> Result<BackgroundCell, LabError> {
+    let transfer = Duration::from_secs_f64(transfer_seconds(plan, bucket));
+    let patience = 2 * transfer + Duration::from_secs(20);
+    let order = DuelOrder {
+        network: Network::apart(0),
+        period: PERIOD,
+        course: Course::Transfers { count: plan.runs, pause: plan.transfer_pause(), time_max: plan.transfers_time() },
+        bulk: Sending::by(Method::Asynchronous { flow_controller: bucket.name.clone() }),
+        flow_controller: Some(bucket.clone()),
+        // A whole transfer: a write of background data never waits.
+        bulk_history: u32::try_from(plan.transfer_samples() + 64).map_err(LabError::here)?,
+        patience,
+        transfer_samples: plan.transfer_samples(),
+        sample_bytes: SEGMENT_BYTES,
+    };
+    let (sent, received) = transfers(&order, stage, link)?;
+    let sorted = Sorted::of(&order, &sent, &received);
+    let runs_ms = transfers_ms(&sent);
+    let usage = match link {
+        None => Vec::new(),
+        Some(_) => {
+            let seconds = sent.transfers_ns.iter().map(|(from, to)| (to - from) as f64 / 1e9);
+            let bits = sent.transfers_bytes.iter().map(|bytes| *bytes as f64 * 8.0);
+            bits.zip(seconds).map(|(bits, seconds)| bits / seconds / BITS_PER_SECOND).collect()
+        }
+    };
+    Ok(BackgroundCell {
+        bucket: bucket.clone(),
+        transfer_samples: order.transfer_samples,
+        sample_bytes: order.sample_bytes,
+        summary: Summary::of(&runs_ms).ok_or_else(|| LabError::Here("no transfer was made".to_owned()))?,
+        runs_ms,
+        usage,
+        quiet: sorted.foreground(false),
+        loaded: sorted.foreground(true),
+        quiet_us: sorted.latencies(false),
+        loaded_us: sorted.latencies(true),
+    })
+}
+
+fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Link>) -> Result<(Sent, Received), LabError> {
+    let within = |name: Option<&String>| -> Launcher {
+        name.map_or_else(|| stage.launcher.clone(), |name| stage.launcher.within_namespace(name))
+    };
+    let receiver = within(link.map(|link| &link.receiver));
+    let sender = within(link.map(|link| &link.sender));
+    let mut receiver =
+        Supervised::start(&receiver, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
+    let mut sender = Supervised::start(&sender, "sender of background data", &Order::DuelSender(order.clone()))?;
+    let patience = order.patience + Duration::from_secs(30);
+    let sent = loop {
+        match hear(&mut sender, &mut receiver, patience, stage.stop)? {
+            Message::Progress(_) => {}
+            Message::Done(value) => break parse(value)?,
+            Message::Failed(reason) => return Err(LabError::Here(reason)),
+        }
+    };
+    let received = match receiver.hear(patience, stage.stop)? {
+        Message::Done(value) => parse(value)?,
+        _ => return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned())),
+    };
+    sender.finish()?;
+    receiver.finish()?;
+    Ok((sent, received))
+}
+
+/// 100 Hz.
+const PERIOD: Duration = Duration::from_millis(10);

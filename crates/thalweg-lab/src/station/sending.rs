@@ -1,0 +1,145 @@
+//! By what way a station's samples travel, in a form that orders, results and profiles can hold.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thalweg::qos;
+
+/// TRANSMISSION of a measured writer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sending {
+    /// How samples share datagrams.
+    #[serde(flatten)]
+    pub method: Method,
+    /// Where datagrams go to.
+    #[serde(default)]
+    pub destination: Destination,
+}
+
+/// How samples share datagrams, see [`thalweg::qos::Method`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum Method {
+    /// What the writer finds best.
+    #[default]
+    Auto,
+    /// Each sample at once, in a datagram of its own.
+    Immediate,
+    /// Samples wait for each other; each stays a submessage of its own.
+    Coalesce(Limits),
+    /// Samples wait for each other and leave as one submessage.
+    Batch(Limits),
+    /// The I/O thread sends when a flow controller grants tokens.
+    Asynchronous {
+        /// Name of the flow controller.
+        flow_controller: String,
+    },
+}
+
+/// What lets collected samples leave; whichever is reached first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of serialized samples.
+    pub max_bytes: u64,
+    /// Samples; missing means any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_samples: Option<u64>,
+    /// Microseconds since the first of them was written.
+    pub max_flush_delay_us: u64,
+}
+
+/// How a writer addresses its readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Destination {
+    /// What costs less.
+    #[default]
+    Auto,
+    /// A copy for each reading participant.
+    Unicast,
+    /// The readers' group where they announce one.
+    Multicast,
+}
+
+impl Sending {
+    /// This method, and a destination that the writer chooses.
+    pub fn by(method: Method) -> Sending {
+        Sending { method, destination: Destination::Auto }
+    }
+
+    /// The same as a policy of a writer.
+    pub fn to_qos(&self) -> qos::Transmission {
+        let method = match &self.method {
+            Method::Auto => qos::Method::Auto,
+            Method::Immediate => qos::Method::Immediate,
+            Method::Coalesce(limits) => qos::Method::Coalesce(limits.to_qos()),
+            Method::Batch(limits) => qos::Method::Batch(limits.to_qos()),
+            Method::Asynchronous { flow_controller } => qos::Method::asynchronous(flow_controller),
+        };
+        let destination = match self.destination {
+            Destination::Auto => qos::Destination::Auto,
+            Destination::Unicast => qos::Destination::Unicast,
+            Destination::Multicast => qos::Destination::Multicast,
+        };
+        qos::Transmission { method, destination }
+    }
+}
+
+impl fmt::Display for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.to_qos().method)?;
+        match self.destination {
+            Destination::Auto => Ok(()),
+            Destination::Unicast => f.write_str(", unicast"),
+            Destination::Multicast => f.write_str(", multicast"),
+        }
+    }
+}
+
+impl Limits {
+    fn to_qos(self) -> qos::Limits {
+        // A 32-bit machine holds no more samples or bytes than it can count.
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        qos::Limits {
+            max_bytes: size(self.max_bytes),
+            max_samples: self.max_samples.map_or(usize::MAX, size),
+            max_flush_delay: Duration::from_micros(self.max_flush_delay_us),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let limits = qos::Limits::default();
+        Limits {
+            max_bytes: limits.max_bytes as u64,
+            max_samples: (limits.max_samples != usize::MAX).then_some(limits.max_samples as u64),
+            max_flush_delay_us: u64::try_from(limits.max_flush_delay.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_reaches_the_writers_policy_and_survives_json() {
+        let limits = Limits { max_bytes: 8_000, max_samples: Some(64), max_flush_delay_us: 250 };
+        let expect = qos::Limits { max_bytes: 8_000, max_samples: 64, max_flush_delay: Duration::from_micros(250) };
+        for (method, expect) in [
+            (Method::Auto, qos::Method::Auto),
+            (Method::Immediate, qos::Method::Immediate),
+            (Method::Coalesce(limits), qos::Method::Coalesce(expect)),
+            (Method::Batch(Limits::default()), qos::Method::batch()),
+            (Method::Asynchronous { flow_controller: "slow".into() }, qos::Method::asynchronous("slow")),
+        ] {
+            let sending = Sending { method, destination: Destination::Multicast };
+            assert_eq!(sending.to_qos().method, expect);
+            assert_eq!(sending.to_qos().destination, qos::Destination::Multicast);
+            let text = serde_json::to_string(&sending).expect("json");
+            assert_eq!(serde_json::from_str::<Sending>(&text).expect(&text), sending);
+        }
+    }
+}

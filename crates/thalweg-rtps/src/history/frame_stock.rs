@@ -1,0 +1,77 @@
+//! Recycled frames and the buffers of their samples.
+
+use super::frame::Frame;
+use crate::payload::{PayloadPool, SlabPool};
+
+/// Memory that one writer's frames reuse, so that collecting samples allocates nothing in steady state.
+#[derive(Debug)]
+pub(super) struct FrameStock {
+    spare: Vec<Box<Frame>>,
+    /// Buffers of the size of what is collected now.
+    buffers: SlabPool,
+    /// Buffers of frames that were sent long before they were full.
+    small: PayloadPool,
+    /// Something is being collected: the newest frame of the history.
+    open: bool,
+}
+
+/// Frames kept for reuse.
+const SPARE_MAX: usize = 256;
+/// Bytes of buffers remembered: twice what a window of 8 MiB holds.
+const BUFFERS_BYTES: usize = 16 << 20;
+/// What the pool of small buffers remembers in each size class.
+const SMALL_BYTES: usize = 1 << 20;
+
+impl Default for FrameStock {
+    fn default() -> FrameStock {
+        FrameStock {
+            spare: Vec::new(),
+            buffers: SlabPool::new(0, 0),
+            small: PayloadPool::new(SMALL_BYTES),
+            open: false,
+        }
+    }
+}
+
+impl FrameStock {
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// A frame to be collected, for at most `bytes` of samples.
+    pub(super) fn open(&mut self, encapsulation: [u8; 4], bytes: usize) -> Box<Frame> {
+        if self.buffers.slab_bytes() != bytes {
+            self.buffers = SlabPool::new(bytes, (BUFFERS_BYTES / bytes.max(1)).max(2));
+        }
+        let mut frame = self.spare.pop().unwrap_or_else(|| Box::new(Frame::new()));
+        frame.start(self.buffers.take_empty(), encapsulation);
+        self.open = true;
+        frame
+    }
+
+    /// Nothing more comes: a frame that is mostly empty moves to a buffer of its own size. `is_kept`: for as long as the
+    /// writer lives, so that its lists are cut to size as well.
+    pub(super) fn seal(&mut self, frame: &mut Frame, is_kept: bool) {
+        self.open = false;
+        frame.bodies().remember_in(&mut self.buffers);
+        if frame.bodies().len() * 2 <= self.buffers.slab_bytes() {
+            let right_sized = self.small.copy(frame.bodies());
+            frame.move_to(right_sized);
+        }
+        if is_kept {
+            frame.shrink();
+        }
+    }
+
+    /// Takes back a frame that nobody needs; `was_open`: it was still being collected.
+    pub(super) fn recycle(&mut self, mut frame: Box<Frame>, was_open: bool) {
+        if was_open {
+            self.open = false;
+            frame.bodies().remember_in(&mut self.buffers);
+        }
+        frame.release();
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(frame);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The samples of a keyless topic: with one instance, what `read` has returned always lies in front of what it has not, so two
+//! queues need no search and no chains.
+
+use std::collections::VecDeque;
+use std::collections::vec_deque::Drain;
+
+use super::sample_store::Origin;
+use super::{ReadFilter, SampleState};
+use crate::payload::Payload;
+
+/// One sample or notice.
+#[derive(Debug)]
+pub(super) struct Queued {
+    /// `None` for notices.
+    pub(super) payload: Option<Payload>,
+    /// What the budget is charged.
+    pub(super) bytes: usize,
+    pub(super) valid: bool,
+    pub(super) is_value: bool,
+    pub(super) origin: Origin,
+}
+
+/// Samples in order of reception, those that `read` has returned first.
+#[derive(Debug, Default)]
+pub(super) struct SampleQueue {
+    read: VecDeque<Queued>,
+    unread: VecDeque<Queued>,
+}
+
+/// How many samples a call returns: of those read before, and of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) read: usize,
+    pub(super) unread: usize,
+}
+
+/// Places that an empty queue keeps for the next burst (about 5 MB).
+const PLACES_KEPT: usize = 1 << 16;
+
+impl SampleQueue {
+    pub(super) fn len(&self) -> usize {
+        self.read.len() + self.unread.len()
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    pub(super) fn push(&mut self, sample: Queued) {
+        self.unread.push_back(sample);
+    }
+
+    pub(super) fn oldest(&self) -> Option<&Queued> {
+        self.read.front().or_else(|| self.unread.front())
+    }
+
+    pub(super) fn pop_oldest(&mut self) -> Option<Queued> {
+        self.read.pop_front().or_else(|| self.unread.pop_front())
+    }
+
+    /// How many of at most `max` samples a filter takes from which part, as far as their sample state decides it.
+    pub(super) fn share(&self, max: usize, filter: &ReadFilter) -> Share {
+        let wanted = |state: SampleState| filter.sample_state.is_none_or(|wanted| wanted == state);
+        let read = if wanted(SampleState::Read) { self.read.len().min(max) } else { 0 };
+        let unread = if wanted(SampleState::NotRead) { self.unread.len().min(max - read) } else { 0 };
+        Share { read, unread }
+    }
+
+    /// The samples of a share with their states, oldest first.
+    pub(super) fn of(&self, share: Share) -> impl DoubleEndedIterator<Item = (SampleState, &Queued)> {
+        let read = self.read.range(..share.read).map(|sample| (SampleState::Read, sample));
+        read.chain(self.unread.range(..share.unread).map(|sample| (SampleState::NotRead, sample)))
+    }
+
+    /// Removes the samples of a share: those read before, and the others.
+    pub(super) fn remove(&mut self, share: Share) -> (Drain<'_, Queued>, Drain<'_, Queued>) {
+        (self.read.drain(..share.read), self.unread.drain(..share.unread))
+    }
+
+    /// The samples of a share have been read.
+    pub(super) fn mark_read(&mut self, share: Share) {
+        self.read.extend(self.unread.drain(..share.unread));
+    }
+
+    /// Gives back memory that one large burst took.
+    pub(super) fn trim(&mut self) {
+        for queue in [&mut self.read, &mut self.unread] {
+            if queue.is_empty() && queue.capacity() > PLACES_KEPT {
+                *queue = VecDeque::with_capacity(PLACES_KEPT);
+            }
+        }
+    }
+}

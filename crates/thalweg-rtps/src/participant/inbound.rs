@@ -1,0 +1,384 @@
+//! Neighbouring samples of one writer on their way from a datagram to its readers.
+
+use std::ops::Range;
+
+use super::KeyOf;
+use crate::history::{ChangeKind, PayloadKind};
+use crate::payload::{Payload, PayloadPool};
+use crate::reader::{Arrival, BatchRange, Received};
+use crate::time::Timestamp;
+use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
+use crate::wire::batch::{BatchSample, DataBatch};
+use crate::wire::parameters::ParameterList;
+use crate::wire::{Content, Data};
+
+/// What neighbouring datagrams say of one writer, gathered so that each reader is locked once for all of it, and small samples
+/// are copied out of the receive buffers side by side.
+pub(super) struct Inbound {
+    pub(super) writer: Guid,
+    /// The one reader it is for, or [`EntityId::UNKNOWN`].
+    pub(super) addressed: EntityId,
+    gathered: Gathered,
+    /// Receive buffers among the slabs.
+    sources: Vec<Source>,
+    /// The slab of the present datagram, if one of its samples was gathered.
+    datagram: Option<u32>,
+    pool: PayloadPool,
+    empty: Payload,
+}
+
+/// A receive buffer.
+#[derive(Debug)]
+struct Source {
+    /// Bytes that a slice of it keeps alive.
+    pinned: usize,
+    /// Bytes of all samples in it that may share it.
+    sharing: usize,
+    /// First of the neighbouring datagrams that lie in the same buffer: that one's `sharing` counts.
+    first: u32,
+}
+
+/// The samples themselves.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pieces: Vec<Piece>,
+    /// What the samples' bytes lie in: nothing at all, the datagrams, then the buffers for copies.
+    slabs: Vec<Payload>,
+}
+
+/// One entry, in the order of the datagram.
+#[derive(Debug)]
+enum Piece {
+    Sample(Head),
+    Irrelevant { start: SequenceNumber, end: SequenceNumber },
+    BatchEnd(BatchRange),
+    NextDatagram,
+}
+
+/// A sample but for its bytes.
+#[derive(Debug)]
+struct Head {
+    sequence: SequenceNumber,
+    timestamp: Option<Timestamp>,
+    instance: KeyHash,
+    /// The wire's word for the instance was given.
+    hinted: bool,
+    kind: ChangeKind,
+    content_kind: PayloadKind,
+    /// The header that a sample of a batch lacks.
+    lacks_header: Option<[u8; ENCAPSULATION_LEN]>,
+    /// It has to be copied into a buffer.
+    moves: bool,
+    /// Which of the slabs, and where in it.
+    slab: u32,
+    start: u32,
+    end: u32,
+}
+
+/// Samples that are copied share buffers of this size at least: one that is kept keeps no more than that alive.
+const SMALL_BUFFER_BYTES: usize = 8 << 10;
+/// And of this size at most, for samples of many kilobytes: as much as a receive buffer.
+const LARGE_BUFFER_BYTES: usize = 64 << 10;
+/// Samples of up to this size never keep a receive buffer alive.
+const SMALL_SAMPLE_BYTES: usize = 512;
+/// Samples of a keyed topic and small ones keep at most this many times their own size of a receive buffer alive. The others
+/// share it with what came with them, and mostly goes with them: so many times the size of all of them together.
+const PINNED_RATIO_MAX: usize = 8;
+/// Memory that recycled buffers for copies may keep in each size class.
+const POOL_BYTES: usize = 4 << 20;
+const ENCAPSULATION_LEN: usize = 4;
+/// The slab of samples without bytes.
+const NOTHING: u32 = 0;
+/// Entries from which on nothing of another datagram is added: enough to make the rest of the cost disappear, few enough to
+/// stay in the processor's cache.
+const PIECES_MAX: usize = 512;
+
+impl Inbound {
+    pub(super) fn new() -> Inbound {
+        Inbound {
+            writer: Guid::UNKNOWN,
+            addressed: EntityId::UNKNOWN,
+            gathered: Gathered::default(),
+            sources: Vec::new(),
+            datagram: None,
+            pool: PayloadPool::new(POOL_BYTES),
+            empty: Payload::from(Vec::new()),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.gathered.pieces.is_empty()
+    }
+
+    /// Whether a sample of `writer` for `addressed` can be added to what is there.
+    #[inline]
+    pub(super) fn goes_with(&self, writer: Guid, addressed: EntityId) -> bool {
+        let is_same = !self.is_empty() && self.writer == writer && self.addressed == addressed;
+        is_same && (self.datagram.is_some() || self.gathered.pieces.len() < PIECES_MAX)
+    }
+
+    /// What follows lies in another datagram.
+    pub(super) fn next_datagram(&mut self) {
+        self.datagram = None;
+    }
+
+    /// Makes sure that `datagram` is known as a slab.
+    #[inline]
+    pub(super) fn open(&mut self, datagram: &Payload) {
+        if self.datagram.is_none() {
+            self.add_source(datagram);
+        }
+    }
+
+    fn add_source(&mut self, datagram: &Payload) {
+        let Gathered { pieces, slabs } = &mut self.gathered;
+        if slabs.is_empty() {
+            slabs.push(self.empty.clone());
+        }
+        if !pieces.is_empty() {
+            pieces.push(Piece::NextDatagram);
+        }
+        let number = self.sources.len() as u32;
+        // Datagrams that the kernel joined follow each other in one buffer.
+        let follows = slabs.last().is_some_and(|last| last.as_ptr_range().end == datagram.as_ptr());
+        let first = self.sources.last().filter(|_| follows).map_or(number, |last| last.first);
+        self.sources.push(Source { pinned: datagram.pinned_bytes(), sharing: 0, first });
+        self.datagram = Some(slabs.len() as u32);
+        slabs.push(datagram.clone());
+    }
+
+    /// Gives the samples away, packed and identified; [`Inbound::take_back`] returns the memory.
+    pub(super) fn give_out(&mut self) -> Gathered {
+        self.sources.clear();
+        self.datagram = None;
+        std::mem::take(&mut self.gathered)
+    }
+
+    /// Forgets the samples, keeps the memory.
+    pub(super) fn take_back(&mut self, mut gathered: Gathered) {
+        gathered.pieces.clear();
+        gathered.slabs.clear();
+        self.gathered = gathered;
+    }
+
+    /// Appends a DATA.
+    pub(super) fn push_data(&mut self, data: &Data<'_>, timestamp: Option<Timestamp>) {
+        let (range, content_kind) = match &data.content {
+            Content::Data(range) => (range.clone(), PayloadKind::Data),
+            Content::Key(range) => (range.clone(), PayloadKind::Key),
+            Content::None => (0..0, PayloadKind::Key),
+        };
+        let (kind, hint) = change_of(data.inline_qos.as_ref(), content_kind);
+        if data.content == Content::None && hint.is_none() {
+            // The number is used up all the same.
+            return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
+        }
+        let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
+        self.push(head, range);
+    }
+
+    /// Appends a DATA_BATCH.
+    pub(super) fn push_batch(&mut self, batch: &DataBatch<'_>) {
+        let mut expected = batch.first;
+        for sample in batch.samples {
+            if sample.sequence > expected {
+                self.gathered.pieces.push(Piece::Irrelevant { start: expected, end: sample.sequence });
+            }
+            expected = sample.sequence.next();
+            self.push_batch_sample(batch, sample);
+        }
+        if batch.last >= expected {
+            self.gathered.pieces.push(Piece::Irrelevant { start: expected, end: batch.last.next() });
+        }
+        let DataBatch { batch, first, last, .. } = *batch;
+        self.gathered.pieces.push(Piece::BatchEnd(BatchRange { batch, first, last }));
+    }
+
+    fn push_batch_sample(&mut self, batch: &DataBatch<'_>, sample: BatchSample<'_>) {
+        let sequence = sample.sequence;
+        let content_kind = if sample.key { PayloadKind::Key } else { PayloadKind::Data };
+        let inline_qos = sample.inline_qos.as_ref().or(batch.inline_qos.as_ref());
+        let (kind, hint) = change_of(inline_qos, content_kind);
+        let says_nothing = sample.key && sample.bytes.is_empty() && hint.is_none();
+        if !sample.valid || says_nothing {
+            return self.gathered.pieces.push(Piece::Irrelevant { start: sequence, end: sequence.next() });
+        }
+        let lacks_header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
+        let head = Head::new(sequence, sample.timestamp, kind, content_kind, hint);
+        self.push(Head { lacks_header, moves: lacks_header.is_some(), ..head }, sample.bytes);
+    }
+
+    /// Appends a sample whose bytes are `range` of the present datagram, which is shorter than 4 GiB.
+    #[inline]
+    fn push(&mut self, head: Head, range: Range<usize>) {
+        let slab = match self.datagram {
+            Some(slab) if !range.is_empty() => slab,
+            _ => return self.gathered.pieces.push(Piece::Sample(head)),
+        };
+        let head = Head { slab, start: range.start as u32, end: range.end as u32, ..head };
+        if head.len() > SMALL_SAMPLE_BYTES && self.writer.entity.keyed() == Keyed::No {
+            let first = self.sources[slab as usize - 1].first;
+            self.sources[first as usize].sharing += head.len();
+        }
+        self.gathered.pieces.push(Piece::Sample(head));
+    }
+
+    /// Makes the bytes of every sample contiguous and such that it keeps little else alive.
+    pub(super) fn pack(&mut self) {
+        let mut first = None;
+        for (index, piece) in self.gathered.pieces.iter_mut().enumerate() {
+            if let Piece::Sample(head) = piece
+                && head.slab != NOTHING
+            {
+                let source = &self.sources[head.slab as usize - 1];
+                head.moves |= source.pinned > self.sources[source.first as usize].base(head.len()) * PINNED_RATIO_MAX;
+            }
+            if first.is_none() && piece.moving().is_some() {
+                first = Some(index);
+            }
+        }
+        let mut next = first;
+        while let Some(from) = next {
+            let to = self.fill_buffer(from);
+            let more = self.gathered.pieces[to..].iter().position(|piece| piece.moving().is_some());
+            next = more.map(|at| to + at);
+        }
+    }
+
+    /// Copies samples from piece `from` on into one buffer until it is full; returns where to go on.
+    fn fill_buffer(&mut self, from: usize) -> usize {
+        let (mut bytes, mut bytes_max, mut to) = (0, 0, from);
+        for piece in &self.gathered.pieces[from..] {
+            if let Some(head) = piece.moving() {
+                if bytes == 0 {
+                    bytes_max = self.buffer_bytes(head);
+                } else if bytes + head.len() > bytes_max {
+                    break;
+                }
+                bytes += head.len();
+            }
+            to += 1;
+        }
+        let Gathered { pieces, slabs } = &mut self.gathered;
+        let slab = slabs.len() as u32;
+        let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+            for piece in &mut pieces[from..to] {
+                let Piece::Sample(head) = piece else { continue };
+                if head.moves {
+                    let start = buffer.len() as u32;
+                    buffer.extend_from_slice(head.lacks_header.as_ref().map_or(&[], |header| header));
+                    buffer.extend_from_slice(&slabs[head.slab as usize][head.start as usize..head.end as usize]);
+                    (head.slab, head.start, head.end) = (slab, start, buffer.len() as u32);
+                    (head.moves, head.lacks_header) = (false, None);
+                }
+            }
+            Ok(())
+        };
+        match self.pool.fill(bytes, copy) {
+            Ok(buffer) => slabs.push(buffer),
+            Err(never) => match never {},
+        }
+        to
+    }
+
+    /// Size of the buffer for a sample and what follows it.
+    fn buffer_bytes(&self, head: &Head) -> usize {
+        let source = head.slab.checked_sub(1).map(|source| &self.sources[source as usize]);
+        let sharing = source.map_or(head.len(), |source| self.sources[source.first as usize].base(head.len()));
+        (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
+    }
+
+    /// Finds each sample's instance on a keyed topic: from the key, else from the hint of the wire. Those that tell neither are
+    /// used-up numbers; returns how many.
+    pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
+        if self.writer.entity.keyed() == Keyed::No {
+            return 0;
+        }
+        let mut keyless = 0;
+        for piece in &mut self.gathered.pieces {
+            let Piece::Sample(head) = piece else { continue };
+            let content = &self.gathered.slabs[head.slab as usize][head.start as usize..head.end as usize];
+            let computed = match key_of {
+                Some(key_of) if !content.is_empty() => key_of(content, head.content_kind),
+                _ => None,
+            };
+            match computed {
+                Some(instance) => head.instance = instance,
+                None if head.hinted => {}
+                None => {
+                    keyless += 1;
+                    *piece = Piece::Irrelevant { start: head.sequence, end: head.sequence.next() };
+                }
+            }
+        }
+        keyless
+    }
+}
+
+impl Gathered {
+    /// What one reader gets.
+    pub(super) fn arrivals(&self) -> impl Iterator<Item = Arrival> {
+        self.pieces.iter().map(|piece| match piece {
+            Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
+            Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
+            Piece::BatchEnd(range) => Arrival::BatchEnd(*range),
+            Piece::NextDatagram => Arrival::NextDatagram,
+        })
+    }
+}
+
+impl Source {
+    /// The bytes in proportion to which a sample of `len` bytes may keep others alive.
+    fn base(&self, len: usize) -> usize {
+        if len > SMALL_SAMPLE_BYTES { self.sharing.max(len) } else { len }
+    }
+}
+
+impl Piece {
+    /// The sample, if it has to be copied.
+    fn moving(&self) -> Option<&Head> {
+        match self {
+            Piece::Sample(head) if head.moves => Some(head),
+            _ => None,
+        }
+    }
+}
+
+impl Head {
+    fn new(
+        sequence: SequenceNumber,
+        timestamp: Option<Timestamp>,
+        kind: ChangeKind,
+        content_kind: PayloadKind,
+        hint: Option<KeyHash>,
+    ) -> Head {
+        let (instance, hinted) = (hint.unwrap_or_default(), hint.is_some());
+        let (lacks_header, moves) = (None, false);
+        let (slab, start, end) = (NOTHING, 0, 0);
+        Head { sequence, timestamp, instance, hinted, kind, content_kind, lacks_header, moves, slab, start, end }
+    }
+
+    /// Bytes of the whole sample.
+    fn len(&self) -> usize {
+        (self.end - self.start) as usize + self.lacks_header.map_or(0, |header| header.len())
+    }
+
+    fn received(&self, slab: &Payload) -> Received {
+        Received {
+            sequence: self.sequence,
+            timestamp: self.timestamp,
+            kind: self.kind,
+            instance: self.instance,
+            content: slab.slice(self.start as usize..self.end as usize),
+            content_kind: self.content_kind,
+        }
+    }
+}
+
+/// What the inline QoS says that a change does, a key without status can only end its instance; and which instance it names.
+pub(super) fn change_of(inline_qos: Option<&ParameterList<'_>>, content: PayloadKind) -> (ChangeKind, Option<KeyHash>) {
+    let kind = ChangeKind::from_status_info(inline_qos.map_or(0, ParameterList::status_info));
+    let hint = inline_qos.and_then(ParameterList::key_hash);
+    let is_key = kind == ChangeKind::Write && content == PayloadKind::Key;
+    (if is_key { ChangeKind::Dispose } else { kind }, hint)
+}

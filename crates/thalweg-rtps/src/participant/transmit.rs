@@ -1,0 +1,157 @@
+//! Whose output leaves next: control before samples, higher TRANSPORT_PRIORITY first, turns among equals, and asynchronous
+//! writers as their flow controllers' tokens allow.
+
+use super::Event;
+use super::Participant;
+use super::schedule::{Rank, Source};
+use crate::flow_control::{ControllerId, Spent, Waiting};
+use crate::outbox::Outbox;
+use crate::qos::TrafficClass;
+use crate::time::Instant;
+use crate::types::EntityId;
+use crate::writer::{Backlog, Paid};
+
+/// Datagrams of several endpoints collected before they are sent.
+const OUTBOX_DATAGRAMS_MAX: usize = 64;
+
+impl Participant {
+    /// Appends datagrams, all of one [`Participant::traffic_class`], to the empty `outbox`. True when more is waiting: send,
+    /// clear and call again.
+    ///
+    /// A writer fills at most one outbox at a time and then goes behind those of its priority.
+    pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        self.traffic_class = TrafficClass::DEFAULT;
+        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
+        while let Some(id) = self.flow_controllers.pop_due(now) {
+            self.make_controller_ready(id);
+        }
+        while let Some((rank, source)) = self.schedule.pop_ready() {
+            if !outbox.is_empty() && self.class_of(source) != Some(self.traffic_class) {
+                self.schedule.put_back(rank, source);
+                break;
+            }
+            self.traffic_class = self.class_of(source).unwrap_or_default();
+            match source {
+                Source::Controller(id) => self.transmit_controlled(now, id, outbox),
+                Source::Endpoint(entity) if self.endpoints.writer(entity).is_some() => {
+                    self.transmit_writer(now, rank, entity, outbox);
+                }
+                Source::Endpoint(entity) => self.transmit_reader(now, entity, outbox),
+            }
+            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
+                break;
+            }
+        }
+        self.schedule.has_ready()
+    }
+
+    /// What the datagrams are marked with that a source would append; `None`: that depends on whose turn it is.
+    fn class_of(&self, source: Source) -> Option<TrafficClass> {
+        match source {
+            Source::Endpoint(entity) => Some(self.endpoints.traffic_class(entity)),
+            Source::Controller(_) => None,
+        }
+    }
+
+    fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {
+        let Some(reader) = self.endpoints.reader(entity) else { return };
+        let mut reader = reader.lock();
+        reader.poll_transmit(now, outbox);
+        if reader.was_refilled() {
+            self.events.push_back(Event::DataAvailable { reader: entity });
+        }
+        if let Some(at) = reader.newly_armed() {
+            self.schedule.arm(entity, at);
+        }
+    }
+
+    fn transmit_writer(&mut self, now: Instant, rank: Rank, entity: EntityId, outbox: &mut Outbox) {
+        let Some(local) = self.endpoints.local_writer(entity) else { return };
+        let mut writer = local.shared.lock();
+        if local.controller.is_none() && writer.leave_to_holder() {
+            return;
+        }
+        let samples_apart = local.controller.is_some() || rank == Rank::Control && !entity.is_builtin();
+        let Paid { more, .. } = if samples_apart {
+            writer.poll_transmit_within(now, 0, outbox)
+        } else {
+            Paid { spent: 0, more: writer.poll_transmit(now, outbox) }
+        };
+        if let Some(at) = writer.newly_armed() {
+            self.schedule.arm(entity, at);
+        }
+        match local.controller {
+            None if more => self.schedule.make_ready(entity),
+            None => {}
+            Some(id) => {
+                let waiting = writer.backlog(now).map(|backlog| local.waiting(entity, backlog));
+                drop(writer);
+                self.queue_under(now, id, entity, waiting);
+            }
+        }
+    }
+
+    /// Notes with its controller what an asynchronous writer has to send.
+    fn queue_under(&mut self, now: Instant, id: ControllerId, entity: EntityId, waiting: Option<Waiting>) {
+        let Some(controller) = self.flow_controllers.get_mut(id) else { return };
+        match waiting {
+            Some(waiting) => controller.enqueue(now, waiting),
+            None => controller.dequeue(now, entity),
+        }
+        self.make_controller_ready(id);
+    }
+
+    /// Lets the writer whose turn it is send what the tokens pay for.
+    fn transmit_controlled(&mut self, now: Instant, id: ControllerId, outbox: &mut Outbox) {
+        let Some(controller) = self.flow_controllers.get_mut(id) else { return };
+        let Some(grant) = controller.poll(now) else { return };
+        let Some(local) = self.endpoints.local_writer(grant.writer) else {
+            controller.dequeue(now, grant.writer);
+            return self.make_controller_ready(id);
+        };
+        let before = outbox.len();
+        self.traffic_class = self.endpoints.traffic_class(grant.writer);
+        let mut writer = local.shared.lock();
+        let paid = writer.poll_transmit_within(now, grant.bytes, outbox);
+        let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));
+        if let Some(at) = writer.newly_armed() {
+            self.schedule.arm(grant.writer, at);
+        }
+        drop(writer);
+        controller.record(now, grant.writer, spent_in(outbox, before, paid.spent), left);
+        self.make_controller_ready(id);
+    }
+
+    /// Files a controller that has writers to serve, unless it waits for tokens.
+    pub(super) fn make_controller_ready(&mut self, id: ControllerId) {
+        let controller = self.flow_controllers.get(id).filter(|controller| controller.resume_at().is_none());
+        self.schedule.make_controller_ready(id, controller.and_then(|controller| controller.priority()));
+    }
+}
+
+impl super::endpoints::LocalWriter {
+    fn waiting(&self, writer: EntityId, backlog: Backlog) -> Waiting {
+        Waiting {
+            writer,
+            priority: self.priority,
+            deadline: backlog.since + self.latency_budget,
+            next_cost: backlog.next_cost,
+        }
+    }
+}
+
+/// What `bytes` paid for: the first datagrams since number `from`, as many as have these bytes. Control messages in datagrams of
+/// their own come after them and are free.
+fn spent_in(outbox: &Outbox, from: usize, bytes: u64) -> Spent {
+    let mut spent = Spent { bytes, ..Spent::default() };
+    let mut seen = 0;
+    for datagram in outbox.datagrams().skip(from) {
+        if seen >= bytes {
+            break;
+        }
+        spent.destinations = datagram.destinations().len() as u64;
+        spent.copies += spent.destinations;
+        seen += datagram.len() as u64 * spent.destinations;
+    }
+    spent
+}

@@ -1,0 +1,81 @@
+//! What datagrams say about the numbers of one writer, the same for every local reader that it concerns.
+
+use crate::history::{CachedSample, ChangeKind, PayloadKind};
+use crate::payload::Payload;
+use crate::time::{Instant, Timestamp};
+use crate::types::{Guid, KeyHash, SequenceNumber};
+
+/// A large sample but for its bytes, which come in fragments.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentedSample {
+    /// Source timestamp, from INFO_TS.
+    pub timestamp: Option<Timestamp>,
+    /// Write, dispose or unregister.
+    pub kind: ChangeKind,
+    /// What the wire says of its instance.
+    pub instance: KeyHash,
+    /// What the bytes are.
+    pub content_kind: PayloadKind,
+}
+
+/// One sample as it came from the wire.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Its number within its writer.
+    pub sequence: SequenceNumber,
+    /// Source timestamp, from INFO_TS or its batch.
+    pub timestamp: Option<Timestamp>,
+    /// Write, dispose or unregister.
+    pub kind: ChangeKind,
+    /// Its instance; zero on keyless topics.
+    pub instance: KeyHash,
+    /// Serialized sample or key with its encapsulation header; empty when there is none.
+    pub content: Payload,
+    /// What the content is.
+    pub content_kind: PayloadKind,
+}
+
+impl Received {
+    pub(super) fn into_cached(self, writer: Guid, now: Instant) -> CachedSample {
+        CachedSample {
+            payload: self.content,
+            payload_kind: self.content_kind,
+            valid: self.kind == ChangeKind::Write,
+            writer,
+            sequence: self.sequence,
+            source_timestamp: self.timestamp,
+            received: now,
+            instance: self.instance,
+            change: self.kind,
+        }
+    }
+}
+
+/// Samples that one DATA_BATCH carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchRange {
+    /// Number of the batch.
+    pub batch: SequenceNumber,
+    /// Number of its first sample.
+    pub first: SequenceNumber,
+    /// Number of its last sample.
+    pub last: SequenceNumber,
+}
+
+/// One piece of news, in the order of the datagrams.
+#[derive(Clone, Debug)]
+pub enum Arrival {
+    /// A sample.
+    Sample(Received),
+    /// Numbers that are used up without a sample: all from `start` to below `end`.
+    Irrelevant {
+        /// The first of them.
+        start: SequenceNumber,
+        /// The first that is not meant.
+        end: SequenceNumber,
+    },
+    /// All that a batch has to say was said before this.
+    BatchEnd(BatchRange),
+    /// What follows came in another datagram.
+    NextDatagram,
+}

@@ -1,0 +1,142 @@
+//! HEARTBEATs: on the last datagram of a burst, on request, and to each reader that is owed one (RTPS 2.5 §8.4.2.2.5).
+
+use super::Writer;
+use super::flow::Position;
+use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer};
+use super::reader_proxy::{Owed, ReaderProxy};
+use super::transmission::Place;
+use super::transmit::{Form, destinations_of, packer_to};
+use crate::outbox::Outbox;
+use crate::time::Instant;
+use crate::types::{EntityId, SequenceNumber};
+use crate::wire::batch::HeartbeatBatch;
+use crate::wire::write;
+use crate::wire::{Heartbeat, HeartbeatFrag};
+
+impl Writer {
+    /// Asks for an acknowledgement on the burst's last datagram where one is due.
+    pub(super) fn after_burst(&mut self, now: Instant, form: Form, outbox: &mut Outbox, awaited: bool) {
+        if !awaited || outbox.open_len() == 0 {
+            return;
+        }
+        let sent = self.outgoing.place.sample.previous();
+        let samples_since = sent - self.heartbeat.asked_for;
+        let due = self.heartbeat.wanted
+            || self.flow.wants_acknowledgement()
+            || samples_since >= self.capacity.ask_every
+            || self.heartbeat.due.is_some_and(|due| due <= now)
+            || self.serves_both_forms();
+        if due {
+            let heartbeat = self.next_heartbeat_to_all(now);
+            let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).resume();
+            packer.reserve_heartbeat();
+            self.push_heartbeat(form, &heartbeat, outbox);
+        }
+    }
+
+    /// Each half of the destinations is then asked in its own datagram.
+    fn serves_both_forms(&self) -> bool {
+        [Form::Batch, Form::Plain].iter().all(|form| !destinations_of(&self.route, self.form_max, *form).is_empty())
+    }
+
+    pub(super) fn push_heartbeat(&self, form: Form, heartbeat: &Heartbeat, outbox: &mut Outbox) {
+        if form == Form::Plain || !self.outgoing.batched {
+            write::heartbeat(outbox.buffer(), heartbeat);
+            return;
+        }
+        let batch = HeartbeatBatch {
+            first_batch: self.history.pack_of(heartbeat.first),
+            last_batch: self.history.pack_of(heartbeat.last.next()).previous(),
+            heartbeat: *heartbeat,
+        };
+        write::heartbeat_batch(outbox.buffer(), &batch);
+    }
+
+    /// A HEARTBEAT of what was sent so far for every reader.
+    fn next_heartbeat_to_all(&mut self, now: Instant) -> Heartbeat {
+        self.heartbeat.asked_for = self.outgoing.place.sample.previous();
+        self.heartbeat.wanted = false;
+        self.heartbeat.all_asked = Some(now);
+        self.next_heartbeat(now, self.route.reader())
+    }
+
+    /// A HEARTBEAT of what was sent so far for one reader, or for all that the datagram reaches.
+    pub(super) fn next_heartbeat(&mut self, now: Instant, reader: EntityId) -> Heartbeat {
+        let last = self.outgoing.place.sample.previous();
+        if self.outgoing.place.fragment == 0 {
+            self.flow.record_request(Position::whole(last));
+        }
+        self.heartbeat.last_sent = Some(now);
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
+        self.counters.heartbeats += 1;
+        self.schedule_heartbeat(now);
+        Heartbeat {
+            reader,
+            writer: self.guid.entity,
+            first: self.history.first().min(last.next()),
+            last,
+            count: self.heartbeat.count,
+            is_final: false,
+            liveliness: false,
+        }
+    }
+
+    pub(super) fn transmit_wanted_heartbeat(&mut self, now: Instant, outbox: &mut Outbox) {
+        if !self.heartbeat.wanted {
+            return;
+        }
+        self.heartbeat.wanted = false;
+        if !self.readers.iter().any(ReaderProxy::is_awaited) {
+            return;
+        }
+        for form in [Form::Batch, Form::Plain] {
+            if destinations_of(&self.route, self.form_max, form).is_empty() {
+                continue;
+            }
+            let heartbeat = self.next_heartbeat_to_all(now);
+            packer_to(&self.route, self.form_max, form, self.guid, outbox).reserve(write::HEARTBEAT_BATCH_LEN);
+            self.push_heartbeat(form, &heartbeat, outbox);
+            self.transmit_fragment_heartbeat(self.route.reader(), outbox);
+        }
+    }
+
+    /// Within a large sample the readers are also asked for the fragments sent so far.
+    fn transmit_fragment_heartbeat(&mut self, reader: EntityId, outbox: &mut Outbox) {
+        let Place { sample, fragment } = self.outgoing.place;
+        if fragment == 0 {
+            return;
+        }
+        self.heartbeat.fragment_count = self.heartbeat.fragment_count.wrapping_add(1);
+        let heartbeat = HeartbeatFrag {
+            reader,
+            writer: self.guid.entity,
+            sequence: sample,
+            last_fragment: fragment,
+            count: self.heartbeat.fragment_count,
+        };
+        self.flow.record_request(Position { sample: sample.previous(), fragments: fragment });
+        write::heartbeat_frag(outbox.buffer(), &heartbeat);
+    }
+
+    pub(super) fn transmit_owed_heartbeats(&mut self, now: Instant, outbox: &mut Outbox) {
+        for index in 0..self.readers.len() {
+            if self.readers[index].owed == Owed::Nothing {
+                continue;
+            }
+            if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
+                return;
+            }
+            let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
+            let reader = &mut self.readers[index];
+            let greeting = std::mem::replace(&mut reader.owed, Owed::Nothing) == Owed::Greeting;
+            let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
+            let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
+            if greeting && reader.start > SequenceNumber::FIRST {
+                packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, reader.start);
+            }
+            packer.reserve(write::HEARTBEAT_BATCH_LEN);
+            self.push_heartbeat(form, &heartbeat, outbox);
+            self.transmit_fragment_heartbeat(heartbeat.reader, outbox);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! First transmission of samples: in which form, and as far as the send window and the outbox allow.
+
+use std::time::Duration;
+
+use super::WriterCounters;
+use super::flow::{Flow, Position, kernel_cost};
+use super::pack::{Packer, Pair, batch_bytes, fragments_of, push_batch, push_fragment, push_sample, sample_bytes};
+use super::route::Route;
+use super::transmit::Form;
+use crate::history::{FrameAt, HeldSample, WriterHistory};
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+use crate::wire::HeartbeatFrag;
+use crate::wire::write;
+
+/// Where first transmission stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The sample that is sent next.
+    pub sample: SequenceNumber,
+    /// Its first fragment that was not sent yet, counted from zero.
+    pub fragment: u32,
+}
+
+impl Place {
+    pub(super) fn before(sample: SequenceNumber) -> Place {
+        Place { sample, fragment: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Complete,
+    OutboxFull,
+    WindowClosed,
+    /// The sample was cut, or not cut, for wider paths than there are now.
+    TooWide {
+        sample: SequenceNumber,
+        fitting: u16,
+    },
+}
+
+/// What is to be sent next after an attempt to send `sample`.
+fn after(progress: Progress, sample: SequenceNumber) -> (Progress, SequenceNumber) {
+    (progress, if progress == Progress::Complete { sample.next() } else { sample })
+}
+
+/// What the send window is charged for.
+pub(super) enum Charge<'a> {
+    /// Nobody acknowledges, or it was charged already.
+    Nothing,
+    /// Whole samples: some reader cannot acknowledge parts of one.
+    Samples,
+    /// Every fragment; the counter of the HEARTBEAT_FRAGs that ask for acknowledgements of parts.
+    Fragments(&'a mut u32),
+}
+
+/// First transmission of samples to all readers of one form.
+pub(super) struct Transmission<'a> {
+    pub pair: Pair,
+    pub form: Form,
+    /// The readers are behind: samples that KEEP_LAST has overwritten are left out.
+    pub conflates: bool,
+    pub route: &'a Route,
+    pub flow: &'a mut Flow,
+    pub counters: &'a mut WriterCounters,
+    pub scratch: &'a mut Vec<u8>,
+    pub batched: &'a mut bool,
+    pub charge: Charge<'a>,
+    /// Time between two samples.
+    pub period: Option<Duration>,
+}
+
+impl Transmission<'_> {
+    /// Sends from `place` on, up to `end` at most.
+    pub(super) fn run(
+        &mut self,
+        now: Instant,
+        history: &WriterHistory,
+        packer: &mut Packer<'_>,
+        place: &mut Place,
+        end: Place,
+    ) -> Progress {
+        while *place < end && place.sample <= history.last() {
+            let sample = match self.conflates {
+                true => history.next_from(place.sample),
+                false => history.next_collected_from(place.sample),
+            };
+            let held = sample.as_ref().map_or(history.last().next(), |sample| sample.sequence);
+            if held > place.sample {
+                packer.gap(self.pair.reader, place.sample, held);
+                *place = Place::before(held);
+            }
+            let Some(sample) = sample else { break };
+            let narrower = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
+            if let Some(fitting) = narrower.filter(|_| place.fragment == 0 && sample.encapsulation.is_none()) {
+                return Progress::TooWide { sample: held, fitting };
+            }
+            let frame = sample.encapsulation.and_then(|_| history.frame_with(held));
+            let sent = match (sample.fragment_bytes.or(narrower), frame) {
+                (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, &mut place.fragment), held),
+                (None, Some(at)) if self.form == Form::Batch && at.first == held && at.frame.len() > 1 => {
+                    self.batch(packer, &at).unwrap_or_else(|| self.one_by_one(packer, &at, held, end))
+                }
+                (None, Some(at)) => self.one_by_one(packer, &at, held, end),
+                (None, None) => after(self.whole(packer, &sample), held),
+            };
+            let (progress, next) = sent;
+            if next > held || progress == Progress::Complete {
+                *place = Place::before(next);
+            }
+            if progress != Progress::Complete {
+                return progress;
+            }
+        }
+        Progress::Complete
+    }
+
+    /// Sends a frame's samples from `from` to `end`, as a DATA each; returns what is to be sent next.
+    fn one_by_one(
+        &mut self,
+        packer: &mut Packer<'_>,
+        at: &FrameAt<'_>,
+        from: SequenceNumber,
+        end: Place,
+    ) -> (Progress, SequenceNumber) {
+        let mut next = from;
+        for sample in at.samples(from, !self.conflates).take_while(|sample| sample.sequence < end.sample) {
+            if sample.sequence > next {
+                packer.gap(self.pair.reader, next, sample.sequence);
+            }
+            next = sample.sequence;
+            let progress = self.whole(packer, &sample);
+            if progress != Progress::Complete {
+                return (progress, next);
+            }
+            next = next.next();
+        }
+        (Progress::Complete, next)
+    }
+
+    /// Sends a frame as a DATA_BATCH where that can be; returns what is to be sent next.
+    fn batch(&mut self, packer: &mut Packer<'_>, at: &FrameAt<'_>) -> Option<(Progress, SequenceNumber)> {
+        let bytes = batch_bytes(at.frame);
+        let conflated = self.conflates && at.frame.live() < at.frame.len();
+        if conflated || !packer.can_hold(bytes) {
+            return None;
+        }
+        let cost = packer.cost_of(bytes);
+        if packer.is_full_for(bytes) {
+            return Some((Progress::OutboxFull, at.first));
+        }
+        if self.is_closed_for(cost) {
+            return Some((Progress::WindowClosed, at.first));
+        }
+        let next = at.last().next();
+        push_batch(packer, self.pair, at);
+        self.flow.record_sent(cost);
+        self.counters.transmitted += at.frame.len() as u64;
+        self.counters.batches += 1;
+        *self.batched = true;
+        Some((Progress::Complete, next))
+    }
+
+    /// Sends one sample as a DATA.
+    fn whole(&mut self, packer: &mut Packer<'_>, sample: &HeldSample<'_>) -> Progress {
+        let bytes = sample_bytes(sample);
+        if packer.is_full_for(bytes) {
+            return Progress::OutboxFull;
+        }
+        let cost = packer.cost_of(bytes);
+        if self.is_closed_for(cost) {
+            return Progress::WindowClosed;
+        }
+        push_sample(packer, self.scratch, self.pair, sample);
+        self.flow.record_sent(cost);
+        self.counters.transmitted += 1;
+        *self.batched = false;
+        Progress::Complete
+    }
+
+    fn is_closed_for(&self, cost: u64) -> bool {
+        !matches!(self.charge, Charge::Nothing) && !self.flow.admits(cost)
+    }
+
+    fn fragments(
+        &mut self,
+        now: Instant,
+        packer: &mut Packer<'_>,
+        sample: &HeldSample<'_>,
+        fragment_bytes: u16,
+        next_fragment: &mut u32,
+    ) -> Progress {
+        let total = fragments_of(sample, fragment_bytes);
+        if *next_fragment == 0 {
+            self.flow.start_burst();
+        }
+        while *next_fragment < total {
+            let bytes = usize::from(fragment_bytes) + 100;
+            if packer.is_full_for(bytes) {
+                return Progress::OutboxFull;
+            }
+            let cost = kernel_cost(bytes);
+            let closed = match self.charge {
+                Charge::Nothing => false,
+                Charge::Samples => self.flow.pause_after_burst(now, sample.len() as u64, self.period),
+                Charge::Fragments(_) => !self.flow.admits(cost),
+            };
+            if closed {
+                return Progress::WindowClosed;
+            }
+            push_fragment(packer, self.scratch, self.pair, sample, fragment_bytes, *next_fragment);
+            self.flow.record_sent(cost);
+            self.counters.transmitted += 1;
+            *next_fragment += 1;
+            if let Charge::Fragments(count) = &mut self.charge
+                && *next_fragment < total
+                && self.flow.wants_acknowledgement()
+            {
+                **count = count.wrapping_add(1);
+                ask_for_fragments(packer, self.flow, self.pair, sample.sequence, *next_fragment, **count);
+            }
+        }
+        Progress::Complete
+    }
+}
+
+/// Asks for progress within a large sample.
+fn ask_for_fragments(
+    packer: &mut Packer<'_>,
+    flow: &mut Flow,
+    pair: Pair,
+    sequence: SequenceNumber,
+    sent: u32,
+    count: u32,
+) {
+    flow.record_request(Position { sample: sequence.previous(), fragments: sent });
+    let Pair { writer, reader } = pair;
+    let heartbeat = HeartbeatFrag { reader, writer, sequence, last_fragment: sent, count };
+    write::heartbeat_frag(packer.outbox.buffer(), &heartbeat);
+}

@@ -1,0 +1,125 @@
+//! New samples into the history.
+
+use super::reader_proxy::ReaderProxy;
+use super::transmission::Place;
+use super::{NewChange, WriteRefused, Writer, Written};
+use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample};
+use crate::time::{Instant, Timestamp};
+use crate::types::{KeyHash, SequenceNumber};
+use crate::wire::write;
+
+/// Samples up to this size are collected by copy; larger ones share datagrams as they are.
+const FRAMED_BYTES_MAX: usize = 2_048;
+
+impl Writer {
+    /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`] that its
+    /// transmission method allows.
+    ///
+    /// # Errors
+    /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
+    /// [`Writer::max_blocking_time`], and tries again.
+    pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
+        let bytes = change.payload.len();
+        if !self.history.room_for(&change.instance, bytes) {
+            return Err(self.refuse(now));
+        }
+        self.collection.note_written(now, bytes);
+        let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
+        let pushed = match (small, change.payload.split_first_chunk()) {
+            (Some(timestamp), Some((encapsulation, body))) => {
+                let sample = SmallSample { instance: change.instance, timestamp, encapsulation: *encapsulation, body };
+                self.history.collect(&sample, self.frame_limit())
+            }
+            _ => self.history.push(Change {
+                sequence: SequenceNumber::UNKNOWN,
+                kind: change.kind,
+                instance: change.instance,
+                timestamp: change.timestamp,
+                fragment_bytes: self.route.fragment_bytes(bytes),
+                payload: change.payload,
+            }),
+        };
+        Ok(self.note_pushed(now, pushed, bytes))
+    }
+
+    /// As [`Writer::write`] for a sample that may be collected with others: `serialized` is copied to where it will be sent
+    /// from. `None` when it is not to be collected, because it is large or the writer is idle: then it is to be written by
+    /// [`Writer::write`].
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn write_small(
+        &mut self,
+        now: Instant,
+        instance: KeyHash,
+        timestamp: Timestamp,
+        serialized: &[u8],
+    ) -> Option<Result<Written, WriteRefused>> {
+        let (encapsulation, body) = serialized.split_first_chunk()?;
+        if !self.frames(serialized.len()) {
+            return None;
+        }
+        if !self.history.room_for(&instance, serialized.len()) {
+            return Some(Err(self.refuse(now)));
+        }
+        self.collection.note_written(now, serialized.len());
+        let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
+        let pushed = self.history.collect(&sample, self.frame_limit());
+        Some(Ok(self.note_pushed(now, pushed, serialized.len())))
+    }
+
+    /// True while samples wait for others, so that [`Writer::write_small`] will take them.
+    pub fn collects(&self) -> bool {
+        self.collection.collects()
+    }
+
+    /// Whether a sample of so many bytes becomes part of a frame.
+    fn frames(&self, bytes: usize) -> bool {
+        self.collection.collects() && bytes <= FRAMED_BYTES_MAX && self.route.fragment_bytes(bytes).is_none()
+    }
+
+    fn frame_limit(&self) -> FrameLimit {
+        let around = write::HEADER_LEN
+            + write::INFO_DST_LEN
+            + write::DATA_BATCH_HEAD_LEN
+            + write::ENCAPSULATION_LEN
+            + write::HEARTBEAT_BATCH_LEN
+            + 3;
+        FrameLimit { bytes: self.route.datagram_bytes().saturating_sub(around), overhead: write::BATCH_SAMPLE_LEN }
+    }
+
+    fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
+        if let Some(overwritten) = pushed.overwrote
+            && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
+        {
+            self.counters.overwritten_unacknowledged += 1;
+        }
+        if self.readers.is_empty() {
+            self.outgoing.place = Place::before(pushed.sequence.next());
+            self.history.acknowledged(pushed.sequence);
+            return Written { sequence: pushed.sequence, arm: self.newly_armed() };
+        }
+        if self.collection.collects() {
+            self.collection.add(now, bytes);
+        }
+        if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
+            self.schedule_heartbeat(now);
+        }
+        let arm = self.newly_armed();
+        let queued = self.note_written(now, pushed.sequence);
+        Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } }
+    }
+
+    fn refuse(&mut self, now: Instant) -> WriteRefused {
+        self.blocked = true;
+        self.counters.refused += 1;
+        self.flush();
+        self.request_acknowledgement(now);
+        WriteRefused {
+            readers_behind: self.readers_behind(),
+            readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
+            held: self.history.len(),
+            arm: self.newly_armed().or_else(|| self.collection.is_asynchronous().then_some(now)),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Measures how large packets may be on the ways to the other participants, and tells the state machine.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use thalweg_rtps::participant::Participant;
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::{GuidPrefix, Locator};
+use thalweg_transport::clock;
+use thalweg_transport::udp::Sender;
+
+/// Which paths are to be measured, and when all of them were.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// Participants whose addresses were chosen; each is known to the participant, which bounds their number.
+    chosen: BTreeSet<GuidPrefix>,
+    /// Something happened that concerns an unknown path.
+    all: bool,
+    all_measured: Instant,
+    /// The shortest time to the next measurement of all paths.
+    pause: Duration,
+}
+
+/// The shortest time between two measurements of all paths that find something new.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The same when they find nothing new: neither forged ICMP nor a path narrower than any datagram keeps the I/O thread busy.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// After this long all paths are measured anew, at the next occasion: the kernel forgets what routers told after ten minutes
+/// (`net.ipv4.route.mtu_expires`), and a route may have become wider.
+const VALID: Duration = Duration::from_secs(60);
+
+impl Paths {
+    /// The addresses of a participant were chosen.
+    pub(super) fn note_chosen(&mut self, prefix: GuidPrefix) {
+        self.chosen.insert(prefix);
+    }
+
+    /// A datagram was too large for its path, or the interfaces changed.
+    pub(super) fn note_news(&mut self) {
+        self.all = true;
+    }
+
+    /// When [`Paths::measure`] has something to do; it may be called at any time.
+    pub(super) fn due(&self) -> Instant {
+        match (self.chosen.is_empty(), self.all) {
+            (false, _) => Instant::ZERO,
+            (true, true) => self.all_measured + self.pause,
+            (true, false) => Instant::NEVER,
+        }
+    }
+
+    /// Measures what is due; true when that changed something.
+    pub(super) fn measure(&mut self, now: Instant, participant: &Shared<Participant>, sender: &Sender) -> bool {
+        let all = if self.all { self.due() <= now } else { now.since(self.all_measured) > VALID };
+        if !all && self.chosen.is_empty() {
+            return false;
+        }
+        let chosen = std::mem::take(&mut self.chosen);
+        if all {
+            (self.all, self.all_measured) = (false, now);
+        }
+        let asked: Vec<(GuidPrefix, Vec<Locator>)> = {
+            let participant = participant.lock();
+            let paths = participant.paths().filter(|(prefix, _)| all || chosen.contains(prefix));
+            paths.map(|(prefix, locators)| (prefix, locators.to_vec())).collect()
+        };
+        // Routing is asked without the lock.
+        let measured: Vec<(GuidPrefix, u32)> =
+            asked.iter().filter_map(|(prefix, locators)| Some((*prefix, narrowest(sender, locators)?))).collect();
+        let mut participant = participant.lock();
+        let mut changed = false;
+        for (prefix, mtu) in measured {
+            changed |= participant.set_path_mtu(clock::now(), prefix, mtu);
+        }
+        if all {
+            self.pause = if changed { PAUSE_MIN } else { (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
+        }
+        changed
+    }
+}
+
+/// The smallest MTU of the ways to `locators`; `None` when there is no way.
+fn narrowest(sender: &Sender, locators: &[Locator]) -> Option<u32> {
+    let addresses = locators.iter().filter_map(Locator::socket_address);
+    addresses.filter_map(|address| sender.path_mtu(address).ok()).min()
+}

@@ -6,6 +6,7 @@ mod collection;
 mod explanation;
 mod flow;
 mod heartbeat;
+pub mod neighbourhood;
 mod pack;
 mod reader_proxy;
 mod repair;
@@ -22,6 +23,7 @@ pub use acknowledge::WriterOutcome;
 use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
+pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 

@@ -19,11 +19,14 @@ pub struct Program {
 /// Eclipse Cyclone DDS, which `cargo xtask compare` measures as well.
 pub const CYCLONE: Program = Program { name: "cyclone", environment: bindings };
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 7] = [
     CYCLONE,
     Program { name: "zenoh", environment: || Ok(Vec::new()) },
     Program { name: "fastdds", environment: fastdds::environment },
     Program { name: "rustdds", environment: || Ok(Vec::new()) },
+    Program { name: "dust", environment: || Ok(Vec::new()) },
+    Program { name: "hdds", environment: || Ok(Vec::new()) },
+    Program { name: "iceoryx", environment: || Ok(Vec::new()) },
 ];
 
 impl Program {

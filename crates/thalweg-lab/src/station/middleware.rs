@@ -98,6 +98,10 @@ impl Station {
         Ok(Receiver { reader, pending: Arc::default() })
     }
 
+    pub(super) fn participant(&self) -> &DomainParticipant {
+        &self.participant
+    }
+
     /// System calls of the participant's sockets so far: sends, receives and waits for readiness. Wake-ups between threads of
     /// this process are not among them.
     pub fn syscalls(&self) -> u64 {

@@ -145,8 +145,9 @@ fn a_link_whose_size_changes_is_measured_anew() {
     // Both ends notice, and the reader's end announces it.
     std::thread::sleep(Duration::from_secs(1));
     right.count_incoming("large", LARGE);
-    (0..20).for_each(|_| drop(subscriber.expect_text("0x0809")));
-    assert!(right.counted("large") > 80, "{} large datagrams", right.counted("large"));
+    // What came during the pause waits to be read as well.
+    (0..50).for_each(|_| drop(subscriber.expect_text("0x0809")));
+    assert!(right.counted("large") > 60, "{} large datagrams", right.counted("large"));
     publisher.interrupt();
     subscriber.interrupt();
 }

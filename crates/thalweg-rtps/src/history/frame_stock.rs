@@ -1,12 +1,14 @@
 //! Recycled frames and the buffers of their samples.
 
+use std::collections::VecDeque;
+
 use super::frame::Frame;
 use crate::payload::{PayloadPool, SlabPool};
 
 /// Memory that one writer's frames reuse, so that collecting samples allocates nothing in steady state.
 #[derive(Debug)]
 pub(super) struct FrameStock {
-    spare: Vec<Box<Frame>>,
+    spare: VecDeque<Box<Frame>>,
     /// Buffers of the size of what is collected now.
     buffers: SlabPool,
     /// Buffers of frames that were sent long before they were full.
@@ -25,7 +27,7 @@ const SMALL_BYTES: usize = 1 << 20;
 impl Default for FrameStock {
     fn default() -> FrameStock {
         FrameStock {
-            spare: Vec::new(),
+            spare: VecDeque::new(),
             buffers: SlabPool::new(0, 0),
             small: PayloadPool::new(SMALL_BYTES),
             open: false,
@@ -43,7 +45,7 @@ impl FrameStock {
         if self.buffers.slab_bytes() != bytes {
             self.buffers = SlabPool::new(bytes, (BUFFERS_BYTES / bytes.max(1)).max(2));
         }
-        let mut frame = self.spare.pop().unwrap_or_else(|| Box::new(Frame::new()));
+        let mut frame = self.spare.pop_back().unwrap_or_else(|| Box::new(Frame::new()));
         frame.start(self.buffers.take_empty(), encapsulation);
         self.open = true;
         frame
@@ -71,7 +73,7 @@ impl FrameStock {
         }
         frame.release();
         if self.spare.len() < SPARE_MAX {
-            self.spare.push(frame);
+            self.spare.push_back(frame);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::tests::*;
 use super::*;
 use crate::history::{InstanceState, TakenSample};
+use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{History, ReaderQos, WriterQos};
 use crate::reader::Reader;

@@ -1,6 +1,7 @@
 //! Who has output and in which order it leaves, and which endpoints have a deadline when.
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flow_control::ControllerId;
@@ -124,8 +125,8 @@ impl Schedule {
 
     /// Files a popped source again, ahead of all others.
     pub(super) fn put_back(&mut self, rank: Rank, source: Source) {
-        if !self.place_of.contains_key(&source) {
-            self.place_of.insert(source, (rank, 0));
+        if let Entry::Vacant(place) = self.place_of.entry(source) {
+            place.insert((rank, 0));
             self.ready.insert((rank, 0, source));
         }
     }

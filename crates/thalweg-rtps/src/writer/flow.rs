@@ -237,7 +237,7 @@ mod tests {
     fn pauses_within_large_samples_follow_the_reader_and_the_sample_period() {
         let mut flow = Flow::new();
         flow.set_receive_buffer(Some(150_000));
-        let mut pause = |flow: &mut Flow, period: Option<Duration>| {
+        let pause = |flow: &mut Flow, period: Option<Duration>| {
             flow.start_burst();
             flow.record_sent(100_000);
             assert!(flow.pause_after_burst(Instant::ZERO, 10_000_000, period));

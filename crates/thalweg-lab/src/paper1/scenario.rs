@@ -70,20 +70,7 @@ pub fn run(
     let profile = found.profile(&environment, started_unix_s, &large);
     Ok(Paper1Result {
         schema: Paper1Result::SCHEMA.to_owned(),
-        course: CourseFacts {
-            command: command(plan),
-            started_unix_s,
-            seconds: started.elapsed().as_secs_f64(),
-            seed: plan.seed,
-            runs: plan.runs,
-            scale: plan.scale,
-            cpus,
-            link: match plan.link {
-                LinkKind::Tbf => "1 Gbit/s between two network namespaces (veth, tbf)".to_owned(),
-                LinkKind::Loopback => "loopback without a limit".to_owned(),
-            },
-            first_orders,
-        },
+        course: course_facts(plan, (started_unix_s, started), cpus, first_orders),
         environment,
         conditions: watch.finish(),
         contenders: facts,
@@ -94,6 +81,29 @@ pub fn run(
         background,
         profile,
     })
+}
+
+/// How the result was made, from its start in seconds since 1970 and on the clock of this process.
+fn course_facts(
+    plan: &Paper1Plan,
+    (started_unix_s, started): (u64, Instant),
+    cpus: Option<(usize, usize)>,
+    first_orders: Vec<Vec<String>>,
+) -> CourseFacts {
+    CourseFacts {
+        command: command(plan),
+        started_unix_s,
+        seconds: started.elapsed().as_secs_f64(),
+        seed: plan.seed,
+        runs: plan.runs,
+        scale: plan.scale,
+        cpus,
+        link: match plan.link {
+            LinkKind::Tbf => "1 Gbit/s between two network namespaces (veth, tbf)".to_owned(),
+            LinkKind::Loopback => "loopback without a limit".to_owned(),
+        },
+        first_orders,
+    }
 }
 
 /// The command that repeats a plan, its order of turns included.

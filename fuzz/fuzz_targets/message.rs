@@ -34,6 +34,16 @@ fn walk(datagram: &[u8], submessage: &Submessage<'_>) {
             assert!(frag.sample_offset() + frag.bytes.len() <= frag.sample_size as usize);
             assert!(frag.first_fragment + u32::from(frag.fragments) - 1 <= frag.fragments_total());
         }
+        Submessage::DataBatch(batch) => {
+            assert_eq!(batch.samples.count() as u32, batch.count);
+            let mut least = batch.first;
+            for sample in batch.samples {
+                assert!(sample.sequence >= least && sample.sequence <= batch.last);
+                assert!(datagram.get(sample.bytes).is_some());
+                let _ = sample.inline_qos.map(|list| (list.status_info(), list.key_hash()));
+                least = sample.sequence;
+            }
+        }
         Submessage::InfoReply { unicast, multicast } => {
             assert_eq!(unicast.iter().count(), unicast.len());
             assert!(multicast.is_none_or(|list| list.iter().count() == list.len()));
@@ -50,6 +60,9 @@ fn write_again(out: &mut Vec<u8>, submessage: &Submessage<'_>) -> bool {
         Submessage::AckNack(acknack) => write::acknack(out, acknack),
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
         Submessage::Gap(gap) => write::gap(out, gap),
+        // Its flag L is not written.
+        Submessage::HeartbeatBatch(batch) if !batch.heartbeat.liveliness => write::heartbeat_batch(out, batch),
+        Submessage::AckNackBatch(acknack) => write::acknack_batch(out, acknack),
         Submessage::InfoTimestamp(timestamp) => write::info_timestamp(out, *timestamp),
         Submessage::InfoDestination(prefix) => write::info_destination(out, *prefix),
         _ => return false,

@@ -17,10 +17,11 @@ use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg_rtps::reader::Reader;
 use thalweg_rtps::shared::Shared;
-use thalweg_rtps::time::Instant;
+use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, SequenceNumber};
+use thalweg_rtps::wire::batch::{AckNackBatch, HeartbeatBatch};
 use thalweg_rtps::wire::parameters::inline_qos as inline_qos_list;
-use thalweg_rtps::wire::write::{self, DataFragHead, DataHead, DataKind};
+use thalweg_rtps::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
 use thalweg_rtps::wire::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
 use thalweg_rtps::writer::{NewChange, Writer, WriterOptions};
 
@@ -205,6 +206,28 @@ impl World {
                 let acknack = AckNack { reader, writer: own_writer, state: set, count, is_final: flags & 4 != 0 };
                 write::acknack(&mut out, &acknack);
             }
+            8 => {
+                let count = c as u32 % 9 + 1;
+                let batch = SequenceNumber(b.max(1));
+                let head = DataBatchHead { reader: to_all, writer, batch, first: sequence, count };
+                write::data_batch(&mut out, &head, count as usize * write::BATCH_SAMPLE_LEN, count as usize * 4);
+                let timestamp = Timestamp { seconds: 1, fraction: 0 };
+                (0..count).for_each(|_| write::batch_sample(&mut out, timestamp, 4));
+                out.extend([0, 1, 0, 0]);
+                (0..count).for_each(|_| out.extend([numbers[1] & 3, 0, 0, 0]));
+            }
+            9 => {
+                let (first, last) = (sequence, sequence + (b - 1));
+                let (first_batch, last_batch) = (SequenceNumber(c.max(1)), SequenceNumber(c.max(1) + (b - 1)));
+                let is_final = flags & 4 != 0;
+                let heartbeat = Heartbeat { reader: to_all, writer, first, last, count, is_final, liveliness: false };
+                write::heartbeat_batch(&mut out, &HeartbeatBatch { first_batch, last_batch, heartbeat });
+            }
+            10 => {
+                let is_final = flags & 4 != 0;
+                let acknack = AckNackBatch { reader, writer: own_writer, state: set, count, is_final };
+                write::acknack_batch(&mut out, &acknack);
+            }
             _ => {
                 let mut state = FragmentSet::new(b as u32 + 1);
                 (0..8).filter(|bit| c & (1 << bit) != 0).for_each(|bit| {
@@ -268,7 +291,8 @@ fuzz_target!(|script: &[u8]| {
             8..=15 => {
                 let Some((numbers, tail)) = rest.split_first_chunk::<4>() else { break };
                 rest = tail;
-                world.submessage(step & 7, which, *argument, *numbers);
+                let kind = if step & 0x40 == 0 { step & 7 } else { 8 + (step & 7) % 3 };
+                world.submessage(kind, which, *argument, *numbers);
             }
             // What follows is a datagram of our peer, or of whoever it says.
             0..=3 => {

@@ -22,7 +22,9 @@ usage: cargo xtask <command>
   fuzz [seconds]      run each fuzz target for so many seconds (default 15)
   licences            check licences, sources and duplicates of the dependencies with cargo-deny
   compare [--quick]   measure Thalweg and Cyclone DDS alternately and print the ratios
-  peers               set up the other vendors' programs and say where they are
+  peers [peer…] [--check]
+                      build the programs of the other vendors' middleware and say which are ready; with names, only
+                      those; with --check, run each of them briefly
 
 Each set-up step is skipped when it was done before; all of it lives below target/.
 Where CI=true, a test that cannot run for want of a program or a privilege is a failure.";
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => fuzz::licences(),
         Some("compare") => compare::run(rest),
-        Some("peers") => peers::show(),
+        Some("peers") => peers::run(rest),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())

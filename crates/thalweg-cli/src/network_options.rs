@@ -49,7 +49,7 @@ impl NetworkOptions {
     /// # Errors
     /// The system refuses sockets or threads, or a peer, interface or group cannot be used.
     pub fn participant(&self, groups: &GroupOptions) -> Result<DomainParticipant, Failure> {
-        self.builder(groups).create().map_err(Failure::from_cause)
+        self.participant_with(groups, &Profile::empty())
     }
 
     /// As [`NetworkOptions::participant`], with the settings of a profile.
@@ -60,7 +60,7 @@ impl NetworkOptions {
         profile.apply_to_participant(self.builder(groups)).create().map_err(Failure::from_cause)
     }
 
-    /// The same before it is created.
+    /// A participant before it is created.
     pub fn builder(&self, groups: &GroupOptions) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {

@@ -7,7 +7,7 @@ use thalweg::DomainParticipantBuilder;
 use thalweg::qos::WriterQos;
 
 use crate::error::LabError;
-use crate::station::{Sending, TokenBucket};
+use crate::station::{Method, Sending, TokenBucket};
 
 /// Settings for the three kinds of data of paper 1, and where they were found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,11 +154,9 @@ impl Profile {
         }
     }
 
-    /// The flow controller that writers of `kind` need and that is not there from the start.
-    pub fn flow_controller(&self, kind: Kind) -> Option<&TokenBucket> {
-        let crate::station::Method::Asynchronous { flow_controller } = &self.kind(kind)?.sending.method else {
-            return None;
-        };
+    /// The flow controller that this way of sending names, where the profile describes it.
+    pub fn flow_controller(&self, sending: &Sending) -> Option<&TokenBucket> {
+        let Method::Asynchronous { flow_controller } = &sending.method else { return None };
         self.flow_controllers.iter().find(|bucket| bucket.name == *flow_controller)
     }
 }
@@ -173,7 +171,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::station::{Limits, Method};
+    use crate::station::Limits;
 
     fn profile() -> Profile {
         let limits = Limits { max_bytes: 32_000, max_samples: None, max_flush_delay_us: 500 };
@@ -209,8 +207,9 @@ mod tests {
             ..thalweg::qos::Limits::default()
         };
         assert_eq!(qos.transmission.method, thalweg::qos::Method::Batch(expect));
-        assert_eq!(read.flow_controller(Kind::Background), Some(&TokenBucket::of_paper(Some(10))));
-        assert_eq!(read.flow_controller(Kind::Large), None);
+        let controller = |kind| read.kind(kind).and_then(|settings| read.flow_controller(&settings.sending));
+        assert_eq!(controller(Kind::Background), Some(&TokenBucket::of_paper(Some(10))));
+        assert_eq!(controller(Kind::Large), None);
     }
 
     #[test]

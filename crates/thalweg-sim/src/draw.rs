@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
+use thalweg_rtps::qos::{
+    BACKGROUND, Durability, History, Limits, Method, ReaderQos, Reliability, ResourceLimits, WriterQos,
+};
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
@@ -24,6 +26,7 @@ pub(crate) struct Fixed {
     pub(crate) reliable: Option<bool>,
     pub(crate) durable: Option<bool>,
     pub(crate) history: Option<History>,
+    pub(crate) method: Option<Method>,
     pub(crate) loss: Option<f64>,
     pub(crate) weather: Option<Weather>,
     pub(crate) calm: bool,
@@ -54,7 +57,28 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     if !fixed.calm {
         draw_trouble(&mut rng, &mut plan);
     }
+    // From a source of their own, so that a seed's world is else the same whatever the methods are.
+    let mut rng = Rng::new(seed ^ 0x6d65_7468);
+    for writer in plan.topics.iter_mut().flat_map(|topic| &mut topic.writers) {
+        let drawn = draw_method(&mut rng);
+        writer.qos.transmission.method = fixed.method.clone().unwrap_or(drawn);
+    }
     plan
+}
+
+fn draw_method(rng: &mut Rng) -> Method {
+    let limits = Limits {
+        max_bytes: pick(rng, [500, 5_000, 60_000]),
+        max_samples: pick(rng, [3, 20, usize::MAX]),
+        max_flush_delay: pick(rng, [100, 1_000, 50_000].map(Duration::from_micros)),
+    };
+    match rng.below(6) {
+        0 => Method::Immediate,
+        1 => Method::Coalesce(limits),
+        2 | 3 => Method::Batch(limits),
+        4 => Method::asynchronous(BACKGROUND),
+        _ => Method::Auto,
+    }
 }
 
 fn draw_clock(rng: &mut Rng) -> HostClock {

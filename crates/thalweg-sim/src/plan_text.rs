@@ -51,6 +51,7 @@ fn write_writer(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, wr
     write!(f, ", {} every {:?}, {} instances", writer.burst, writer.period, writer.instances)?;
     let qos = &writer.qos;
     let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
+    let summary = format!("{summary}, {}", qos.transmission.method);
     writeln!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))
 }
 

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use thalweg_rtps::discovery::neighbourhood::WIRED_BYTES_PER_SECOND;
-use thalweg_rtps::discovery::{Link, LocalAddresses, Medium};
+use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
+use thalweg_rtps::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
+use thalweg_rtps::writer::{Link, Medium};
 
 use crate::clock::HostClock;
 use crate::inbox::Inbox;

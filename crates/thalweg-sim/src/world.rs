@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use thalweg_rtps::qos::History;
+use thalweg_rtps::qos::{History, Method};
 
 use crate::draw::{Fixed, draw};
 use crate::laws::{self, Law};
@@ -95,6 +95,12 @@ impl World {
     /// HISTORY of the writers (readers mostly have the same).
     pub fn history(mut self, history: History) -> World {
         self.fixed.history = Some(history);
+        self
+    }
+
+    /// How the writers' samples share datagrams.
+    pub fn method(mut self, method: Method) -> World {
+        self.fixed.method = Some(method);
         self
     }
 

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use thalweg_rtps::participant::Participant;
 use thalweg_rtps::types::VendorId;
 
-pub use thalweg_rtps::discovery::Medium;
 pub use thalweg_rtps::writer::{
-    DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation, WriterExplanation,
+    DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
 };
 
 use crate::runtime::Runtime;

@@ -3,6 +3,9 @@
 use std::ffi::{CString, c_void};
 use std::os::raw::c_char;
 use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cyclors::{
@@ -11,13 +14,14 @@ use cyclors::{
     dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT as BEST_EFFORT,
     dds_reliability_kind_DDS_RELIABILITY_RELIABLE as RELIABLE,
 };
+use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait};
 
-use crate::Options;
+use crate::configuration;
 
 /// What goes over the wire: a number and bytes, as the C structure that Cyclone's instructions describe.
 #[repr(C)]
-pub struct Sample {
-    pub sequence: u64,
+struct Sample {
+    number: u64,
     maximum: u32,
     length: u32,
     buffer: *mut u8,
@@ -25,13 +29,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample that borrows `bytes`; it must not outlive them.
-    pub fn borrowing(sequence: u64, bytes: &mut [u8]) -> Sample {
+    /// A sample that borrows `bytes`, to be read only; it must not outlive them.
+    fn borrowing(number: u64, bytes: &[u8]) -> Sample {
         let length = u32::try_from(bytes.len()).expect("a sample is shorter than 4 GiB");
-        Sample { sequence, maximum: length, length, buffer: bytes.as_mut_ptr(), release: false }
+        Sample { number, maximum: length, length, buffer: bytes.as_ptr().cast_mut(), release: false }
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         if self.length == 0 {
             return &[];
         }
@@ -40,81 +44,94 @@ impl Sample {
     }
 }
 
-/// `final struct Perf { uint64 sequence; sequence<octet> bytes; }` in Cyclone's instructions (dds_opcodes.h).
+/// `final struct { uint64 number; sequence<octet> bytes; }` in Cyclone's instructions (dds_opcodes.h).
 static INSTRUCTIONS: [u32; 5] = [ADR | EIGHT_BYTES << 16, 0, ADR | SEQUENCE << 16 | ONE_BYTE << 8, 8, 0];
 const ADR: u32 = 1 << 24;
 const ONE_BYTE: u32 = 1;
 const EIGHT_BYTES: u32 = 4;
 const SEQUENCE: u32 = 7;
 
-/// Loopback alone, unicast data, no shared memory (it is not built in). Everything else is Cyclone's default.
-const CONFIGURATION: &str = r#"<CycloneDDS><Domain><General><Interfaces><NetworkInterface name="lo" multicast="true"/>
-</Interfaces><AllowMulticast>spdp</AllowMulticast></General></Domain></CycloneDDS>"#;
-
-/// Room in a KEEP_ALL history, as in `thalweg perf`.
-const SAMPLES_MAX: i32 = 2000;
-
-/// What the history of an endpoint keeps.
-#[derive(Clone, Copy)]
-pub enum Keep {
-    All,
-    /// For writers inside a listener: a full KEEP_ALL history would block the thread that frees it.
-    Last,
-}
+/// Writers and readers offer and ask for XCDR1 alone.
+const XCDR1: u32 = 1 << cyclors::DDS_DATA_REPRESENTATION_XCDR1;
 
 pub struct Participant {
     domain: dds_entity_t,
     entity: dds_entity_t,
+    profile: Profile,
+    wait: Wait,
 }
 
 impl Participant {
-    pub fn new(domain: u32) -> Result<Participant, String> {
-        let configuration = CString::new(CONFIGURATION).expect("the text holds no zero byte");
-        // SAFETY: the string is valid for the call, which copies it.
-        let domain_entity = check("domain", unsafe { cyclors::dds_create_domain(domain, configuration.as_ptr()) })?;
-        // SAFETY: null QoS and listener mean the defaults.
-        let entity =
-            check("participant", unsafe { cyclors::dds_create_participant(domain, ptr::null(), ptr::null()) })?;
-        Ok(Participant { domain: domain_entity, entity })
-    }
-
-    fn topic(&self, name: &str) -> Result<dds_entity_t, String> {
+    fn topic(&self, channel: &Channel) -> Result<dds_entity_t, String> {
         let no_bytes = || cyclors::dds_type_meta_ser { data: ptr::null(), sz: 0 };
+        let type_name = CString::new(channel.type_name).map_err(|error| error.to_string())?;
         let descriptor = cyclors::dds_topic_descriptor_t {
             m_size: size_of::<Sample>() as u32,
             m_align: align_of::<Sample>() as u32,
             m_flagset: 0,
             m_nkeys: 0,
-            m_typename: c"Perf".as_ptr(),
+            m_typename: type_name.as_ptr(),
             m_keys: ptr::null(),
             m_nops: 3,
             m_ops: INSTRUCTIONS.as_ptr(),
             m_meta: c"".as_ptr(),
             type_information: no_bytes(),
             type_mapping: no_bytes(),
-            restrict_data_representation: 0,
+            restrict_data_representation: XCDR1,
         };
-        let name = CString::new(name).map_err(|error| error.to_string())?;
-        // SAFETY: the descriptor's strings and instructions are static; Cyclone copies the rest in the call.
+        let name = CString::new(channel.topic).map_err(|error| error.to_string())?;
+        // SAFETY: the strings live for the call, in which Cyclone copies them; the instructions are static.
         let entity =
             unsafe { cyclors::dds_create_topic(self.entity, &descriptor, name.as_ptr(), ptr::null(), ptr::null()) };
         check("topic", entity)
     }
+}
 
-    pub fn writer(&self, topic: &str, keep: Keep, options: &Options) -> Result<Writer, String> {
-        let topic = self.topic(topic)?;
-        let qos = Qos::new(keep, options);
-        // SAFETY: topic and participant are live entities; the QoS is copied.
-        let entity = unsafe { cyclors::dds_create_writer(self.entity, topic, qos.0, ptr::null()) };
-        Ok(Writer { entity: check("writer", entity)? })
+impl Middleware for Participant {
+    const PEER: &'static str = "Cyclone DDS";
+    const VERSION: &'static str = "11.0.1";
+    const PROGRAM: &'static str = "cyclone-perf";
+    const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
+    const NO_BATCH: Option<&'static str> = None;
+
+    type Writer = Writer;
+    type Reader = Reader;
+
+    fn open(setup: &Setup) -> Result<Participant, String> {
+        let configuration = CString::new(configuration::text(setup)).expect("the text holds no zero byte");
+        // SAFETY: the string is valid for the call, which copies it.
+        let domain = check("domain", unsafe { cyclors::dds_create_domain(setup.domain, configuration.as_ptr()) })?;
+        // SAFETY: null QoS and listener mean the defaults.
+        let entity =
+            check("participant", unsafe { cyclors::dds_create_participant(setup.domain, ptr::null(), ptr::null()) })?;
+        Ok(Participant { domain, entity, profile: setup.profile, wait: setup.wait })
     }
 
-    pub fn reader(&self, topic: &str, keep: Keep, options: &Options) -> Result<Reader, String> {
-        let topic = self.topic(topic)?;
-        let qos = Qos::new(keep, options);
+    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+        let topic = self.topic(channel)?;
+        let qos = Qos::new(channel);
+        let batch = self.profile == Profile::Batch;
+        // SAFETY: topic and participant are live entities; the QoS is ours, and copied.
+        let entity = unsafe {
+            cyclors::dds_qset_writer_batching(qos.0, batch);
+            cyclors::dds_create_writer(self.entity, topic, qos.0, ptr::null())
+        };
+        Ok(Writer { entity: check("writer", entity)?, batch })
+    }
+
+    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+        let topic = self.topic(channel)?;
+        let qos = Qos::new(channel);
         // SAFETY: topic and participant are live entities; the QoS is copied.
         let entity = unsafe { cyclors::dds_create_reader(self.entity, topic, qos.0, ptr::null()) };
-        Ok(Reader { entity: check("reader", entity)? })
+        let entity = check("reader", entity)?;
+        match self.wait {
+            Wait::Listener => {
+                listen(entity, sink);
+                Ok(Reader { entity, waiting: None })
+            }
+            Wait::Block => Ok(Reader { entity, waiting: Some(Waiting::start(self.entity, entity, sink)?) }),
+        }
     }
 }
 
@@ -128,18 +145,19 @@ impl Drop for Participant {
 struct Qos(*mut cyclors::dds_qos_t);
 
 impl Qos {
-    fn new(keep: Keep, options: &Options) -> Qos {
-        let reliability = if options.best_effort { BEST_EFFORT } else { RELIABLE };
-        let (history, depth) = match keep {
+    fn new(channel: &Channel) -> Qos {
+        let reliability = if channel.best_effort { BEST_EFFORT } else { RELIABLE };
+        let (history, depth) = match channel.keep {
             Keep::All => (KEEP_ALL, 0),
             Keep::Last => (KEEP_LAST, 16),
         };
+        let samples_max = channel.samples_max.and_then(|samples| i32::try_from(samples).ok()).unwrap_or(-1);
         // SAFETY: the QoS is created here and freed in `drop`.
         unsafe {
             let qos = cyclors::dds_create_qos();
             cyclors::dds_qset_reliability(qos, reliability, 10_000_000_000);
             cyclors::dds_qset_history(qos, history, depth);
-            cyclors::dds_qset_resource_limits(qos, SAMPLES_MAX, -1, -1);
+            cyclors::dds_qset_resource_limits(qos, samples_max, -1, -1);
             Qos(qos)
         }
     }
@@ -155,118 +173,139 @@ impl Drop for Qos {
 #[derive(Clone, Copy)]
 pub struct Writer {
     entity: dds_entity_t,
+    batch: bool,
 }
 
-impl Writer {
-    pub fn write(self, sample: &Sample) -> Result<(), String> {
-        // SAFETY: the sample has the layout that the topic's descriptor names.
-        let code = unsafe { cyclors::dds_write(self.entity, ptr::from_ref(sample).cast::<c_void>()) };
+impl peer_protocol::Writer for Writer {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+        let sample = Sample::borrowing(number, bytes);
+        // SAFETY: the sample has the layout that the topic's descriptor names, and Cyclone only reads it.
+        let code = unsafe { cyclors::dds_write(self.entity, ptr::from_ref(&sample).cast::<c_void>()) };
         check("write", code).map(drop)
     }
 
-    pub fn matched(self) -> u32 {
+    fn flush(&self) -> Result<(), String> {
+        if !self.batch {
+            return Ok(());
+        }
+        // SAFETY: a plain call on a live entity.
+        check("flush", unsafe { cyclors::dds_write_flush(self.entity) }).map(drop)
+    }
+
+    fn matched(&self) -> usize {
         // SAFETY: an all-zero status is valid and is filled by the call.
         unsafe {
             let mut status: cyclors::dds_publication_matched_status_t = std::mem::zeroed();
             cyclors::dds_get_publication_matched_status(self.entity, &mut status);
-            status.current_count
+            status.current_count as usize
         }
     }
 
-    /// Whether the readers acknowledged everything within the time.
-    pub fn wait_for_acknowledgements(self, time: Duration) -> bool {
+    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
         // SAFETY: a plain call on a live entity.
         unsafe { cyclors::dds_wait_for_acks(self.entity, time.as_nanos() as i64) == 0 }
     }
 }
 
-/// A callback on data; called in Cyclone's receive thread, never twice at once for one reader.
-pub type OnData = Box<dyn FnMut(Reader) + Send>;
-
-#[derive(Clone, Copy)]
-pub struct Reader {
-    entity: dds_entity_t,
+/// Hands each sample that is there to the sink, on loan from Cyclone.
+fn take(reader: dds_entity_t, sink: &mut impl Sink) {
+    const BATCH: usize = 100;
+    let mut samples = [ptr::null_mut::<c_void>(); BATCH];
+    loop {
+        // SAFETY: null sample pointers ask for loans; the information is plain old data that the call fills.
+        let (count, information) = unsafe {
+            let mut information: [cyclors::dds_sample_info_t; BATCH] = std::mem::zeroed();
+            samples[0] = ptr::null_mut();
+            let count = cyclors::dds_take(reader, samples.as_mut_ptr(), information.as_mut_ptr(), BATCH, BATCH as u32);
+            (count, information)
+        };
+        let Ok(count) = usize::try_from(count) else { break };
+        for (sample, _) in samples[..count].iter().zip(&information).filter(|(_, info)| info.valid_data) {
+            // SAFETY: a valid sample on loan has the topic's layout until the loan is returned.
+            let sample = unsafe { &*sample.cast::<Sample>() };
+            sink.take(sample.number, sample.bytes());
+        }
+        if count > 0 {
+            // SAFETY: returns exactly the loans taken above.
+            unsafe { cyclors::dds_return_loan(reader, samples.as_mut_ptr(), count as i32) };
+        }
+        if count < BATCH {
+            break;
+        }
+    }
+    sink.taken();
 }
 
-impl Reader {
-    /// Hands each sample that is there to `each`, on loan from Cyclone.
-    pub fn take(self, mut each: impl FnMut(&Sample)) -> usize {
-        const BATCH: usize = 100;
-        let mut samples = [ptr::null_mut::<c_void>(); BATCH];
-        let mut taken = 0;
-        loop {
-            // SAFETY: null sample pointers ask for loans; the information is plain old data that the call fills.
-            let (count, information) = unsafe {
-                let mut information: [cyclors::dds_sample_info_t; BATCH] = std::mem::zeroed();
-                samples[0] = ptr::null_mut();
-                let count =
-                    cyclors::dds_take(self.entity, samples.as_mut_ptr(), information.as_mut_ptr(), BATCH, BATCH as u32);
-                (count, information)
-            };
-            let Ok(count) = usize::try_from(count) else { return taken };
-            for (sample, _) in samples[..count].iter().zip(&information).filter(|(_, info)| info.valid_data) {
-                // SAFETY: a valid sample on loan has the topic's layout until the loan is returned.
-                each(unsafe { &*sample.cast::<Sample>() });
-                taken += 1;
-            }
-            if count > 0 {
-                // SAFETY: returns exactly the loans taken above.
-                unsafe { cyclors::dds_return_loan(self.entity, samples.as_mut_ptr(), count as i32) };
-            }
-            if count < BATCH {
-                return taken;
-            }
-        }
+/// Supplies the sink in Cyclone's receive thread from now on. The sink lives as long as the process.
+fn listen<S: Sink>(reader: dds_entity_t, sink: S) {
+    unsafe extern "C" fn trampoline<S: Sink>(reader: dds_entity_t, argument: *mut c_void) {
+        // SAFETY: the argument is the leaked box below; Cyclone serialises the calls of one reader.
+        take(reader, unsafe { &mut *argument.cast::<S>() });
     }
-
-    /// Calls `on_data` in Cyclone's receive thread from now on. The callback lives as long as the process.
-    pub fn listen(self, on_data: OnData) {
-        unsafe extern "C" fn trampoline(reader: dds_entity_t, argument: *mut c_void) {
-            // SAFETY: the argument is the leaked box below; Cyclone serialises the calls of one reader.
-            let on_data = unsafe { &mut *argument.cast::<OnData>() };
-            on_data(Reader { entity: reader });
-        }
-        let argument: *mut OnData = Box::leak(Box::new(on_data));
-        // SAFETY: the listener is copied by the reader and the argument is never freed.
-        unsafe {
-            let listener = cyclors::dds_create_listener(argument.cast());
-            cyclors::dds_lset_data_available(listener, Some(trampoline));
-            cyclors::dds_set_listener(self.entity, listener);
-            cyclors::dds_delete_listener(listener);
-        }
+    let argument: *mut S = Box::leak(Box::new(sink));
+    // SAFETY: the listener is copied by the reader and the argument is never freed.
+    unsafe {
+        let listener = cyclors::dds_create_listener(argument.cast());
+        cyclors::dds_lset_data_available(listener, Some(trampoline::<S>));
+        cyclors::dds_set_listener(reader, listener);
+        cyclors::dds_delete_listener(listener);
     }
+}
 
-    pub fn matched(self) -> u32 {
+pub struct Reader {
+    entity: dds_entity_t,
+    waiting: Option<Waiting>,
+}
+
+impl peer_protocol::Reader for Reader {
+    fn matched(&self) -> usize {
         // SAFETY: an all-zero status is valid and is filled by the call.
         unsafe {
             let mut status: cyclors::dds_subscription_matched_status_t = std::mem::zeroed();
             cyclors::dds_get_subscription_matched_status(self.entity, &mut status);
-            status.current_count
+            status.current_count as usize
         }
     }
 }
 
-/// Blocks a thread until its reader has data.
-pub struct WaitSet {
-    entity: dds_entity_t,
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.over.store(true, Ordering::Relaxed);
+            // A panic in the thread has been printed where it happened.
+            let _ = waiting.thread.join();
+        }
+    }
 }
 
-impl WaitSet {
-    pub fn new(participant: &Participant, reader: Reader) -> Result<WaitSet, String> {
+/// A thread that is blocked until its reader has data.
+struct Waiting {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Waiting {
+    fn start(participant: dds_entity_t, reader: dds_entity_t, mut sink: impl Sink) -> Result<Waiting, String> {
         const DATA_AVAILABLE: u32 = 1 << cyclors::dds_status_id_DDS_DATA_AVAILABLE_STATUS_ID;
+        const LOOK_UP: i64 = 100_000_000;
         // SAFETY: plain calls on live entities.
-        unsafe {
-            let entity = check("wait set", cyclors::dds_create_waitset(participant.entity))?;
-            check("status mask", cyclors::dds_set_status_mask(reader.entity, DATA_AVAILABLE))?;
-            check("attach", cyclors::dds_waitset_attach(entity, reader.entity, 0))?;
-            Ok(WaitSet { entity })
-        }
-    }
-
-    /// Whether data came within the time.
-    pub fn wait(&self, time: Duration) -> bool {
-        // SAFETY: no attachments are asked for.
-        unsafe { cyclors::dds_waitset_wait(self.entity, ptr::null_mut(), 0, time.as_nanos() as i64) > 0 }
+        let wait_set = unsafe {
+            let entity = check("wait set", cyclors::dds_create_waitset(participant))?;
+            check("status mask", cyclors::dds_set_status_mask(reader, DATA_AVAILABLE))?;
+            check("attach", cyclors::dds_waitset_attach(entity, reader, 0))?;
+            entity
+        };
+        let over = Arc::new(AtomicBool::new(false));
+        let in_thread = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !in_thread.load(Ordering::Relaxed) {
+                // SAFETY: no attachments are asked for.
+                if unsafe { cyclors::dds_waitset_wait(wait_set, ptr::null_mut(), 0, LOOK_UP) } > 0 {
+                    take(reader, &mut sink);
+                }
+            }
+        });
+        Ok(Waiting { over, thread })
     }
 }
 

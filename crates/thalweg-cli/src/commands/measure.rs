@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use thalweg_lab::perf::{self, Figures, Limit, PerfOptions, Reliability};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::station::{Method, Network, Wait};
+use thalweg_lab::station::{Network, Wait};
 
 use super::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
@@ -172,12 +172,7 @@ impl EndOptions {
     fn perf_options(&self, measurement: perf::Measurement, readers: u64) -> Result<PerfOptions, Failure> {
         let profile = self.sending.profile()?;
         let sending = self.sending.sending(&profile, self.size)?;
-        let flow_controller = match &sending.method {
-            Method::Asynchronous { flow_controller } => {
-                profile.flow_controllers.iter().find(|bucket| bucket.name == *flow_controller).cloned()
-            }
-            _ => None,
-        };
+        let flow_controller = profile.flow_controller(&sending).cloned();
         let (writer_cpu, reader_cpu) = match (self.role, self.cpu.as_slice()) {
             (_, []) => (None, None),
             (_, [writer, reader]) => (Some(*writer), Some(*reader)),

@@ -123,8 +123,12 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
     let mut source = Source::new(&options.values)?;
     let mut qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
-    qos.transmission = options.sending.sending(&profile, 0)?.to_qos();
+    let sending = options.sending.sending(&profile, 0)?;
+    qos.transmission = sending.to_qos();
     let participant = options.network.participant_with(&options.groups, &profile)?;
+    if let Some(bucket) = profile.flow_controller(&sending) {
+        bucket.create_on(&participant).map_err(Failure::from_cause)?;
+    }
     let writer = create_writer::<T>(&participant, options, qos)?;
     wait_for_readers(&participant, &writer, options, interrupt)?;
     let mut session = Session { options, writer, instances: HashMap::new(), written: 0 };

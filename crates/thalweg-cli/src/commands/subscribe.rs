@@ -81,7 +81,8 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
 fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
-    let participant = options.network.participant_with(&options.groups, &profile.map_err(|error| Failure::Usage(error.to_string()))?)?;
+    let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
+    let participant = options.network.participant_with(&options.groups, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;

@@ -113,7 +113,9 @@ fn a_writer_waits_for_as_many_readers_as_it_is_told() {
 fn a_profile_sets_what_options_do_not() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("measure-profile.toml");
     let text = "schema = \"thalweg.profile/1\"\n[participant]\nreceive_buffer_bytes = 1000000\n[high_frequency]\nmethod = \"batch\"\n\
-                max_bytes = 9000\nmax_flush_delay_us = 300\n";
+                max_bytes = 9000\nmax_flush_delay_us = 300\n[background]\nmethod = \"asynchronous\"\nflow_controller = \"slow\"\n\
+                [[flow_controllers]]\nname = \"slow\"\nmax_tokens = 1000\ntokens_added_per_period = 1000\nperiod_us = 10000\n\
+                bytes_per_token = 1000\n";
     std::fs::write(&path, text).expect("written");
     let path = path.to_str().expect("text");
     let method = |options: &[&str]| {
@@ -125,6 +127,7 @@ fn a_profile_sets_what_options_do_not() {
     assert_eq!(method(&["--max-bytes", "7000"]), "batch (at most 7000 B, 300µs)");
     assert_eq!(method(&["--method", "immediate"]), "immediate");
     assert_eq!(method(&["--kind", "large"]), "auto");
+    assert_eq!(method(&["--kind", "background"]), "asynchronous (slow)");
     let said = run(&["sub", "t", "--profile", "/nonexistent/profile.toml"]).expect_code(2);
     assert!(said.stderr.contains("/nonexistent/profile.toml"), "{}", said.stderr);
 }

@@ -98,7 +98,7 @@ impl Burster<'_> {
         let deadline = Instant::now() + MATCH_PATIENCE;
         while Instant::now() < deadline {
             self.data.send(&Numbered { number: GREETING, payload: Vec::new() })?;
-            self.data.flush()?;
+            self.data.flush();
             if self.hear(GREETING, GREETING_PERIOD)? {
                 return Ok(());
             }
@@ -124,7 +124,7 @@ impl Burster<'_> {
                 }
             }
         }
-        self.data.flush()?;
+        self.data.flush();
         let is_answered = self.hear(content.sample.number, ANSWER_PATIENCE)?;
         let elapsed = started.elapsed();
         if !is_answered {

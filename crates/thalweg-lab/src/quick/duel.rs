@@ -251,7 +251,7 @@ impl Bulk<'_> {
             self.sample.number = number;
             self.sender.send(&self.sample)?;
         }
-        self.sender.flush()?;
+        self.sender.flush();
         let patience = self.order.patience;
         if self.hear(self.sample.number, patience)? {
             return Ok(());

@@ -1,6 +1,10 @@
 //! Flow controllers: how much of the network the background may use.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+use thalweg::DomainParticipant;
+use thalweg::flow_controller::{Amount, FlowControllerSettings};
 
 use super::Station;
 use crate::error::LabError;
@@ -44,6 +48,22 @@ impl TokenBucket {
         let tokens = f64::from(self.tokens_added_per_period?);
         Some(tokens * f64::from(self.bytes_per_token) / (self.period_us as f64 / 1e6))
     }
+
+    /// Creates it on a participant, for writers to name.
+    ///
+    /// # Errors
+    /// The middleware refuses it.
+    pub fn create_on(&self, participant: &DomainParticipant) -> Result<(), LabError> {
+        let amount = |tokens: Option<u32>| tokens.map_or(Amount::Unlimited, Amount::Limited);
+        let settings = FlowControllerSettings {
+            max_tokens: amount(self.max_tokens),
+            tokens_added_per_period: amount(self.tokens_added_per_period),
+            period: Duration::from_micros(self.period_us),
+            bytes_per_token: Amount::Limited(self.bytes_per_token),
+            ..FlowControllerSettings::default()
+        };
+        participant.create_flow_controller(&self.name, settings).map(drop).map_err(LabError::here)
+    }
 }
 
 impl Station {
@@ -52,11 +72,7 @@ impl Station {
     /// # Errors
     /// The middleware refuses it.
     pub fn create_flow_controller(&self, bucket: &TokenBucket) -> Result<(), LabError> {
-        // TODO(when participants create flow controllers): hand the bucket's settings to the participant.
-        let name = &bucket.name;
-        Err(LabError::Here(format!(
-            "the flow controller {name:?} cannot be created: this build has \"background\" only"
-        )))
+        bucket.create_on(self.participant())
     }
 }
 

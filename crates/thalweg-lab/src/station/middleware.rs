@@ -98,6 +98,10 @@ impl Station {
         Ok(Receiver { reader, pending: Arc::default() })
     }
 
+    pub(super) fn participant(&self) -> &DomainParticipant {
+        &self.participant
+    }
+
     /// System calls of the participant's sockets so far: sends, receives and waits for readiness. Wake-ups between threads of
     /// this process are not among them.
     pub fn syscalls(&self) -> u64 {
@@ -142,12 +146,8 @@ impl Sender {
     }
 
     /// Lets everything that waits for company leave now: what an application does that knows its burst to be over.
-    ///
-    /// # Errors
-    /// The middleware cannot send.
-    pub fn flush(&self) -> Result<(), LabError> {
-        // TODO(when writers have a flush): call it; until then the flush delay ends the wait.
-        Ok(())
+    pub fn flush(&self) {
+        self.writer.flush();
     }
 
     /// Writes a sample as it arrived, number included.

@@ -3,12 +3,12 @@
 pub mod database;
 pub mod endpoint_data;
 pub mod groups;
-pub mod neighbourhood;
+mod neighbourhood;
 mod parameters;
 pub mod participant_data;
 pub mod reach;
 
 pub use database::{Database, DiscoveryLimits, Known, KnownParticipant};
-pub use neighbourhood::{Link, Medium, Neighbourhood};
+pub use neighbourhood::neighbourhood;
 pub use parameters::LOCATORS_MAX;
 pub use reach::{LocalAddresses, Reach};

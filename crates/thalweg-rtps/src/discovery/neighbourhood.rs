@@ -1,148 +1,26 @@
-//! The networks around a participant and who listens on them: what the choice between unicast and multicast is computed from.
-
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+//! Who listens where, as far as discovery knows.
 
 use super::Database;
-use super::reach::same_subnet;
-use crate::types::Locator;
+use crate::writer::neighbourhood::{Link, Medium, Neighbourhood};
 
-/// What a link is made of, as far as it decides what multicast costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Medium {
-    /// Within this host.
-    Loopback,
-    /// Multicast is as fast as unicast.
-    #[default]
-    Wired,
-    /// Multicast travels at the basic rate of the radio cell, without acknowledgement (RFC 9119 §3.1).
-    Wireless,
-}
-
-/// A network interface of this host with the subnets behind it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// The interface's name, such as `eth0`.
-    pub name: String,
-    /// Own addresses with the length of their subnets' prefix.
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// What it is made of.
-    pub medium: Medium,
-    /// Whether datagrams to groups leave by it.
-    pub multicast: bool,
-    /// Bytes that it carries in a second to one receiver.
-    pub bytes_per_second: u64,
-}
-
-/// Speed assumed of wired links that do not tell theirs: 1 Gbit/s.
-pub const WIRED_BYTES_PER_SECOND: u64 = 125_000_000;
-/// Speed assumed of radio links to one receiver: 150 Mbit/s.
-pub const WIRELESS_BYTES_PER_SECOND: u64 = 18_750_000;
-/// Speed of the loopback link; an order of magnitude is enough here, because no radio or wire is kept busy.
-pub const LOOPBACK_BYTES_PER_SECOND: u64 = 4_000_000_000;
-/// Speed of multicast on radio links: the lowest mandatory rate of 802.11a/g/n, 6 Mbit/s.
-pub const WIRELESS_GROUP_BYTES_PER_SECOND: u64 = 750_000;
-
-impl Link {
-    /// Bytes that it carries in a second to a group.
-    pub fn group_bytes_per_second(&self) -> u64 {
-        match self.medium {
-            Medium::Wireless => self.bytes_per_second.min(WIRELESS_GROUP_BYTES_PER_SECOND),
-            Medium::Loopback | Medium::Wired => self.bytes_per_second,
+/// Counts who listens where. Participants of this host, ourselves included, hear every link's copy of what we send.
+pub fn neighbourhood(links: &[Link], database: &Database) -> Neighbourhood {
+    let mut gathered = Neighbourhood::new(links);
+    for known in database.participants.values() {
+        let places: Vec<usize> = (0..gathered.links().len())
+            .filter(|index| {
+                let locators = &known.data.locators.default_unicast;
+                // Everybody announces a loopback address, which means another host for each.
+                let within = gathered.links()[*index].medium == Medium::Loopback;
+                let hears = || !within && locators.iter().any(|locator| gathered.is_on(*index, locator));
+                known.reach.on_this_host || hears()
+            })
+            .collect();
+        for group in &known.data.locators.default_multicast {
+            gathered.count(*group, &places);
         }
     }
-
-    /// Whether an address lies in one of its subnets.
-    pub fn has(&self, ip: IpAddr) -> bool {
-        self.addresses.iter().any(|(own, bits)| same_subnet(*own, ip, *bits))
-    }
-
-    /// Whether a datagram to a group of this family leaves by it. Linux routes no IPv6 multicast through loopback.
-    pub fn carries_group(&self, group: IpAddr) -> bool {
-        let speaks = self.addresses.iter().any(|(own, _)| own.is_ipv4() == group.is_ipv4());
-        self.multicast && speaks && (group.is_ipv4() || self.medium != Medium::Loopback)
-    }
-
-    /// A wired network that everybody is part of: assumed while nothing is known.
-    fn assumed() -> Link {
-        Link {
-            name: "assumed".to_owned(),
-            addresses: vec![(Ipv4Addr::UNSPECIFIED.into(), 0), (Ipv6Addr::UNSPECIFIED.into(), 0)],
-            medium: Medium::Wired,
-            multicast: true,
-            bytes_per_second: WIRED_BYTES_PER_SECOND,
-        }
-    }
-}
-
-/// The links of this host, and how many participants listen to which group on them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbourhood {
-    links: Vec<Link>,
-    /// Participants that a datagram to the group reaches, for each link.
-    listeners: BTreeMap<Locator, Vec<u32>>,
-}
-
-/// Groups whose listeners are counted; peers choose them, and hardly ever more than one for each family.
-const GROUPS_MAX: usize = 256;
-
-impl Default for Neighbourhood {
-    fn default() -> Neighbourhood {
-        Neighbourhood { links: vec![Link::assumed()], listeners: BTreeMap::new() }
-    }
-}
-
-impl Neighbourhood {
-    /// Counts who listens where. Participants of this host, ourselves included, hear every link's copy of what we send.
-    pub fn gather(links: &[Link], database: &Database) -> Neighbourhood {
-        let mut gathered = Neighbourhood::default();
-        if !links.is_empty() {
-            gathered.links = links.to_vec();
-        }
-        for known in database.participants.values() {
-            let places: Vec<usize> = (0..gathered.links.len())
-                .filter(|index| {
-                    let locators = &known.data.locators.default_unicast;
-                    // Everybody announces a loopback address, which means another host for each.
-                    let within = gathered.links[*index].medium == Medium::Loopback;
-                    let hears = || !within && locators.iter().any(|locator| gathered.is_on(*index, locator));
-                    known.reach.on_this_host || hears()
-                })
-                .collect();
-            for group in &known.data.locators.default_multicast {
-                gathered.count(*group, &places);
-            }
-        }
-        gathered
-    }
-
-    fn is_on(&self, link: usize, locator: &Locator) -> bool {
-        locator.socket_address().is_some_and(|address| self.links[link].has(address.ip()))
-    }
-
-    fn count(&mut self, group: Locator, places: &[usize]) {
-        if !self.listeners.contains_key(&group) && self.listeners.len() >= GROUPS_MAX {
-            return;
-        }
-        let links = self.links.len();
-        let counts = self.listeners.entry(group).or_insert_with(|| vec![0; links]);
-        places.iter().for_each(|place| counts[*place] += 1);
-    }
-
-    /// This host's links.
-    pub fn links(&self) -> &[Link] {
-        &self.links
-    }
-
-    /// Number of the link whose subnet an address lies in; `None` behind a router.
-    pub fn link_of(&self, locator: &Locator) -> Option<usize> {
-        (0..self.links.len()).find(|link| self.is_on(*link, locator))
-    }
-
-    /// Participants that listen to a group on a link, those of this host and ourselves included.
-    pub fn listeners(&self, group: &Locator, link: usize) -> u32 {
-        self.listeners.get(group).and_then(|counts| counts.get(link)).copied().unwrap_or(0)
-    }
+    gathered
 }
 
 #[cfg(test)]
@@ -154,6 +32,8 @@ mod tests {
     use crate::discovery::{KnownParticipant, Reach};
     use crate::time::Instant;
     use crate::types::GuidPrefix;
+    use crate::types::Locator;
+    use crate::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
 
     fn locator(text: &str) -> Locator {
         Locator::from(text.parse::<SocketAddr>().unwrap())
@@ -180,22 +60,10 @@ mod tests {
             let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
             database.participants.insert(GuidPrefix([number; 12]), known);
         }
-        let neighbourhood = Neighbourhood::gather(&links, &database);
-        assert_eq!([0, 1].map(|link| neighbourhood.listeners(&group, link)), [1, 2], "one is behind a router");
-        assert_eq!(neighbourhood.link_of(&locator("10.0.0.9:1")), Some(1));
-        assert_eq!(neighbourhood.link_of(&locator("192.168.7.7:1")), None);
-        assert_eq!(Neighbourhood::gather(&[], &database).link_of(&locator("192.168.7.7:1")), Some(0));
-    }
-
-    #[test]
-    fn radio_carries_groups_slowly_and_loopback_no_ipv6_groups() {
-        let mut radio = link("wlan0", "10.0.0.1", Medium::Wireless);
-        assert_eq!(radio.group_bytes_per_second(), WIRELESS_GROUP_BYTES_PER_SECOND);
-        radio.medium = Medium::Wired;
-        assert_eq!(radio.group_bytes_per_second(), WIRED_BYTES_PER_SECOND);
-        let loopback =
-            Link { addresses: vec![("::1".parse().unwrap(), 128)], ..link("lo", "127.0.0.1", Medium::Loopback) };
-        assert!(!loopback.carries_group("ff02::1".parse().unwrap()));
-        assert!(link("lo", "127.0.0.1", Medium::Loopback).carries_group("239.255.0.1".parse().unwrap()));
+        let gathered = neighbourhood(&links, &database);
+        assert_eq!([0, 1].map(|link| gathered.listeners(&group, link)), [1, 2], "one is behind a router");
+        assert_eq!(gathered.link_of(&locator("10.0.0.9:1")), Some(1));
+        assert_eq!(gathered.link_of(&locator("192.168.7.7:1")), None);
+        assert_eq!(neighbourhood(&[], &database).link_of(&locator("192.168.7.7:1")), Some(0));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::neighbourhood::Link;
 use super::participant_data::{LinkMtu, ParticipantData};
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES};
+use crate::writer::neighbourhood::{Link, same_subnet};
 
 /// The addresses of this participant, as its transport bound them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -159,20 +159,6 @@ fn has_family(local: &LocalAddresses, ip: IpAddr) -> bool {
 
 fn is_own(local: &LocalAddresses, ip: IpAddr) -> bool {
     ip.is_loopback() || local.interfaces.iter().any(|(own, _)| *own == ip)
-}
-
-pub(super) fn same_subnet(own: IpAddr, other: IpAddr, prefix_bits: u8) -> bool {
-    match (own, other) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix_bits.min(32))).unwrap_or(0);
-            (a.to_bits() ^ b.to_bits()) & mask == 0
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix_bits.min(128))).unwrap_or(0);
-            (a.to_bits() ^ b.to_bits()) & mask == 0
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod frame;
 mod frame_stock;
 mod instance;
 mod key_table;
+mod sample_access;
 mod sample_cache;
 mod sample_info;
 mod sample_queue;

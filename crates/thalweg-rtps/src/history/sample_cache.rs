@@ -2,13 +2,11 @@
 
 use super::bounds::{Bounds, Load};
 use super::chain::{Ends, NOWHERE};
-use super::instance::{Instance, Ranking};
+use super::instance::Instance;
 use super::key_table::KeyTable;
 use super::sample_queue::{Queued, SampleQueue};
-use super::sample_store::{Order, Origin, PLACE_BYTES, SampleStore, Stored};
-use super::{
-    CachedSample, ChangeKind, InstanceState, PayloadKind, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
-};
+use super::sample_store::{Origin, PLACE_BYTES, SampleStore, Stored};
+use super::{CachedSample, ChangeKind, InstanceState, PayloadKind};
 use crate::payload::Payload;
 use crate::qos::{History, ResourceLimits};
 use crate::time::Instant;
@@ -33,35 +31,27 @@ pub enum Insert {
 /// nobody writes are forgotten with their last sample; disposed ones give way when another instance needs the place.
 #[derive(Debug)]
 pub struct SampleCache {
-    bounds: Bounds,
-    keyed: Keyed,
+    pub(super) bounds: Bounds,
+    pub(super) keyed: Keyed,
     /// The samples of a keyed topic.
-    store: SampleStore,
+    pub(super) store: SampleStore,
     /// The samples of a keyless topic.
-    queue: SampleQueue,
-    instances: KeyTable<Instance>,
+    pub(super) queue: SampleQueue,
+    pub(super) instances: KeyTable<Instance>,
     /// Instances without samples that are not alive, though a writer still has them: the first to go.
-    idle: Ends,
-    held: Load,
-    overwritten: u64,
-    rejected: u64,
-    results: u64,
-    picked: Vec<usize>,
-    empty: Payload,
+    pub(super) idle: Ends,
+    pub(super) held: Load,
+    pub(super) overwritten: u64,
+    pub(super) rejected: u64,
+    pub(super) results: u64,
+    pub(super) picked: Vec<usize>,
+    pub(super) empty: Payload,
 }
 
 /// How many instances a reader without a limit of its own knows at most.
 pub const INSTANCES_DEFAULT: usize = 1 << 20;
 /// Bytes of payloads (and a fixed charge for each sample) a reader holds by default.
 pub const BYTES_DEFAULT: usize = 1 << 30;
-/// Indices of picked samples that are kept for the next call.
-const PICKED_KEPT: usize = 1 << 16;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    Take,
-}
 
 impl SampleCache {
     /// An empty cache. On keyless topics the instance of each sample is ignored: there is only one.
@@ -146,35 +136,6 @@ impl SampleCache {
         }
     }
 
-    /// Removes up to `max` samples that `filter` selects, appends them to `into` in order of reception and returns how
-    /// many there were.
-    pub fn take(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
-        if self.keyed == Keyed::No {
-            return self.give_out_queued(max, filter, Access::Take, into);
-        }
-        let count = self.give_out(max, filter, Access::Take, into);
-        for place in 0..count {
-            self.remove(self.picked[place]);
-        }
-        self.picked.clear();
-        self.picked.shrink_to(PICKED_KEPT);
-        count
-    }
-
-    /// As [`SampleCache::take`], but the samples stay and are marked READ.
-    pub fn read(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
-        if self.keyed == Keyed::No {
-            return self.give_out_queued(max, filter, Access::Read, into);
-        }
-        let count = self.give_out(max, filter, Access::Read, into);
-        for &index in &self.picked {
-            self.store.mark_read(index);
-        }
-        self.picked.clear();
-        self.picked.shrink_to(PICKED_KEPT);
-        count
-    }
-
     /// The first instance with samples behind `after` in the order of key hashes; the very first for `None`. `after`
     /// need not be known any more (DDS 1.4 §2.2.2.5.3.16).
     pub fn next_instance(&self, after: Option<KeyHash>) -> Option<KeyHash> {
@@ -254,7 +215,7 @@ impl SampleCache {
         self.rejected
     }
 
-    fn key_of(&self, instance: KeyHash) -> KeyHash {
+    pub(super) fn key_of(&self, instance: KeyHash) -> KeyHash {
         match self.keyed {
             Keyed::Yes => instance,
             Keyed::No => KeyHash::default(),
@@ -354,14 +315,14 @@ impl SampleCache {
         self.store.remove(index, &mut instance.samples);
     }
 
-    fn remove(&mut self, index: usize) {
+    pub(super) fn remove(&mut self, index: usize) {
         let slot = self.store[index].instance;
         self.unlink(index);
         self.settle(slot);
     }
 
     /// Forgets an instance that nothing and nobody needs, or remembers that it may be forgotten.
-    fn settle(&mut self, slot: usize) {
+    pub(super) fn settle(&mut self, slot: usize) {
         let instance = &self.instances[slot];
         let is_idle = instance.held.changes == 0 && instance.state != InstanceState::Alive;
         if is_idle && !instance.has_writers() {
@@ -383,148 +344,4 @@ impl SampleCache {
         let key = self.instances[slot].key;
         self.instances.remove(&key);
     }
-
-    /// Appends samples of a keyless topic to `into` with their information.
-    fn give_out_queued(
-        &mut self,
-        max: usize,
-        filter: &ReadFilter,
-        access: Access,
-        into: &mut Vec<TakenSample>,
-    ) -> usize {
-        let Some(slot) = self.instances.find(&KeyHash::default()) else { return 0 };
-        let instance = &mut self.instances[slot];
-        let other_view = filter.view_state.is_some_and(|view| view != instance.view);
-        if other_view || !filter.instance_states.contains(instance.state) {
-            return 0;
-        }
-        let share = self.queue.share(max, filter);
-        let count = share.read + share.unread;
-        let Some((_, newest)) = self.queue.of(share).next_back() else { return 0 };
-        let newest_generation = newest.origin.generation();
-        into.reserve(count);
-        let mut following = u32::try_from(count).unwrap_or(u32::MAX);
-        let mut describe = |sample: &Queued, state: SampleState, payload: Option<Payload>| {
-            let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
-            let payload = payload.unwrap_or_else(|| self.empty.clone());
-            following = following.saturating_sub(1);
-            let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
-            let info = describe(&sample.origin, sample.valid, state, instance);
-            TakenSample { payload, payload_kind, info: SampleInfo { sample_rank: following, generation_rank, ..info } }
-        };
-        if access == Access::Read {
-            into.extend(self.queue.of(share).map(|(state, sample)| describe(sample, state, sample.payload.clone())));
-            self.queue.mark_read(share);
-        } else {
-            let mut gone = Load::default();
-            let mut give = |state: SampleState, mut sample: Queued| {
-                gone.add(sample.is_value, sample.bytes);
-                let payload = sample.payload.take();
-                describe(&sample, state, payload)
-            };
-            let (read, unread) = self.queue.remove(share);
-            into.extend(read.map(|sample| give(SampleState::Read, sample)));
-            into.extend(unread.map(|sample| give(SampleState::NotRead, sample)));
-            self.queue.trim();
-            instance.held.subtract(gone);
-            self.held.subtract(gone);
-        }
-        instance.view = ViewState::NotNew;
-        self.settle(slot);
-        count
-    }
-
-    /// Picks samples and appends them to `into` with their information; leaves them in `picked` for the caller.
-    fn give_out(&mut self, max: usize, filter: &ReadFilter, access: Access, into: &mut Vec<TakenSample>) -> usize {
-        self.pick(max, filter);
-        let start = into.len();
-        for place in 0..self.picked.len() {
-            let index = self.picked[place];
-            let taken = match access {
-                Access::Take => self.store[index].payload.take(),
-                Access::Read => self.store[index].payload.clone(),
-            };
-            into.push(self.describe(index, taken));
-        }
-        self.rank(&mut into[start..]);
-        for &index in &self.picked {
-            self.instances[self.store[index].instance].view = ViewState::NotNew;
-        }
-        self.picked.len()
-    }
-
-    fn pick(&mut self, max: usize, filter: &ReadFilter) {
-        let (order, mut index) = match (filter.instance, filter.sample_state) {
-            (Some(key), _) => {
-                let slot = self.instances.find(&self.key_of(key));
-                (Order::Instance, slot.map_or(NOWHERE, |slot| self.instances[slot].samples.first))
-            }
-            (None, Some(SampleState::NotRead)) => (Order::Unread, self.store.unread.first),
-            (None, _) => (Order::Reception, self.store.reception.first),
-        };
-        while index != NOWHERE && self.picked.len() < max {
-            let stored = &self.store[index];
-            if selects(filter, stored, &self.instances[stored.instance]) {
-                self.picked.push(index);
-            }
-            index = stored.next(order);
-        }
-    }
-
-    fn describe(&self, index: usize, value: Option<Payload>) -> TakenSample {
-        let stored = &self.store[index];
-        let instance = &self.instances[stored.instance];
-        let (payload, payload_kind) = value
-            .map(|payload| (payload, PayloadKind::Data))
-            .or_else(|| instance.remembered())
-            .unwrap_or_else(|| (self.empty.clone(), PayloadKind::Key));
-        let info = describe(&stored.origin, stored.valid, sample_state(stored), instance);
-        TakenSample { payload, payload_kind, info }
-    }
-
-    /// Fills in the ranks within the result, from its newest sample to its oldest.
-    fn rank(&mut self, result: &mut [TakenSample]) {
-        self.results += 1;
-        for (taken, &index) in result.iter_mut().zip(&self.picked).rev() {
-            let stored = &self.store[index];
-            let ranking = &mut self.instances[stored.instance].ranking;
-            if ranking.result != self.results {
-                *ranking =
-                    Ranking { result: self.results, following: 0, newest_generation: stored.origin.generation() };
-            }
-            taken.info.sample_rank = ranking.following;
-            taken.info.generation_rank = ranking.newest_generation.saturating_sub(stored.origin.generation());
-            ranking.following = ranking.following.saturating_add(1);
-        }
-    }
-}
-
-/// Everything but the ranks within the result.
-fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &Instance) -> SampleInfo {
-    SampleInfo {
-        sample_state,
-        view_state: instance.view,
-        instance_state: instance.state,
-        disposed_generation_count: origin.disposed_generations,
-        no_writers_generation_count: origin.no_writers_generations,
-        sample_rank: 0,
-        generation_rank: 0,
-        absolute_generation_rank: instance.generation().saturating_sub(origin.generation()),
-        source_timestamp: origin.source_timestamp,
-        received: origin.received,
-        instance: instance.key,
-        writer: origin.writer,
-        sequence: origin.sequence,
-        valid,
-    }
-}
-
-fn sample_state(stored: &Stored) -> SampleState {
-    if stored.read { SampleState::Read } else { SampleState::NotRead }
-}
-
-fn selects(filter: &ReadFilter, stored: &Stored, instance: &Instance) -> bool {
-    filter.sample_state.is_none_or(|state| state == sample_state(stored))
-        && filter.view_state.is_none_or(|view| view == instance.view)
-        && filter.instance_states.contains(instance.state)
 }

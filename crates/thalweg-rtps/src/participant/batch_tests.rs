@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::tests::*;
 use super::*;
 use crate::history::{InstanceState, TakenSample};
+use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{History, ReaderQos, WriterQos};
 use crate::reader::Reader;
@@ -249,4 +250,35 @@ fn batches_that_break_off_are_counted_and_change_nothing() {
     assert!(feed.take().is_empty());
     feed.batch(1, 1, &[b"ok"]);
     assert_eq!(first_bytes(&feed.take()), b"o");
+}
+
+#[test]
+fn datagrams_received_together_count_as_many_and_share_their_buffer() {
+    let mut feed = Feed::reliable(Keyed::No);
+    let (mut bytes, mut ends) = (Vec::with_capacity(65_536), vec![0]);
+    for sequence in (2..=41).map(SequenceNumber) {
+        write::header(&mut bytes, feed.writer.prefix);
+        let (reader, writer) = (EntityId::UNKNOWN, feed.writer.entity);
+        write::data(&mut bytes, &DataHead { reader, writer, sequence, inline_qos: &[], kind: DataKind::Data }, 1028);
+        bytes.extend([7; 1028]);
+        ends.push(bytes.len());
+    }
+    let buffer = Payload::from(bytes);
+    let datagrams: Vec<Payload> = ends.windows(2).map(|ends| buffer.slice(ends[0]..ends[1])).collect();
+    let source = SocketAddr::from(([10, 0, 0, 1], 7411));
+    let now = feed.net.now;
+    let mut receive = |datagrams: &[Payload]| {
+        let participant = &mut feed.net.nodes[1].participant;
+        participant.handle_datagrams(now, datagrams.iter().map(|datagram| (datagram, source)));
+        let mut outbox = Outbox::new();
+        participant.poll_transmit(now, &mut outbox);
+        outbox.len()
+    };
+    assert_eq!(receive(&datagrams[..2]), 0, "two datagrams may have overtaken one");
+    assert_eq!(receive(&datagrams[2..]), 1, "the first sample is asked for");
+    feed.data(1..=1, b"late");
+    let samples = feed.take();
+    assert_eq!(samples.len(), 41);
+    assert_eq!(feed.net.nodes[1].participant.counters().malformed, 0);
+    assert!(samples[40].payload.as_ptr_range().end == datagrams[39].as_ptr_range().end, "not copied");
 }

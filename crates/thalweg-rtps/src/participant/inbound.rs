@@ -12,22 +12,37 @@ use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data};
 
-/// What a datagram says of one writer, gathered so that each reader is locked once for all of it, and small samples are copied
-/// out of the receive buffer side by side.
+/// What neighbouring datagrams say of one writer, gathered so that each reader is locked once for all of it, and small samples
+/// are copied out of the receive buffers side by side.
 pub(super) struct Inbound {
     pub(super) writer: Guid,
     /// The one reader it is for, or [`EntityId::UNKNOWN`].
     pub(super) addressed: EntityId,
     gathered: Gathered,
+    /// Receive buffers among the slabs.
+    sources: Vec<Source>,
+    /// The slab of the present datagram, if one of its samples was gathered.
+    datagram: Option<u32>,
     pool: PayloadPool,
     empty: Payload,
+}
+
+/// A receive buffer.
+#[derive(Debug)]
+struct Source {
+    /// Bytes that a slice of it keeps alive.
+    pinned: usize,
+    /// Bytes of all samples in it that may share it.
+    sharing: usize,
+    /// First of the neighbouring datagrams that lie in the same buffer: that one's `sharing` counts.
+    first: u32,
 }
 
 /// The samples themselves.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pieces: Vec<Piece>,
-    /// What the samples' bytes lie in: the datagram, nothing at all, then the buffers for copies.
+    /// What the samples' bytes lie in: nothing at all, the datagrams, then the buffers for copies.
     slabs: Vec<Payload>,
 }
 
@@ -37,6 +52,7 @@ enum Piece {
     Sample(Head),
     Irrelevant { start: SequenceNumber, end: SequenceNumber },
     BatchEnd(BatchRange),
+    NextDatagram,
 }
 
 /// A sample but for its bytes.
@@ -49,8 +65,10 @@ struct Head {
     hinted: bool,
     kind: ChangeKind,
     content_kind: PayloadKind,
-    /// The header that a sample of a batch lacks; all samples of a datagram that lack it have the same.
+    /// The header that a sample of a batch lacks.
     lacks_header: Option<[u8; ENCAPSULATION_LEN]>,
+    /// It has to be copied into a buffer.
+    moves: bool,
     /// Which of the slabs, and where in it.
     slab: u32,
     start: u32,
@@ -69,9 +87,11 @@ const PINNED_RATIO_MAX: usize = 8;
 /// Memory that recycled buffers for copies may keep in each size class.
 const POOL_BYTES: usize = 4 << 20;
 const ENCAPSULATION_LEN: usize = 4;
-/// Places in [`Inbound::slabs`].
-const DATAGRAM: u32 = 0;
-const NOTHING: u32 = 1;
+/// The slab of samples without bytes.
+const NOTHING: u32 = 0;
+/// Entries from which on nothing of another datagram is added: enough to make the rest of the cost disappear, few enough to
+/// stay in the processor's cache.
+const PIECES_MAX: usize = 512;
 
 impl Inbound {
     pub(super) fn new() -> Inbound {
@@ -79,6 +99,8 @@ impl Inbound {
             writer: Guid::UNKNOWN,
             addressed: EntityId::UNKNOWN,
             gathered: Gathered::default(),
+            sources: Vec::new(),
+            datagram: None,
             pool: PayloadPool::new(POOL_BYTES),
             empty: Payload::from(Vec::new()),
         }
@@ -88,8 +110,47 @@ impl Inbound {
         self.gathered.pieces.is_empty()
     }
 
+    /// Whether a sample of `writer` for `addressed` can be added to what is there.
+    #[inline]
+    pub(super) fn goes_with(&self, writer: Guid, addressed: EntityId) -> bool {
+        let is_same = !self.is_empty() && self.writer == writer && self.addressed == addressed;
+        is_same && (self.datagram.is_some() || self.gathered.pieces.len() < PIECES_MAX)
+    }
+
+    /// What follows lies in another datagram.
+    pub(super) fn next_datagram(&mut self) {
+        self.datagram = None;
+    }
+
+    /// Makes sure that `datagram` is known as a slab.
+    #[inline]
+    pub(super) fn open(&mut self, datagram: &Payload) {
+        if self.datagram.is_none() {
+            self.add_source(datagram);
+        }
+    }
+
+    fn add_source(&mut self, datagram: &Payload) {
+        let Gathered { pieces, slabs } = &mut self.gathered;
+        if slabs.is_empty() {
+            slabs.push(self.empty.clone());
+        }
+        if !pieces.is_empty() {
+            pieces.push(Piece::NextDatagram);
+        }
+        let number = self.sources.len() as u32;
+        // Datagrams that the kernel joined follow each other in one buffer.
+        let follows = slabs.last().is_some_and(|last| last.as_ptr_range().end == datagram.as_ptr());
+        let first = self.sources.last().filter(|_| follows).map_or(number, |last| last.first);
+        self.sources.push(Source { pinned: datagram.pinned_bytes(), sharing: 0, first });
+        self.datagram = Some(slabs.len() as u32);
+        slabs.push(datagram.clone());
+    }
+
     /// Gives the samples away, packed and identified; [`Inbound::take_back`] returns the memory.
     pub(super) fn give_out(&mut self) -> Gathered {
+        self.sources.clear();
+        self.datagram = None;
         std::mem::take(&mut self.gathered)
     }
 
@@ -98,11 +159,6 @@ impl Inbound {
         gathered.pieces.clear();
         gathered.slabs.clear();
         self.gathered = gathered;
-    }
-
-    /// A payload without bytes that keeps nothing alive.
-    pub(super) fn nothing(&self) -> Payload {
-        self.empty.clone()
     }
 
     /// Appends a DATA.
@@ -118,7 +174,7 @@ impl Inbound {
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
         let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
-        self.gathered.pieces.push(Piece::Sample(head.at(range, None)));
+        self.push(head, range);
     }
 
     /// Appends a DATA_BATCH.
@@ -147,63 +203,89 @@ impl Inbound {
         if !sample.valid || says_nothing {
             return self.gathered.pieces.push(Piece::Irrelevant { start: sequence, end: sequence.next() });
         }
-        let header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
+        let lacks_header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
         let head = Head::new(sequence, sample.timestamp, kind, content_kind, hint);
-        self.gathered.pieces.push(Piece::Sample(head.at(sample.bytes, header)));
+        self.push(Head { lacks_header, moves: lacks_header.is_some(), ..head }, sample.bytes);
+    }
+
+    /// Appends a sample whose bytes are `range` of the present datagram, which is shorter than 4 GiB.
+    #[inline]
+    fn push(&mut self, head: Head, range: Range<usize>) {
+        let slab = match self.datagram {
+            Some(slab) if !range.is_empty() => slab,
+            _ => return self.gathered.pieces.push(Piece::Sample(head)),
+        };
+        let head = Head { slab, start: range.start as u32, end: range.end as u32, ..head };
+        if head.len() > SMALL_SAMPLE_BYTES && self.writer.entity.keyed() == Keyed::No {
+            let first = self.sources[slab as usize - 1].first;
+            self.sources[first as usize].sharing += head.len();
+        }
+        self.gathered.pieces.push(Piece::Sample(head));
     }
 
     /// Makes the bytes of every sample contiguous and such that it keeps little else alive.
-    pub(super) fn pack(&mut self, datagram: &Payload) {
-        self.gathered.slabs.clear();
-        self.gathered.slabs.extend([datagram.clone(), self.empty.clone()]);
-        let sharing = match self.writer.entity.keyed() {
-            Keyed::Yes => 0,
-            Keyed::No => self.gathered.pieces.iter().map(Piece::shared_bytes).sum::<usize>(),
-        };
-        let ratio = Ratio { pinned: datagram.pinned_bytes(), sharing };
-        let mut from = 0;
-        while let Some(at) = self.gathered.pieces[from..].iter().position(|piece| ratio.has_to_move(piece)) {
-            from = self.fill_buffer(datagram, ratio, from + at);
+    pub(super) fn pack(&mut self) {
+        let mut first = None;
+        for (index, piece) in self.gathered.pieces.iter_mut().enumerate() {
+            if let Piece::Sample(head) = piece
+                && head.slab != NOTHING
+            {
+                let source = &self.sources[head.slab as usize - 1];
+                head.moves |= source.pinned > self.sources[source.first as usize].base(head.len()) * PINNED_RATIO_MAX;
+            }
+            if first.is_none() && piece.moving().is_some() {
+                first = Some(index);
+            }
+        }
+        let mut next = first;
+        while let Some(from) = next {
+            let to = self.fill_buffer(from);
+            let more = self.gathered.pieces[to..].iter().position(|piece| piece.moving().is_some());
+            next = more.map(|at| to + at);
         }
     }
 
     /// Copies samples from piece `from` on into one buffer until it is full; returns where to go on.
-    fn fill_buffer(&mut self, datagram: &Payload, ratio: Ratio, from: usize) -> usize {
-        let Inbound { gathered: Gathered { pieces, slabs }, pool, .. } = self;
-        let slab = slabs.len() as u32;
-        let (mut bytes, mut to) = (0, from);
-        let mut bytes_max = 0;
-        for piece in &pieces[from..] {
-            if let Piece::Sample(head) = piece
-                && ratio.has_to_move(piece)
-            {
-                bytes_max = if bytes == 0 { ratio.buffer_bytes(head.len()) } else { bytes_max };
-                if bytes > 0 && bytes + head.len() > bytes_max {
+    fn fill_buffer(&mut self, from: usize) -> usize {
+        let (mut bytes, mut bytes_max, mut to) = (0, 0, from);
+        for piece in &self.gathered.pieces[from..] {
+            if let Some(head) = piece.moving() {
+                if bytes == 0 {
+                    bytes_max = self.buffer_bytes(head);
+                } else if bytes + head.len() > bytes_max {
                     break;
                 }
                 bytes += head.len();
             }
             to += 1;
         }
+        let Gathered { pieces, slabs } = &mut self.gathered;
+        let slab = slabs.len() as u32;
         let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
             for piece in &mut pieces[from..to] {
-                if !ratio.has_to_move(piece) {
-                    continue;
-                }
-                if let Piece::Sample(head) = piece {
+                let Piece::Sample(head) = piece else { continue };
+                if head.moves {
                     let start = buffer.len() as u32;
-                    buffer.extend_from_slice(head.lacks_header.take().as_ref().map_or(&[], |header| header));
-                    buffer.extend_from_slice(&datagram[head.start as usize..head.end as usize]);
+                    buffer.extend_from_slice(head.lacks_header.as_ref().map_or(&[], |header| header));
+                    buffer.extend_from_slice(&slabs[head.slab as usize][head.start as usize..head.end as usize]);
                     (head.slab, head.start, head.end) = (slab, start, buffer.len() as u32);
+                    (head.moves, head.lacks_header) = (false, None);
                 }
             }
             Ok(())
         };
-        match pool.fill(bytes, copy) {
+        match self.pool.fill(bytes, copy) {
             Ok(buffer) => slabs.push(buffer),
             Err(never) => match never {},
         }
         to
+    }
+
+    /// Size of the buffer for a sample and what follows it.
+    fn buffer_bytes(&self, head: &Head) -> usize {
+        let source = head.slab.checked_sub(1).map(|source| &self.sources[source as usize]);
+        let sharing = source.map_or(head.len(), |source| self.sources[source.first as usize].base(head.len()));
+        (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
     /// Finds each sample's instance on a keyed topic: from the key, else from the hint of the wire. Those that tell neither are
@@ -240,45 +322,25 @@ impl Gathered {
             Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
             Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
             Piece::BatchEnd(range) => Arrival::BatchEnd(*range),
+            Piece::NextDatagram => Arrival::NextDatagram,
         })
     }
 }
 
-impl Piece {
-    /// Bytes of a sample that may share a buffer with its neighbours for as long as it likes.
-    fn shared_bytes(&self) -> usize {
-        match self {
-            Piece::Sample(head) if head.len() > SMALL_SAMPLE_BYTES => head.len(),
-            _ => 0,
-        }
-    }
-}
-
-/// By how much a sample's bytes may be exceeded by what they keep alive.
-#[derive(Clone, Copy)]
-struct Ratio {
-    /// Bytes that a slice of the datagram keeps alive.
-    pinned: usize,
-    /// Bytes of all samples in the datagram that may share it.
-    sharing: usize,
-}
-
-impl Ratio {
+impl Source {
     /// The bytes in proportion to which a sample of `len` bytes may keep others alive.
-    fn base(self, len: usize) -> usize {
+    fn base(&self, len: usize) -> usize {
         if len > SMALL_SAMPLE_BYTES { self.sharing.max(len) } else { len }
     }
+}
 
-    /// Size of the buffer for a sample of `len` bytes and what follows it.
-    fn buffer_bytes(self, len: usize) -> usize {
-        (self.base(len) * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
-    }
-
-    /// True for a sample that lacks its header, or would keep too much alive where it is.
-    fn has_to_move(self, piece: &Piece) -> bool {
-        let Piece::Sample(head) = piece else { return false };
-        let is_wasteful = head.slab == DATAGRAM && self.pinned > self.base(head.len()) * PINNED_RATIO_MAX;
-        is_wasteful || head.lacks_header.is_some()
+impl Piece {
+    /// The sample, if it has to be copied.
+    fn moving(&self) -> Option<&Head> {
+        match self {
+            Piece::Sample(head) if head.moves => Some(head),
+            _ => None,
+        }
     }
 }
 
@@ -291,27 +353,9 @@ impl Head {
         hint: Option<KeyHash>,
     ) -> Head {
         let (instance, hinted) = (hint.unwrap_or_default(), hint.is_some());
-        let lacks_header = None;
-        Head {
-            sequence,
-            timestamp,
-            instance,
-            hinted,
-            kind,
-            content_kind,
-            lacks_header,
-            slab: NOTHING,
-            start: 0,
-            end: 0,
-        }
-    }
-
-    /// Says where the bytes lie in the datagram, which is shorter than 4 GiB.
-    fn at(self, range: Range<usize>, lacks_header: Option<[u8; ENCAPSULATION_LEN]>) -> Head {
-        if range.is_empty() {
-            return Head { lacks_header, ..self };
-        }
-        Head { lacks_header, slab: DATAGRAM, start: range.start as u32, end: range.end as u32, ..self }
+        let (lacks_header, moves) = (None, false);
+        let (slab, start, end) = (NOTHING, 0, 0);
+        Head { sequence, timestamp, instance, hinted, kind, content_kind, lacks_header, moves, slab, start, end }
     }
 
     /// Bytes of the whole sample.

@@ -114,6 +114,7 @@ impl Participant {
             if let Some(known) = self.database.subscriptions.get_mut(reader) {
                 known.matched.push(writer);
             }
+            self.neighbours.note_change(now);
             self.push_event(Event::PublicationMatched { writer, reader });
         }
     }

@@ -23,6 +23,8 @@ mod inquiry;
 mod inquiry_tests;
 mod matching;
 mod neighbours;
+#[cfg(test)]
+mod path_tests;
 mod receive;
 mod schedule;
 #[cfg(test)]

@@ -4,17 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Participant;
-use crate::discovery::Neighbourhood;
+use crate::discovery::neighbourhood;
 use crate::time::Instant;
+use crate::writer::Neighbourhood;
 
-/// How long after a change the neighbourhood is gathered anew. Participants that start together are counted together, and
-/// nothing but a cost depends on it.
-const SETTLING: Duration = Duration::from_millis(200);
+/// How long nothing must have changed before the neighbourhood is gathered anew: participants that start together are counted
+/// together, and nothing but a cost depends on it.
+const QUIET: Duration = Duration::from_millis(300);
+/// How long it waits for that at most.
+const SETTLING_MAX: Duration = Duration::from_secs(2);
 
 /// What was gathered last, and when to do it again.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     current: Arc<Neighbourhood>,
+    /// The first change that is not taken into account yet, and when it will be.
+    changed: Option<Instant>,
     due: Option<Instant>,
 }
 
@@ -23,9 +28,10 @@ impl Neighbours {
         Arc::clone(&self.current)
     }
 
-    /// A participant came, went or moved.
+    /// A participant came, went or moved, or a reader was matched.
     pub(super) fn note_change(&mut self, now: Instant) {
-        self.due.get_or_insert(now + SETTLING);
+        let first = *self.changed.get_or_insert(now);
+        self.due = Some((now + QUIET).min(first + SETTLING_MAX));
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
@@ -38,14 +44,13 @@ impl Neighbours {
 }
 
 impl Participant {
-    /// Gathers the neighbourhood anew and hands it to the writers if it is another one.
+    /// Gathers the neighbourhood anew and lets the writers choose by it.
     pub(super) fn look_around(&mut self) {
-        self.neighbours.due = None;
-        let gathered = Neighbourhood::gather(&self.config.addresses.links, &self.database);
-        if gathered == *self.neighbours.current {
-            return;
+        (self.neighbours.changed, self.neighbours.due) = (None, None);
+        let gathered = neighbourhood(&self.config.addresses.links, &self.database);
+        if gathered != *self.neighbours.current {
+            self.neighbours.current = Arc::new(gathered);
         }
-        self.neighbours.current = Arc::new(gathered);
         for writer in self.endpoints.user_writers() {
             if let Some(shared) = self.endpoints.writer(writer) {
                 shared.lock().set_neighbourhood(self.neighbours.current());

@@ -7,12 +7,12 @@ use super::{Event, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, Reader, ReaderOutcome, Received};
+use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data, DataFrag, Message, Submessage};
-use crate::writer::WriterOutcome;
+use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
 #[derive(Clone, Copy)]
@@ -28,53 +28,49 @@ struct Context {
 impl Participant {
     /// Takes a datagram into account. Malformed bytes are counted and end the datagram; they change nothing else.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &Payload, from: SocketAddr) {
-        self.counters.datagrams += 1;
-        let Ok(message) = Message::parse(datagram) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        if message.header.version.major != 2 || self.ignored.contains(&message.header.prefix) {
-            return;
-        }
-        let mut context = Context { now, from, source: message.header.prefix, addressed: true, timestamp: None };
-        self.renew_lease(&context);
-        for submessage in message.submessages() {
-            match submessage {
-                Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
-                Err(_) => self.counters.malformed += 1,
+        self.handle_datagrams(now, std::iter::once((datagram, from)));
+    }
+
+    /// As [`Participant::handle_datagram`] for several that were received together: neighbouring samples of one writer reach its
+    /// readers together.
+    pub fn handle_datagrams<'a>(&mut self, now: Instant, datagrams: impl Iterator<Item = (&'a Payload, SocketAddr)>) {
+        let mut alive = None;
+        for (datagram, from) in datagrams {
+            self.inbound.next_datagram();
+            self.counters.datagrams += 1;
+            let Ok(message) = Message::parse(datagram) else {
+                self.counters.malformed += 1;
+                continue;
+            };
+            let source = message.header.prefix;
+            if self.ignored.contains(&source) {
+                continue;
+            }
+            if alive.replace(source) != Some(source) {
+                self.renew_lease(now, source);
+            }
+            let mut context = Context { now, from, source, addressed: true, timestamp: None };
+            for submessage in message.submessages() {
+                match submessage {
+                    Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
+                    Err(_) => self.counters.malformed += 1,
+                }
             }
         }
-        self.flush_inbound(now, datagram);
+        self.flush_inbound(now);
     }
 
     /// Every datagram of a participant is a sign of life.
-    fn renew_lease(&mut self, context: &Context) {
-        if let Some(known) = self.database.participants.get_mut(&context.source) {
-            let until = context.now + known.data.lease_duration;
+    fn renew_lease(&mut self, now: Instant, source: GuidPrefix) {
+        if let Some(known) = self.database.participants.get_mut(&source) {
+            let until = now + known.data.lease_duration;
             known.lease_until = known.lease_until.max(until);
         }
     }
 
     fn handle_submessage(&mut self, context: &mut Context, datagram: &Payload, submessage: Submessage<'_>) {
-        match &submessage {
-            Submessage::InfoTimestamp(timestamp) => return context.timestamp = *timestamp,
-            Submessage::Data(data) if context.addressed && data.writer != EntityId::SPDP_WRITER => {
-                if self.open_inbound(context, datagram, data.writer, data.reader) {
-                    self.inbound.push_data(data, context.timestamp);
-                }
-                return;
-            }
-            Submessage::DataBatch(batch) if context.addressed => {
-                if self.open_inbound(context, datagram, batch.writer, batch.reader) {
-                    self.inbound.push_batch(batch);
-                }
-                return;
-            }
-            _ => {}
-        }
-        let now = context.now;
-        self.flush_inbound(now, datagram);
         match submessage {
+            Submessage::InfoTimestamp(timestamp) => context.timestamp = timestamp,
             Submessage::InfoDestination(prefix) => {
                 context.addressed = prefix == self.config.prefix || prefix == GuidPrefix::UNKNOWN;
             }
@@ -83,6 +79,27 @@ impl Participant {
                 context.timestamp = None;
             }
             _ if !context.addressed => {}
+            Submessage::Data(data) if data.writer != EntityId::SPDP_WRITER => {
+                if self.open_inbound(context, datagram, data.writer, data.reader) {
+                    self.inbound.push_data(&data, context.timestamp);
+                }
+            }
+            Submessage::DataBatch(batch) => {
+                if self.open_inbound(context, datagram, batch.writer, batch.reader) {
+                    self.inbound.push_batch(&batch);
+                }
+            }
+            other => {
+                self.flush_inbound(context.now);
+                self.handle_other(context, datagram, other);
+            }
+        }
+    }
+
+    /// What is neither context nor a whole sample; the samples in front of it have reached their readers.
+    fn handle_other(&mut self, context: &Context, datagram: &Payload, submessage: Submessage<'_>) {
+        let now = context.now;
+        match submessage {
             Submessage::Data(data) => self.handle_participant_data(context, datagram, &data),
             Submessage::DataFrag(fragments) => self.handle_data_frag(context, datagram, &fragments),
             Submessage::Gap(gap) => {
@@ -107,32 +124,28 @@ impl Participant {
                     reader.handle_heartbeat_frag(now, writer, &heartbeat)
                 });
             }
-            Submessage::AckNack(acknack) => {
-                let reader = Guid::new(context.source, acknack.reader);
-                if let Some(writer) = self.endpoints.writer(acknack.writer) {
-                    let outcome = writer.lock().handle_acknack(now, reader, &acknack);
-                    self.note_writer_outcome(acknack.writer, outcome);
-                }
-            }
-            Submessage::AckNackBatch(acknack) => {
-                let reader = Guid::new(context.source, acknack.reader);
-                if let Some(writer) = self.endpoints.writer(acknack.writer) {
-                    let outcome = writer.lock().handle_acknack_batch(now, reader, &acknack);
-                    self.note_writer_outcome(acknack.writer, outcome);
-                }
-            }
-            Submessage::NackFrag(nack) => {
-                let reader = Guid::new(context.source, nack.reader);
-                if let Some(writer) = self.endpoints.writer(nack.writer) {
-                    let outcome = writer.lock().handle_nack_frag(now, reader, &nack);
-                    self.note_writer_outcome(nack.writer, outcome);
-                }
-            }
+            Submessage::AckNack(acknack) => self.tell_writer(acknack.writer, |writer| {
+                writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
+            }),
+            Submessage::AckNackBatch(acknack) => self.tell_writer(acknack.writer, |writer| {
+                writer.handle_acknack_batch(now, Guid::new(context.source, acknack.reader), &acknack)
+            }),
+            Submessage::NackFrag(nack) => self.tell_writer(nack.writer, |writer| {
+                writer.handle_nack_frag(now, Guid::new(context.source, nack.reader), &nack)
+            }),
             // We answer to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}
-            // Above.
-            Submessage::InfoTimestamp(_) | Submessage::DataBatch(_) => {}
+            // Seen to before.
+            Submessage::DataBatch(_) => {}
+            Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_) | Submessage::InfoSource { .. } => {}
+        }
+    }
+
+    fn tell_writer(&mut self, writer: EntityId, handle: impl FnOnce(&mut Writer) -> WriterOutcome) {
+        if let Some(shared) = self.endpoints.writer(writer) {
+            let outcome = handle(&mut shared.lock());
+            self.note_writer_outcome(writer, outcome);
         }
     }
 
@@ -140,20 +153,23 @@ impl Participant {
     /// wants it.
     fn open_inbound(&mut self, context: &Context, datagram: &Payload, writer: EntityId, addressed: EntityId) -> bool {
         let writer = Guid::new(context.source, writer);
-        if !self.inbound.is_empty() && (self.inbound.writer, self.inbound.addressed) == (writer, addressed) {
-            return true;
+        if !self.inbound.goes_with(writer, addressed) {
+            self.flush_inbound(context.now);
+            if self.reader_of(writer, 0).is_none() {
+                return false;
+            }
+            (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
         }
-        self.flush_inbound(context.now, datagram);
-        (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
-        self.reader_of(writer, 0).is_some()
+        self.inbound.open(datagram);
+        true
     }
 
     /// Hands the samples that were gathered to every reader that they concern.
-    fn flush_inbound(&mut self, now: Instant, datagram: &Payload) {
+    fn flush_inbound(&mut self, now: Instant) {
         if self.inbound.is_empty() {
             return;
         }
-        self.inbound.pack(datagram);
+        self.inbound.pack();
         let (writer, addressed) = (self.inbound.writer, self.inbound.addressed);
         let local = self.reader_of(writer, 0).and_then(|entity| self.endpoints.local_reader(entity));
         let key_of = local.and_then(|local| local.key_of.as_ref());
@@ -232,14 +248,8 @@ impl Participant {
         let writer = Guid::new(context.source, fragments.writer);
         let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
         let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
-        let head = Received {
-            sequence: fragments.sequence,
-            timestamp: context.timestamp,
-            kind,
-            instance: hint.unwrap_or_default(),
-            content: self.inbound.nothing(),
-            content_kind,
-        };
+        let head =
+            FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
         let mut index = 0;
         while let Some(entity) = self.reader_of(writer, index) {
@@ -250,7 +260,7 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (complete, outcome, armed) = {
                 let mut reader = shared.lock();
-                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, &head);
+                let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
                 (complete, outcome, reader.newly_armed())
             };
             self.note_reader_outcome(now, entity, outcome, armed);

@@ -1,9 +1,22 @@
-//! What a datagram says about the numbers of one writer, the same for every local reader that it concerns.
+//! What datagrams say about the numbers of one writer, the same for every local reader that it concerns.
 
 use crate::history::{CachedSample, ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+
+/// A large sample but for its bytes, which come in fragments.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentedSample {
+    /// Source timestamp, from INFO_TS.
+    pub timestamp: Option<Timestamp>,
+    /// Write, dispose or unregister.
+    pub kind: ChangeKind,
+    /// What the wire says of its instance.
+    pub instance: KeyHash,
+    /// What the bytes are.
+    pub content_kind: PayloadKind,
+}
 
 /// One sample as it came from the wire.
 #[derive(Clone, Debug)]
@@ -49,7 +62,7 @@ pub struct BatchRange {
     pub last: SequenceNumber,
 }
 
-/// One piece of news, in the order of the datagram.
+/// One piece of news, in the order of the datagrams.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     /// A sample.
@@ -63,4 +76,6 @@ pub enum Arrival {
     },
     /// All that a batch has to say was said before this.
     BatchEnd(BatchRange),
+    /// What follows came in another datagram.
+    NextDatagram,
 }

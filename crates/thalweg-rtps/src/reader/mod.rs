@@ -11,7 +11,7 @@ mod writer_proxy;
 
 use std::time::Duration;
 
-pub use arrival::{Arrival, BatchRange, Received};
+pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use reassembly::ReassemblyBudget;
 pub use writer_proxy::MatchedWriter;
 
@@ -186,7 +186,7 @@ impl Reader {
         self.writers.binary_search_by_key(&guid, |writer| writer.matched.guid)
     }
 
-    /// Takes what one datagram says of one writer into account; unknown writers are ignored.
+    /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
     pub fn handle_arrivals(
         &mut self,
         now: Instant,
@@ -217,7 +217,7 @@ impl Reader {
                 Arrival::Irrelevant { start, end } => {
                     self.counters.lost += writer.accept_best_effort(start, end).unwrap_or(0);
                 }
-                Arrival::BatchEnd(_) => {}
+                Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
             }
         }
         available
@@ -266,14 +266,20 @@ impl Reader {
                 }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
                 Arrival::BatchEnd(range) => writer.batch_arrived(range),
+                Arrival::NextDatagram => self.note_gap(now, index, std::mem::take(&mut gap)),
             }
         }
+        self.note_gap(now, index, gap);
         let writer = &mut self.writers[index];
         writer.reassembly.forget_below(writer.window.next());
-        if gap && let Some(due) = writer.gap_seen(now) {
+        available
+    }
+
+    /// A datagram has ended; when it left a gap open, that is to be asked for some time.
+    fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
+        if gap && let Some(due) = self.writers[index].gap_seen(now) {
             self.note_due(due);
         }
-        available
     }
 
     /// Keeps a sample until those before it are delivered. True when it was here before.
@@ -331,7 +337,7 @@ impl Reader {
         writer: Guid,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
-        head: &Received,
+        head: FragmentedSample,
     ) -> (Option<Received>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
         let Ok(index) = self.find(writer) else { return nothing };

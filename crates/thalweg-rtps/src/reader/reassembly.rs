@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Received;
+use super::{FragmentedSample, Received};
 use crate::payload::{Payload, PayloadPool};
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
@@ -65,8 +65,13 @@ pub(super) struct Reassembly {
 
 #[derive(Debug)]
 struct Unfinished {
-    head: Received,
+    sequence: SequenceNumber,
+    head: FragmentedSample,
     fragment_size: u16,
+    /// Bytes of the sample; the buffer may be larger.
+    bytes: usize,
+    /// Number of its fragments.
+    total: u32,
     buffer: Arc<Vec<u8>>,
     received: Vec<u64>,
     missing: u32,
@@ -95,7 +100,7 @@ impl Reassembly {
     }
 
     fn position(&self, sequence: SequenceNumber) -> Result<usize, usize> {
-        self.unfinished.binary_search_by_key(&sequence, |unfinished| unfinished.head.sequence)
+        self.unfinished.binary_search_by_key(&sequence, |unfinished| unfinished.sequence)
     }
 
     /// Adds the fragments whose bytes are `bytes`; `head` describes the sample, without content.
@@ -103,7 +108,7 @@ impl Reassembly {
         &mut self,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
-        head: &Received,
+        head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Assembled {
         let index = match self.position(fragments.sequence) {
@@ -114,7 +119,7 @@ impl Reassembly {
             },
         };
         let unfinished = &mut self.unfinished[index];
-        if unfinished.buffer.len() != fragments.sample_size as usize {
+        if unfinished.bytes != fragments.sample_size as usize {
             return Assembled::Refused;
         }
         if fragments.fragment_size < unfinished.fragment_size {
@@ -125,10 +130,12 @@ impl Reassembly {
             return Assembled::Unfinished;
         }
         let complete = self.unfinished.remove(index);
-        self.budget.release(complete.buffer.len());
+        self.budget.release(complete.bytes);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
-        Assembled::Complete(Received { content: Payload::new(complete.buffer), ..complete.head })
+        let FragmentedSample { timestamp, kind, instance, content_kind } = complete.head;
+        let content = Payload::new(complete.buffer).slice(0..complete.bytes);
+        Assembled::Complete(Received { sequence: complete.sequence, timestamp, kind, instance, content, content_kind })
     }
 
     /// Makes room for one more sample; the lowest numbers matter most, they are what delivery waits for.
@@ -136,7 +143,7 @@ impl Reassembly {
         &mut self,
         mut index: usize,
         fragments: &DataFrag<'_>,
-        head: &Received,
+        head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Option<usize> {
         if self.unfinished.len() >= UNFINISHED_MAX {
@@ -157,9 +164,12 @@ impl Reassembly {
         received.clear();
         received.resize(total.div_ceil(64) as usize, 0);
         let unfinished = Unfinished {
-            head: head.clone(),
+            sequence: fragments.sequence,
+            head,
             fragment_size: fragments.fragment_size,
-            buffer: pool.take_sized(bytes),
+            bytes,
+            total,
+            buffer: pool.take_sized(buffer_bytes(bytes)),
             received,
             missing: total,
             highest: 0,
@@ -172,20 +182,20 @@ impl Reassembly {
     }
 
     fn held_bytes(&self) -> usize {
-        self.unfinished.iter().map(|unfinished| unfinished.buffer.len()).sum()
+        self.unfinished.iter().map(|unfinished| unfinished.bytes).sum()
     }
 
     fn drop_last(&mut self) {
         if let Some(last) = self.unfinished.pop() {
-            self.budget.release(last.buffer.len());
+            self.budget.release(last.bytes);
         }
     }
 
     /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
     pub(super) fn forget_below(&mut self, next: SequenceNumber) {
-        while self.unfinished.first().is_some_and(|first| first.head.sequence < next) {
+        while self.unfinished.first().is_some_and(|first| first.sequence < next) {
             let first = self.unfinished.remove(0);
-            self.budget.release(first.buffer.len());
+            self.budget.release(first.bytes);
         }
     }
 
@@ -193,21 +203,21 @@ impl Reassembly {
     pub(super) fn keep_newest(&mut self, count: usize) -> usize {
         let surplus = self.unfinished.len().saturating_sub(count);
         for unfinished in self.unfinished.drain(..surplus) {
-            self.budget.release(unfinished.buffer.len());
+            self.budget.release(unfinished.bytes);
         }
         surplus
     }
 
     /// Number of unfinished sample `index`, lowest number first.
     pub(super) fn sequence(&self, index: usize) -> Option<SequenceNumber> {
-        self.unfinished.get(index).map(|unfinished| unfinished.head.sequence)
+        self.unfinished.get(index).map(|unfinished| unfinished.sequence)
     }
 
     /// The missing fragments of a sample from number `from` on (1-based), as NACK_FRAG asks for them: at most 256 from
     /// the first missing one on, up to fragment `known`. `None` when nothing up to there is missing.
     pub(super) fn missing(&self, sequence: SequenceNumber, from: u32, known: Option<u32>) -> Option<FragmentSet> {
         let unfinished = &self.unfinished[self.position(sequence).ok()?];
-        let last = known.unwrap_or(unfinished.highest).min(unfinished.total());
+        let last = known.unwrap_or(unfinished.highest).min(unfinished.total);
         let start = from.max(unfinished.first_missing + 1);
         let mut numbers = (start..=last).filter(|number| !unfinished.has(number - 1));
         let mut set = FragmentSet::new(numbers.next()?);
@@ -226,19 +236,24 @@ impl Reassembly {
     }
 }
 
+/// Samples of like sizes share recycled buffers: cut to each one's size, they would have to be cleared again for a larger one.
+/// Memory that is never written is not taken from the system.
+fn buffer_bytes(sample_bytes: usize) -> usize {
+    if sample_bytes <= ROUNDED_MAX { sample_bytes.next_power_of_two() } else { sample_bytes }
+}
+
+/// Larger buffers are not recycled.
+const ROUNDED_MAX: usize = 64 << 20;
+
 impl Drop for Reassembly {
     fn drop(&mut self) {
         for unfinished in &self.unfinished {
-            self.budget.release(unfinished.buffer.len());
+            self.budget.release(unfinished.bytes);
         }
     }
 }
 
 impl Unfinished {
-    fn total(&self) -> u32 {
-        u32::try_from(self.buffer.len().div_ceil(usize::from(self.fragment_size))).unwrap_or(u32::MAX)
-    }
-
     /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
     /// sample. What has arrived stays.
     fn renumber(&mut self, fragment_size: u16) {
@@ -248,12 +263,13 @@ impl Unfinished {
         let before = std::mem::take(&mut self.received);
         let (old, new) = (usize::from(self.fragment_size), usize::from(fragment_size));
         (self.fragment_size, self.renumbered) = (fragment_size, self.renumbered + 1);
-        self.received.resize(self.total().div_ceil(64) as usize, 0);
-        (self.missing, self.highest, self.first_missing) = (self.total(), 0, 0);
+        self.total = u32::try_from(self.bytes.div_ceil(new)).unwrap_or(u32::MAX);
+        self.received.resize(self.total.div_ceil(64) as usize, 0);
+        (self.missing, self.highest, self.first_missing) = (self.total, 0, 0);
         let has = |index: usize| before[index / 64] & (1 << (index % 64)) != 0;
-        for index in 0..self.total() {
+        for index in 0..self.total {
             let start = index as usize * new;
-            let end = (start + new).min(self.buffer.len());
+            let end = (start + new).min(self.bytes);
             if (start / old..end.div_ceil(old)).all(has) {
                 self.mark(index);
             }
@@ -272,7 +288,7 @@ impl Unfinished {
     }
 
     fn advance(&mut self) {
-        while self.first_missing < self.total() && self.has(self.first_missing) {
+        while self.first_missing < self.total && self.has(self.first_missing) {
             self.first_missing += 1;
         }
     }
@@ -298,7 +314,7 @@ impl Unfinished {
     /// The fragments that lie wholly within these bytes; the writer may still send some that were larger.
     fn within(&self, offset: usize, end: usize) -> (u32, u32) {
         let size = usize::from(self.fragment_size);
-        let last = if end == self.buffer.len() { self.total() as usize } else { end / size };
+        let last = if end == self.bytes { self.total as usize } else { end / size };
         (u32::try_from(offset.div_ceil(size)).unwrap_or(u32::MAX), u32::try_from(last).unwrap_or(u32::MAX))
     }
 }
@@ -325,15 +341,13 @@ mod tests {
     }
 
     fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
-        let head = Received {
-            sequence: fragment.sequence,
+        let head = FragmentedSample {
             timestamp: None,
             kind: ChangeKind::Write,
             instance: KeyHash::default(),
-            content: Payload::from(Vec::new()),
             content_kind: PayloadKind::Data,
         };
-        reassembly.insert(fragment, bytes, &head, &mut PayloadPool::new(1 << 16))
+        reassembly.insert(fragment, bytes, head, &mut PayloadPool::new(1 << 16))
     }
 
     #[test]

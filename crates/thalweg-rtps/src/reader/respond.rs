@@ -10,8 +10,11 @@ use crate::wire::batch::{AckNackBatch, HeartbeatBatch};
 use crate::wire::write;
 use crate::wire::{AckNack, FragmentSet, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
 
-/// NACK_FRAG submessages in one answer: as many as fit one Ethernet frame beside the ACKNACK.
-const NACK_FRAGS_MAX: usize = 16;
+/// NACK_FRAG submessages in one answer, which ask for 16,384 fragments or more: with fragments of an Ethernet frame, 22 MB of a
+/// large sample in one round trip. Writers of Thalweg keep as many requests.
+const NACK_FRAGS_MAX: usize = 64;
+/// Bytes of one datagram of an answer: it fits every Ethernet frame.
+const ANSWER_BYTES_MAX: usize = 1_400;
 
 impl Reader {
     /// Takes a HEARTBEAT into account; duplicates and unknown writers change nothing.
@@ -74,7 +77,7 @@ impl Reader {
         ReaderOutcome { data_available: false, answer_due: self.is_due(now) }
     }
 
-    /// Appends the answers that are due at `now`, one datagram for each writer.
+    /// Appends the answers that are due at `now`, one datagram for each writer unless many fragments are missing.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) {
         if !self.is_due(now) {
             return;
@@ -97,13 +100,11 @@ impl Reader {
 
 impl WriterProxy {
     fn answer(&mut self, now: Instant, reader: Guid, outbox: &mut Outbox) {
-        let Some(destination) = self.matched.unicast.first() else {
+        if self.matched.unicast.is_empty() {
             self.requests.due = None;
             return;
-        };
-        outbox.begin(std::slice::from_ref(destination));
-        write::header(outbox.buffer(), reader.prefix);
-        write::info_destination(outbox.buffer(), self.matched.guid.prefix);
+        }
+        self.begin_answer(reader, outbox);
         let still_missing = self.misses_any();
         self.requests.count = self.requests.count.wrapping_add(1);
         let count = self.requests.count;
@@ -123,6 +124,12 @@ impl WriterProxy {
         }
         self.ask_for_fragments(reader, outbox);
         self.asked(now, still_missing);
+    }
+
+    fn begin_answer(&self, reader: Guid, outbox: &mut Outbox) {
+        outbox.begin(&self.matched.unicast[..1]);
+        write::header(outbox.buffer(), reader.prefix);
+        write::info_destination(outbox.buffer(), self.matched.guid.prefix);
     }
 
     fn ask_for_fragments(&mut self, reader: Guid, outbox: &mut Outbox) {
@@ -174,6 +181,9 @@ impl WriterProxy {
     }
 
     fn push_nack_frag(&mut self, reader: Guid, sequence: SequenceNumber, state: FragmentSet, outbox: &mut Outbox) {
+        if outbox.open_len() + write::NACK_FRAG_MAX_LEN > ANSWER_BYTES_MAX {
+            self.begin_answer(reader, outbox);
+        }
         self.requests.fragment_count = self.requests.fragment_count.wrapping_add(1);
         let nack = NackFrag {
             reader: reader.entity,

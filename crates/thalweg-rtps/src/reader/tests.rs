@@ -44,9 +44,13 @@ fn set(set: &SequenceSet) -> String {
 
 impl Session {
     fn new(reliability: Reliability, samples_max: Option<u32>) -> Session {
+        Session::with_budget(reliability, samples_max, 1 << 20)
+    }
+
+    fn with_budget(reliability: Reliability, samples_max: Option<u32>, bytes_max: usize) -> Session {
         let resource_limits = ResourceLimits { max_samples: samples_max, ..ResourceLimits::default() };
         let qos = ReaderQos { reliability, history: History::KeepAll, resource_limits, ..ReaderQos::default() };
-        let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(1 << 20));
+        let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(bytes_max));
         let now = Instant::from_nanos(1_000_000_000);
         let matched = MatchedWriter {
             guid: WRITER,
@@ -324,4 +328,61 @@ fn every_sample_arrives_once_and_in_order_whatever_becomes_of_batches() {
         }
         assert_eq!(session.got, (1..=last).collect::<Vec<_>>(), "seed {seed}");
     }
+}
+
+/// Hands over fragment `index` of a sample of `sample_size` bytes; true when that completes it.
+fn fragment(session: &mut Session, index: u32, sample_size: u32) -> bool {
+    let bytes = [index as u8; 1400];
+    let len = (sample_size - index * 1400).min(1400) as usize;
+    let fragments = DataFrag {
+        reader: EntityId::UNKNOWN,
+        writer: WRITER.entity,
+        sequence: number(1),
+        first_fragment: index + 1,
+        fragments: 1,
+        fragment_size: 1400,
+        sample_size,
+        inline_qos: None,
+        key: false,
+        bytes: 0..len,
+    };
+    let head = FragmentedSample {
+        timestamp: None,
+        kind: ChangeKind::Write,
+        instance: KeyHash::default(),
+        content_kind: PayloadKind::Data,
+    };
+    let (complete, _) = session.reader.handle_data_frag(session.now, WRITER, &fragments, &bytes[..len], head);
+    complete.is_some_and(|sample| sample.content.len() == sample_size as usize)
+}
+
+#[test]
+fn a_sample_of_100_mb_is_repaired_in_few_rounds_of_small_datagrams() {
+    let sample_size: u32 = 100_000_001;
+    let total = sample_size.div_ceil(1400);
+    let reliability = Reliability::Reliable { max_blocking_time: Duration::ZERO };
+    let mut session = Session::with_budget(reliability, None, 1 << 30);
+    let mut missing: Vec<u32> = (0..total).filter(|index| index % 20 == 7).collect();
+    for index in (0..total).filter(|index| index % 20 != 7) {
+        assert!(!fragment(&mut session, index, sample_size));
+    }
+    let mut rounds = 0;
+    while !missing.is_empty() {
+        rounds += 1;
+        session.heartbeat(1, 1);
+        session.answer_after(LATER);
+        let datagrams: Vec<Vec<u8>> = session.outbox.datagrams().map(|datagram| datagram.to_vec()).collect();
+        assert!(datagrams.iter().all(|datagram| datagram.len() <= 1_472));
+        let mut asked = Vec::new();
+        for submessage in datagrams.iter().flat_map(|datagram| Message::parse(datagram).unwrap().submessages()) {
+            if let Ok(Submessage::NackFrag(nack)) = submessage {
+                asked.extend(nack.state.iter().map(|fragment| fragment - 1));
+            }
+        }
+        assert_eq!(asked, missing[..asked.len()], "each missing one once, the first ones first");
+        missing.drain(..asked.len());
+        let mut completes = |index: &u32| fragment(&mut session, *index, sample_size);
+        assert_eq!(asked.iter().filter(|index| completes(index)).count(), usize::from(missing.is_empty()));
+    }
+    assert!(rounds <= 5, "{rounds} rounds");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::flow::Position;
 use super::reader_proxy::{Owed, Repairs};
-use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -82,6 +82,8 @@ impl Writer {
         proxy.proven = true;
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
+        let newest = self.history.get(acknowledged.sample);
+        let was_large = newest.is_some_and(|sample| sample.fragment_bytes.is_some());
         let was_active = proxy.active;
         if progressed {
             proxy.acknowledged = acknowledged;
@@ -106,6 +108,9 @@ impl Writer {
         }
         if progressed {
             self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+            if was_large {
+                self.flow.note_arrival();
+            }
         }
         let space = progressed && self.release_acknowledged();
         WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
@@ -124,6 +129,9 @@ impl Writer {
         proxy.last_heard = now;
         proxy.proven = true;
         let suppression = proxy.suppression();
+        if proxy.matched.vendor != VendorId::THALWEG && !nack.state.is_empty() {
+            self.flow.note_loss();
+        }
         proxy.repairs.request_fragments(now, nack.sequence, nack.state, suppression);
         // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived.
         let position = Position { sample: nack.sequence.previous(), fragments: nack.state.base().saturating_sub(1) };
@@ -178,7 +186,9 @@ impl Writer {
         if !waiting {
             return outcome;
         }
-        self.heartbeat.period = (self.heartbeat.period * 2).min(HEARTBEAT_PERIOD_MAX);
+        // Who holds up samples that wait to be sent is asked again soon.
+        let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
+        self.heartbeat.period = (self.heartbeat.period * 2).min(longest);
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {
             self.readers_changed();

@@ -8,6 +8,7 @@ use crate::time::Instant;
 /// What was written and not sent yet, and when it has to leave.
 #[derive(Debug)]
 pub(super) struct Collection {
+    method: Method,
     limits: Limits,
     mode: Mode,
     /// Since when something waits.
@@ -45,6 +46,8 @@ struct Pace {
     streak: u32,
     /// Smoothed time between two writes, in nanoseconds; zero before the second.
     interval_nanos: u64,
+    /// Smoothed size of samples.
+    sample_bytes: usize,
 }
 
 /// Writes in a row that make a stream: shorter bursts leave sample by sample.
@@ -65,8 +68,19 @@ impl Collection {
             Method::Coalesce(limits) | Method::Batch(limits) => (Mode::Always, *limits),
             Method::Asynchronous { .. } => (Mode::Asynchronous, auto),
         };
-        let pace = Pace { written: None, send_nanos: SEND_NANOS, sent: None, streak: 0, interval_nanos: 0 };
-        Collection { limits, mode, since: None, samples: 0, bytes: 0, forced: false, blocked: false, pace }
+        let pace =
+            Pace { written: None, send_nanos: SEND_NANOS, sent: None, streak: 0, interval_nanos: 0, sample_bytes: 0 };
+        Collection {
+            method: method.clone(),
+            limits,
+            mode,
+            since: None,
+            samples: 0,
+            bytes: 0,
+            forced: false,
+            blocked: false,
+            pace,
+        }
     }
 
     /// True when only the I/O thread sends.
@@ -84,8 +98,9 @@ impl Collection {
     }
 
     /// A sample of `bytes` was written at `now`; call [`Collection::collects`] afterwards.
-    pub(super) fn note_written(&mut self, now: Instant) {
+    pub(super) fn note_written(&mut self, now: Instant, bytes: usize) {
         let pace = &mut self.pace;
+        pace.sample_bytes = if pace.written.is_none() { bytes } else { (pace.sample_bytes * 7 + bytes) / 8 };
         if let Some(before) = pace.written {
             let interval = now.since(before).as_nanos() as u64;
             let smoothed = if pace.interval_nanos == 0 { interval } else { pace.interval_nanos };
@@ -165,9 +180,19 @@ impl Collection {
         }
     }
 
+    /// The configured method.
+    pub(super) fn method(&self) -> &Method {
+        &self.method
+    }
+
     /// Time between two writes, smoothed over the last eight.
     pub(super) fn write_interval(&self) -> Option<Duration> {
         (self.pace.interval_nanos > 0).then(|| Duration::from_nanos(self.pace.interval_nanos))
+    }
+
+    /// Bytes of a sample, smoothed over the last eight.
+    pub(super) fn sample_bytes(&self) -> usize {
+        self.pace.sample_bytes
     }
 
     /// What one send call lasts.
@@ -185,7 +210,7 @@ mod tests {
     }
 
     fn write(collection: &mut Collection, now: Instant) -> bool {
-        collection.note_written(now);
+        collection.note_written(now, 100);
         let collects = collection.collects();
         if collects {
             collection.add(now, 100);

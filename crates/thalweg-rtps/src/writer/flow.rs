@@ -35,6 +35,10 @@ pub(super) struct Flow {
     /// Readers of other vendors cannot acknowledge part of a sample: between windows of one the writer pauses instead.
     paused_until: Option<Instant>,
     burst_from: u64,
+    /// Bytes a second at which such readers seem to drain their sockets.
+    drain: u64,
+    /// Part of the large sample under way had to be sent again.
+    lossy: bool,
 }
 
 /// Checkpoints remembered; beyond it the newest is replaced, which only makes acknowledgements coarser.
@@ -43,8 +47,10 @@ const CHECKPOINTS_MAX: usize = 64;
 /// Receive buffer assumed of peers that do not announce theirs: the default of Linux, `net.core.rmem_default`.
 pub(super) const RECEIVE_BUFFER_ASSUMED_BYTES: u32 = 212_992;
 
-/// Rate at which a reader that cannot report progress within a sample is assumed to drain its socket.
-const DRAIN_BYTES_PER_SECOND: u64 = 250_000_000;
+/// Bytes a second at which a reader that cannot report progress within a sample is taken to drain its socket at first.
+const DRAIN_START: u64 = 250_000_000;
+/// No reader is taken to be slower or faster.
+const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
 /// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
 pub(super) fn kernel_cost(bytes: usize) -> u64 {
@@ -62,6 +68,8 @@ impl Flow {
             checkpoints: VecDeque::new(),
             paused_until: None,
             burst_from: 0,
+            drain: DRAIN_START,
+            lossy: false,
         }
     }
 
@@ -87,6 +95,16 @@ impl Flow {
     pub(super) fn admits(&self, cost: u64) -> bool {
         let in_flight = self.sent - self.acknowledged;
         in_flight == 0 || in_flight.saturating_add(cost) <= self.window
+    }
+
+    /// Kernel memory that may be filled at the slowest reader; `None` while nobody acknowledges.
+    pub(super) fn window(&self) -> Option<u64> {
+        (self.window != u64::MAX).then_some(self.window)
+    }
+
+    /// Kernel memory that what is on its way fills there.
+    pub(super) fn in_flight(&self) -> u64 {
+        if self.window == u64::MAX { 0 } else { self.sent - self.acknowledged }
     }
 
     pub(super) fn record_sent(&mut self, cost: u64) {
@@ -151,13 +169,29 @@ impl Flow {
         self.burst_from = self.sent;
     }
 
-    /// Pauses when a window's worth was sent in one burst; returns whether it did.
-    pub(super) fn pause_after_burst(&mut self, now: Instant) -> bool {
+    /// Part of a large sample was asked for again: the reader drains its socket more slowly than was thought.
+    pub(super) fn note_loss(&mut self) {
+        if !std::mem::replace(&mut self.lossy, true) {
+            self.drain = (self.drain / 10 * 7).max(*DRAIN_RANGE.start());
+        }
+    }
+
+    /// A large sample was acknowledged: if nothing of it was lost, the next one may go a little faster.
+    pub(super) fn note_arrival(&mut self) {
+        if !std::mem::take(&mut self.lossy) {
+            self.drain = (self.drain + self.drain / 4).min(*DRAIN_RANGE.end());
+        }
+    }
+
+    /// Pauses when a window's worth was sent in one burst; returns whether it did. All pauses of a sample together last at
+    /// most about half of `period`, the time between two samples of `sample_bytes`.
+    pub(super) fn pause_after_burst(&mut self, now: Instant, sample_bytes: u64, period: Option<Duration>) -> bool {
         let burst = self.sent - self.burst_from;
         if self.window == u64::MAX || burst < self.window {
             return false;
         }
-        self.paused_until = Some(now + Duration::from_nanos(burst * 1_000_000_000 / DRAIN_BYTES_PER_SECOND));
+        let needed = period.map_or(0, |period| sample_bytes * 2_000_000_000 / (period.as_nanos() as u64).max(1));
+        self.paused_until = Some(now + Duration::from_nanos(burst * 1_000_000_000 / self.drain.max(needed)));
         true
     }
 }
@@ -197,6 +231,33 @@ mod tests {
         assert!(!flow.admits(1));
         flow.set_receive_buffer(Some(150_000));
         assert!(!flow.admits(1), "another reader changes nothing");
+    }
+
+    #[test]
+    fn pauses_within_large_samples_follow_the_reader_and_the_sample_period() {
+        let mut flow = Flow::new();
+        flow.set_receive_buffer(Some(150_000));
+        let mut pause = |flow: &mut Flow, period: Option<Duration>| {
+            flow.start_burst();
+            flow.record_sent(100_000);
+            assert!(flow.pause_after_burst(Instant::ZERO, 10_000_000, period));
+            flow.paused_until().expect("it has paused").since(Instant::ZERO)
+        };
+        assert_eq!(pause(&mut flow, None), Duration::from_micros(400));
+        flow.note_loss();
+        flow.note_loss();
+        assert_eq!(pause(&mut flow, None).as_micros(), 571, "one loss counts once");
+        flow.note_arrival();
+        assert_eq!(pause(&mut flow, None).as_micros(), 571, "the lossy sample itself makes nothing faster");
+        (0..100).for_each(|_| flow.note_arrival());
+        assert_eq!(pause(&mut flow, None).as_micros(), 25);
+        (0..100).for_each(|_| {
+            flow.note_loss();
+            flow.note_arrival();
+        });
+        assert_eq!(pause(&mut flow, None), Duration::from_millis(10));
+        // 10 MB every 100 ms: half of that for 100 windows.
+        assert_eq!(pause(&mut flow, Some(Duration::from_millis(100))).as_micros(), 500);
     }
 
     #[test]

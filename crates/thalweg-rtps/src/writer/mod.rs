@@ -6,6 +6,7 @@ mod collection;
 mod explanation;
 mod flow;
 mod heartbeat;
+pub mod neighbourhood;
 mod pack;
 mod reader_proxy;
 mod repair;
@@ -22,6 +23,7 @@ pub use acknowledge::WriterOutcome;
 use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
+pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
@@ -105,12 +107,17 @@ pub struct WriterCounters {
     pub readers_given_up: u64,
     /// DATA_BATCH submessages sent for the first time.
     pub batches: u64,
+    /// Datagrams with samples sent for the first time; one to several destinations counts once.
+    pub datagrams: u64,
 }
 
 /// The earliest heartbeat repetition; below it measured round trips decide.
 const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
 const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
+
+/// The slowest repetition while samples wait to be sent until somebody acknowledges others.
+const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
 
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
 #[derive(Debug)]

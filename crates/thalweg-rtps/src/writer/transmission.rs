@@ -1,5 +1,7 @@
 //! First transmission of samples: in which form, and as far as the send window and the outbox allow.
 
+use std::time::Duration;
+
 use super::WriterCounters;
 use super::flow::{Flow, Position, kernel_cost};
 use super::pack::{Packer, Pair, batch_bytes, fragments_of, push_batch, push_fragment, push_sample, sample_bytes};
@@ -65,6 +67,8 @@ pub(super) struct Transmission<'a> {
     pub scratch: &'a mut Vec<u8>,
     pub batched: &'a mut bool,
     pub charge: Charge<'a>,
+    /// Time between two samples.
+    pub period: Option<Duration>,
 }
 
 impl Transmission<'_> {
@@ -199,7 +203,7 @@ impl Transmission<'_> {
             let cost = kernel_cost(bytes);
             let closed = match self.charge {
                 Charge::Nothing => false,
-                Charge::Samples => self.flow.pause_after_burst(now),
+                Charge::Samples => self.flow.pause_after_burst(now, sample.len() as u64, self.period),
                 Charge::Fragments(_) => !self.flow.admits(cost),
             };
             if closed {

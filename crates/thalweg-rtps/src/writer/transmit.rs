@@ -65,6 +65,7 @@ impl Writer {
         }
         self.history.seal();
         let start = self.outgoing.place;
+        let datagrams_before = outbox.len();
         let mut progress = None;
         for form in [Form::Batch, Form::Plain] {
             if destinations_of(&self.route, self.form_max, form).is_empty() {
@@ -77,6 +78,7 @@ impl Writer {
             }
             self.after_burst(now, form, outbox, awaited);
         }
+        self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if !awaited {
             self.history.acknowledged(self.outgoing.place.sample.previous());
         }
@@ -121,6 +123,7 @@ impl Writer {
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
             charge,
+            period: self.collection.write_interval(),
         };
         let end = Place::before(SequenceNumber(i64::MAX));
         loop {
@@ -145,6 +148,7 @@ impl Writer {
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
             charge: Charge::Nothing,
+            period: None,
         };
         let mut place = start;
         transmission.run(Instant::ZERO, &self.history, &mut packer, &mut place, self.outgoing.place);

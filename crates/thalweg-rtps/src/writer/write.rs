@@ -23,7 +23,7 @@ impl Writer {
         if !self.history.room_for(&change.instance, bytes) {
             return Err(self.refuse(now));
         }
-        self.collection.note_written(now);
+        self.collection.note_written(now, bytes);
         let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
@@ -62,7 +62,7 @@ impl Writer {
         if !self.history.room_for(&instance, serialized.len()) {
             return Some(Err(self.refuse(now)));
         }
-        self.collection.note_written(now);
+        self.collection.note_written(now, serialized.len());
         let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
         let pushed = self.history.collect(&sample, self.frame_limit());
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))

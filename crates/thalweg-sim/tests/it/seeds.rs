@@ -1,6 +1,6 @@
 //! Worlds whose everything is drawn.
 
-use thalweg_rtps::qos::History;
+use thalweg_rtps::qos::{BACKGROUND, History, Method};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::{World, run_seeds, trace};
 
@@ -30,6 +30,19 @@ fn every_reliable_sample_arrives_once_and_in_order() {
     for seed in 0..SEEDS {
         let world = World::new(seed).topics(1).writers(2).readers(3).reliable().history(History::KeepAll).loss(0.2);
         world.run().check(delivery::exactly_once).check(delivery::in_order_and_once).check(settles);
+    }
+}
+
+#[test]
+fn no_method_loses_repeats_or_reorders_under_heavy_loss() {
+    let methods =
+        [Method::Auto, Method::Immediate, Method::coalesce(), Method::batch(), Method::asynchronous(BACKGROUND)];
+    for method in methods {
+        for seed in 0..SEEDS / 5 {
+            let world = World::new(seed).topics(1).writers(2).readers(3).reliable().history(History::KeepAll);
+            let outcome = world.method(method.clone()).loss(0.2).run();
+            outcome.check(delivery::exactly_once).check(delivery::in_order_and_once).check(settles);
+        }
     }
 }
 

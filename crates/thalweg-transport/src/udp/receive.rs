@@ -30,6 +30,9 @@ const COPY_POOL_BYTES: usize = 2 << 20;
 /// Messages asked for by one system call: at first, and when there is always more.
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 32;
+/// Bytes of one call beyond which it asks for no more messages: what is to be processed next should still be in the cache of
+/// the processor when its turn comes, and large messages make the cost of a call disappear anyway.
+const CALL_BYTES: usize = 256 << 10;
 /// Messages in one call that suggest a stream.
 const BURST: usize = 3;
 /// Most questions in vain before a socket's traffic no longer counts as a stream.
@@ -272,7 +275,9 @@ impl Receiver {
     }
 
     fn accept_all(&mut self, index: usize, count: usize, into: &mut Vec<Datagram>) {
+        let before = into.len();
         (0..count).for_each(|slot| self.accept(index, slot, into));
+        let bytes = into[before..].iter().map(|datagram| datagram.payload.len()).sum();
         let listening = &mut self.sockets[index];
         if listening.speculative {
             listening.credit = (listening.credit + 1).min(CREDIT_MAX);
@@ -284,7 +289,7 @@ impl Receiver {
         listening.speculative = count < self.ask;
         listening.ready = count == self.ask || listening.credit > 0;
         listening.idle_polls = 0;
-        self.adapt(count);
+        self.adapt(count, bytes);
     }
 
     /// Makes sure that there is a buffer for each message asked for.
@@ -294,11 +299,11 @@ impl Receiver {
         }
     }
 
-    /// Asks for more messages a call while calls come back full, for fewer when they do not.
-    fn adapt(&mut self, count: usize) {
-        if count == self.ask {
+    /// Asks for more messages a call while calls come back full of small ones, for fewer when they do not.
+    fn adapt(&mut self, count: usize, bytes: usize) {
+        if count == self.ask && bytes < CALL_BYTES / 2 {
             self.ask = (self.ask * 2).min(MESSAGES_MAX);
-        } else if count * 4 < self.ask {
+        } else if count * 4 < self.ask || bytes > CALL_BYTES {
             self.ask = (self.ask - 1).max(MESSAGES_MIN);
         }
     }

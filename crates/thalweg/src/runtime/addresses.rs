@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use thalweg_rtps::discovery::neighbourhood::{
+use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::discovery::participant_data::LinkMtu;
+use thalweg_rtps::types::Locator;
+use thalweg_rtps::writer::neighbourhood::{
     LOOPBACK_BYTES_PER_SECOND, WIRED_BYTES_PER_SECOND, WIRELESS_BYTES_PER_SECOND,
 };
-use thalweg_rtps::discovery::participant_data::LinkMtu;
-use thalweg_rtps::discovery::{Link, LocalAddresses, Medium};
-use thalweg_rtps::types::Locator;
+use thalweg_rtps::writer::{Link, Medium};
 use thalweg_transport::interfaces::{Interface, is_link_local};
 use thalweg_transport::ports::{PARTICIPANT_INDEX_MAX, metatraffic_multicast, metatraffic_unicast, user_multicast};
 use thalweg_transport::udp::{GROUP_V4, GROUP_V6, Ports};

@@ -124,9 +124,8 @@ impl IoThread {
         for (entity, at) in self.requests.drain(..) {
             participant.rearm(entity, at);
         }
-        for datagram in self.inbox.drain(..) {
-            participant.handle_datagram(now, &datagram.payload, datagram.source);
-        }
+        participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
+        self.inbox.clear();
         if participant.poll_timeout().is_some_and(|due| due <= now) {
             participant.handle_timeout(now);
         }

@@ -12,7 +12,8 @@ use crate::{Error, ErrorKind, TopicType};
 /// One received sample: its bytes, shared with the buffer they arrived in, and everything about it (DDS 1.4 §2.2.2.5.5).
 ///
 /// Decoding happens when [`Sample::data`] is called, on the caller's thread. The buffer goes back to its pool when the last
-/// sample in it is dropped; a sample that is kept for long may keep up to 64 KiB of neighbours alive.
+/// sample in it is dropped. A sample that is kept for long may keep neighbours alive: up to 8 KiB, or eight times its own size,
+/// when it has at most 512 bytes or a key; otherwise up to 64 KiB.
 #[derive(Clone)]
 pub struct Sample<T> {
     taken: TakenSample,

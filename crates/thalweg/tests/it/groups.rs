@@ -7,8 +7,10 @@ use thalweg::{DomainParticipant, ErrorKind};
 
 use crate::fixture::{Count, PATIENCE, domain, eventually, reliable_reader, reliable_writer, unique};
 
+/// Nobody else of the domain is listed as ignored: a tag keeps strangers out altogether.
 fn member(domain: u32, groups: &[&str]) -> DomainParticipant {
-    DomainParticipant::builder(domain).loopback_only().groups(groups.iter().copied()).create().unwrap()
+    let builder = DomainParticipant::builder(domain).loopback_only().domain_tag(unique("tag"));
+    builder.groups(groups.iter().copied()).create().unwrap()
 }
 
 #[test]
@@ -55,7 +57,8 @@ fn writers_explain_themselves_and_each_other() {
     assert_eq!((own.route.configured, own.route.readers_on_this_host), (Destination::Unicast, 1));
     let refused = there.explain_topic(&name, Duration::ZERO).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::PreconditionNotMet);
-    let inspector = DomainParticipant::builder(domain).loopback_only().inspector().create().unwrap();
+    let inspector = DomainParticipant::builder(domain).loopback_only().domain_tag(unique("tag")).inspector();
+    let inspector = inspector.create().unwrap();
     eventually("the writer is discovered", || {
         inspector.publications().iter().any(|known| known.data.guid == writer.guid())
     });

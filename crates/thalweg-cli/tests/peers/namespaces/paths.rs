@@ -116,7 +116,7 @@ fn a_path_that_becomes_narrower_carries_on() {
     left.send_one_by_one("eth1");
     let words = "sub large --type bytes --json --timeout 30 --peer 10.77.1.1";
     let mut subscriber = thalweg::start(Some(&right), 0, words);
-    let file = thalweg::octets_file(6, 200_000);
+    let file = thalweg::octets_file(6, 40_000);
     let words = format!("pub large --type bytes --rate 20 --match-timeout 30 @{}", file.display());
     let publisher = thalweg::start(Some(&left), 0, &words);
     (0..10).for_each(|_| drop(subscriber.expect_text("0x0607")));
@@ -136,7 +136,7 @@ fn a_link_whose_size_changes_is_measured_anew() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     left.send_one_by_one("eth0");
     let mut subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --json --timeout 30");
-    let file = thalweg::octets_file(8, 200_000);
+    let file = thalweg::octets_file(8, 40_000);
     let words = format!("pub large --type bytes --rate 20 --match-timeout 30 @{}", file.display());
     let publisher = thalweg::start(Some(&left), 0, &words);
     subscriber.expect_text("0x0809");
@@ -145,8 +145,9 @@ fn a_link_whose_size_changes_is_measured_anew() {
     // Both ends notice, and the reader's end announces it.
     std::thread::sleep(Duration::from_secs(1));
     right.count_incoming("large", LARGE);
-    (0..20).for_each(|_| drop(subscriber.expect_text("0x0809")));
-    assert!(right.counted("large") > 300, "{} large datagrams", right.counted("large"));
+    // What came during the pause waits to be read as well.
+    (0..50).for_each(|_| drop(subscriber.expect_text("0x0809")));
+    assert!(right.counted("large") > 60, "{} large datagrams", right.counted("large"));
     publisher.interrupt();
     subscriber.interrupt();
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::super::route::{GroupExplanation, LinkExplanation, RouteExplanation};
 use super::WriterExplanation;
-use crate::discovery::Medium;
 use crate::qos::Destination;
 use crate::types::Guid;
 use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterReader, ParameterWriter, ValueWriter};
+use crate::writer::Medium;
 
 /// Parameters of an explanation; they mean nothing elsewhere.
 mod id {

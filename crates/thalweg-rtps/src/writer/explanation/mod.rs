@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::Writer;
 use super::route::RouteExplanation;
+use super::transmit::Form;
+use crate::qos::Method;
 use crate::types::Guid;
 
 /// What a writer does at the moment and why.
@@ -48,23 +50,57 @@ pub struct WriterExplanation {
 impl Writer {
     /// What this writer does at the moment and why. `topic` is left empty: the writer does not know it.
     pub fn explain(&self) -> WriterExplanation {
+        let (method_now, reasons) = self.explain_method();
+        let sent = self.counters;
         WriterExplanation {
             guid: self.guid,
             topic: String::new(),
-            method: "immediate".to_owned(),
-            method_now: "immediate".to_owned(),
-            write_interval: None,
-            sample_bytes: self.history.bytes().checked_div(self.history.len()).unwrap_or(0),
-            samples_per_datagram: 0.0,
+            method: self.collection.method().to_string(),
+            method_now: method_now.to_owned(),
+            write_interval: self.collection.write_interval(),
+            sample_bytes: self.collection.sample_bytes(),
+            samples_per_datagram: sent.transmitted as f64 / sent.datagrams.max(1) as f64,
             datagram_bytes: self.route.datagram_bytes(),
             readers: self.readers.len(),
             readers_behind: self.readers_behind(),
             readers_given_up: self.readers_given_up(),
-            window_bytes: None,
-            in_flight_bytes: 0,
+            window_bytes: self.flow.window(),
+            in_flight_bytes: self.flow.in_flight(),
             held_samples: self.history.len(),
-            reasons: Vec::new(),
+            reasons,
             route: self.route.explain(),
         }
+    }
+
+    /// The method in use now, and why, a sentence each.
+    fn explain_method(&self) -> (&'static str, Vec<String>) {
+        let (batched, plain) = (self.route.batch_destinations().len(), self.route.plain_destinations().len());
+        let shared = match (self.form_max, batched, plain) {
+            (Form::Batch, 1.., 0) => "batch",
+            (Form::Batch, 1.., _) => "batch and coalesce",
+            _ => "coalesce",
+        };
+        let mut reasons = Vec::new();
+        let now = match self.collection.method() {
+            Method::Immediate => "immediate",
+            Method::Asynchronous { .. } => "asynchronous",
+            Method::Coalesce(_) | Method::Batch(_) => shared,
+            Method::Auto => {
+                let (interval, send) = (self.collection.write_interval(), self.collection.send_time());
+                let collects = self.collection.collects();
+                let than = if collects { "faster" } else { "no faster" };
+                let interval =
+                    interval.map_or("no two samples were".to_owned(), |time| format!("samples are, every {time:?},"));
+                reasons.push(format!("{interval} written {than} than datagrams leave, which takes {send:?} each"));
+                if collects { shared } else { "immediate" }
+            }
+        };
+        if plain > 0 && now.starts_with("batch") {
+            reasons.push(format!("{plain} of {} destinations do not understand DATA_BATCH", batched + plain));
+        }
+        if self.collection.was_blocked() {
+            reasons.push("samples wait for acknowledgements or tokens".to_owned());
+        }
+        (now, reasons)
     }
 }

@@ -1,8 +1,8 @@
 //! A route in numbers that people can follow.
 
-use crate::discovery::Medium;
 use crate::qos::Destination;
 use crate::types::Locator;
+use crate::writer::Medium;
 
 /// Where a writer's first transmissions go, and the computation behind it.
 #[derive(Clone, Debug, PartialEq)]

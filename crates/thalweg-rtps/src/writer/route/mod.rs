@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub use explanation::{GroupExplanation, LinkExplanation, RouteExplanation};
 pub use group::DROP_COST_PER_MILLE;
 
+use super::neighbourhood::Neighbourhood;
 use super::{MatchedReader, Writer};
-use crate::discovery::Neighbourhood;
 use crate::qos::Destination;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
 use crate::wire::write;
@@ -266,9 +266,18 @@ impl Route {
         self.settle(leg.group);
     }
 
-    /// Judges a group anew after a change of what is behind it or beside it.
+    /// Judges a group anew after a change of what is behind it. Whether it is worth taking is judged later, when the bystanders
+    /// are counted: readers and bystanders are discovered in any order, and the first few would decide for the rest.
     fn settle(&mut self, group: Option<Locator>) {
         let Some(group) = group else { return };
+        let Some(state) = self.groups.get(&group) else { return };
+        let may_change = state.used || state.is_needed() || self.choice != Destination::Auto || state.is_empty();
+        if may_change {
+            self.judge(group);
+        }
+    }
+
+    fn judge(&mut self, group: Locator) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         let used = state.is_chosen(self.choice, &self.around, &group);
         if state.is_empty() {
@@ -286,7 +295,7 @@ impl Route {
         }
     }
 
-    /// Takes note of the links and of who listens on them.
+    /// Takes note of the links and of who listens on them, and judges every group anew.
     pub(super) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         let links_changed = around.links() != self.around.links();
         self.around = around;
@@ -305,7 +314,7 @@ impl Route {
             self.readdress();
         }
         let groups: Vec<Locator> = self.groups.keys().copied().collect();
-        groups.into_iter().for_each(|group| self.settle(Some(group)));
+        groups.into_iter().for_each(|group| self.judge(group));
     }
 
     /// Where datagrams go to and the computation behind it.
@@ -328,7 +337,7 @@ impl Route {
 }
 
 impl Writer {
-    /// Takes note of the links and of who listens on them: the choice between unicast and multicast rests on it.
+    /// Takes note of the links and of who listens on them, and chooses between unicast and multicast by it.
     pub(crate) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         self.route.set_neighbourhood(around);
     }

@@ -1,24 +1,22 @@
-//! Programs with other vendors' DDS, and the tools that look at our packets.
+//! Programs with other vendors' middleware, and the tools that look at our packets.
+
+mod check;
+mod fastdds;
+mod programs;
+
+pub use programs::run;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
-use crate::workspace::{has, is_root, output, root, run, target};
+use crate::workspace::{has, is_root, output, target};
 
 /// Eclipse Cyclone DDS for Python: the peer of the interoperability tests.
 const CYCLONE_PYTHON: &str = "cyclonedds==11.0.1";
 
 /// The C parser that builds the bindings of the Cyclone performance program, without a system package.
 const LIBCLANG: &str = "libclang==18.1.1";
-
-/// Sets up everything and prints where it is.
-pub fn show() -> Outcome {
-    println!("Python with Cyclone DDS: {}", cyclone_python()?.display());
-    println!("tshark: {}", tshark()?.display());
-    println!("Cyclone performance program: {}", cyclone_perf()?.display());
-    Ok(())
-}
 
 /// A Python interpreter that has Cyclone DDS.
 pub fn cyclone_python() -> Outcome<PathBuf> {
@@ -45,21 +43,17 @@ pub fn packet_filter() -> Outcome {
 
 /// The program that measures Cyclone DDS; built from source once.
 pub fn cyclone_perf() -> Outcome<PathBuf> {
+    programs::CYCLONE.build()
+}
+
+/// Where the C parser of [`LIBCLANG`] is; installed when it is missing.
+fn libclang() -> Outcome<PathBuf> {
     let python = environment()?;
-    let libclang = ["-c", "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))"];
-    if output(Command::new(&python).args(libclang)).is_err() {
+    let folder = ["-c", "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))"];
+    if output(Command::new(&python).args(folder)).is_err() {
         install(&python, LIBCLANG)?;
     }
-    let libclang = output(Command::new(&python).args(libclang))?;
-    // The wheel brings the parser without its headers; those of the C compiler serve as well.
-    let headers = output(Command::new("cc").arg("-print-file-name=include"))?;
-    let built = target().join("peers/cyclone-perf");
-    let mut command = Command::new("cargo");
-    command.args(["build", "--release", "--locked", "--quiet"]).current_dir(root().join("peers/cyclone-perf"));
-    command.env("CARGO_TARGET_DIR", &built).env("LIBCLANG_PATH", libclang.trim());
-    command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-isystem {}", headers.trim()));
-    run(&mut command)?;
-    Ok(built.join("release/cyclone-perf"))
+    output(Command::new(&python).args(folder)).map(|folder| PathBuf::from(folder.trim()))
 }
 
 /// The virtual environment below `target/peers`, made on first use; returns its interpreter.

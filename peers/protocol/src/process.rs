@@ -1,10 +1,17 @@
-//! Placement, CPU time and the second process.
+//! Placement, CPU time and the other processes.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Options;
+use crate::options::Options;
+
+/// Ends this process when the thread that started it ends.
+pub fn die_with_parent() -> Result<(), String> {
+    // SAFETY: a plain call with constants.
+    let code = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    if code == 0 { Ok(()) } else { Err(format!("prctl: {}", std::io::Error::last_os_error())) }
+}
 
 /// Binds this process, with the threads it will start, to one core.
 pub fn pin(core: Option<&usize>) -> Result<(), String> {
@@ -30,24 +37,34 @@ pub fn cpu_seconds() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Starts this program again as the subscriber, on the second core of `--cpu`.
-pub fn start_subscriber(measurement: &str, options: &Options) -> Result<Subscriber, String> {
+/// Starts this program again as the subscribers, on the cores of `--cpu` after the first, in turn.
+pub fn start_subscribers(measurement: &str, options: &Options) -> Result<Vec<Subscriber>, String> {
+    let cores = options.cpu.get(1..).unwrap_or_default();
+    (0..usize::from(options.readers))
+        .map(|index| start_subscriber(measurement, options, cores.get(index % cores.len().max(1))))
+        .collect()
+}
+
+fn start_subscriber(measurement: &str, options: &Options, core: Option<&usize>) -> Result<Subscriber, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.arg(measurement).args(["--role", "sub", "--json"]);
+    command.arg(measurement).args(["--role", "sub", "--json", "--profile", options.profile.name()]);
     command.args(["--size", &options.size.to_string(), "--domain", &options.domain.to_string()]);
-    command.args(["--wait", if options.wait == crate::Wait::Block { "block" } else { "listener" }]);
+    command.args(["--readers", &options.readers.to_string()]);
+    if let Some(wait) = options.wait {
+        command.args(["--wait", wait.name()]);
+    }
     if options.best_effort {
         command.arg("--best-effort");
     }
-    if !options.cpu.is_empty() {
-        command.args(["--cpu", &options.cpu.iter().map(usize::to_string).collect::<Vec<_>>().join(",")]);
+    if let Some(core) = core {
+        command.args(["--cpu", &format!("{core},{core}")]);
     }
-    let child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     Ok(Subscriber { child })
 }
 
-/// The second process; killed if the first gives up.
+/// Another process; killed if this one gives up.
 pub struct Subscriber {
     child: Child,
 }
@@ -71,7 +88,7 @@ impl Drop for Subscriber {
     }
 }
 
-/// Polls until the condition holds or the time is over.
+/// Polls until the condition holds or the time is over; returns whether it held.
 pub fn wait_until(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + time;
     while !condition() {

@@ -1,0 +1,25 @@
+//! Cyclone's settings, in its own XML.
+
+use peer_protocol::{Profile, Setup};
+
+/// Loopback alone, no shared memory (it is not built in). Data goes by unicast, except to several readers in the
+/// tuned profiles, where one multicast datagram serves all.
+pub fn text(setup: &Setup) -> String {
+    let tuned = setup.profile != Profile::Default;
+    let multicast = if tuned && setup.readers > 1 { "true" } else { "spdp" };
+    let (general, internal) = if tuned { (TUNED_GENERAL, TUNED_INTERNAL) } else { ("", "") };
+    format!(
+        r#"<CycloneDDS><Domain><General>
+        <Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces>
+        <AllowMulticast>{multicast}</AllowMulticast>{general}
+        </General><Internal>{internal}</Internal></Domain></CycloneDDS>"#
+    )
+}
+
+/// The loopback interface carries datagrams of 64 KiB: fewer of them, and fewer fragments a sample.
+const TUNED_GENERAL: &str = "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>60000B</FragmentSize>\
+    <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>";
+
+/// Socket buffers for a burst, and a write cache that starts with the room that it would otherwise grow into.
+const TUNED_INTERNAL: &str = "<SocketReceiveBufferSize max=\"4MiB\"/><SocketSendBufferSize max=\"4MiB\"/>\
+    <Watermarks><WhcHigh>2MiB</WhcHigh><WhcHighInit>2MiB</WhcHighInit><WhcLow>64KiB</WhcLow></Watermarks>";

@@ -1,0 +1,10 @@
+//! Measures hdds the way `thalweg perf` measures Thalweg: the same options, the same figures.
+//!
+//! `hdds-perf latency --role both --size 64 --cpu 0,1 --json`
+
+mod participant;
+mod sample;
+
+fn main() {
+    peer_protocol::run::<participant::Domain>()
+}

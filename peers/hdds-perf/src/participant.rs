@@ -1,0 +1,148 @@
+//! hdds as the measurements use it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hdds::dds::StatusMask;
+use hdds::{DataReader, DataWriter, Participant, QoS, TransportMode, WaitSet};
+use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait};
+
+use crate::sample::Sample;
+
+pub struct Domain {
+    participant: Arc<Participant>,
+}
+
+/// The errors of hdds as the measurements report them.
+fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, String> {
+    outcome.map_err(|error| format!("{what}: {error:?}"))
+}
+
+fn qos(channel: &Channel) -> QoS {
+    let qos = if channel.best_effort { QoS::best_effort() } else { QoS::reliable() };
+    match channel.keep {
+        Keep::All => qos.keep_all(),
+        Keep::Last => qos.keep_last(16),
+    }
+}
+
+impl Middleware for Domain {
+    const PEER: &'static str = "hdds";
+    const VERSION: &'static str = "1.1.2";
+    const PROGRAM: &'static str = "hdds-perf";
+    const WAITS: &'static [Wait] = &[Wait::Block];
+    const NO_BATCH: Option<&'static str> = Some("it has no batching");
+
+    type Writer = Writer;
+    type Reader = Reader;
+
+    fn open(setup: &Setup) -> Result<Domain, String> {
+        // SAFETY: called before any other thread is started. It is how hdds is told the interface.
+        unsafe { std::env::set_var("HDDS_INTERFACE", "127.0.0.1") };
+        let builder = Participant::builder(Self::PROGRAM).domain_id(setup.domain);
+        let builder = builder.with_transport(TransportMode::UdpMulticast).shm_disable();
+        Ok(Domain { participant: said("participant", builder.build())? })
+    }
+
+    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+        let topic = said("topic", self.participant.topic::<Sample>(channel.topic))?;
+        let entity = said("writer", topic.writer().qos(qos(channel)).build())?;
+        Ok(Writer {
+            entity: Arc::new(Mutex::new(entity)),
+            participant: Arc::clone(&self.participant),
+            topic: channel.topic,
+        })
+    }
+
+    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+        let topic = said("topic", self.participant.topic::<Sample>(channel.topic))?;
+        let entity = said("reader", topic.reader().qos(qos(channel)).build())?;
+        let mut reader = Reader {
+            participant: Arc::clone(&self.participant),
+            topic: channel.topic,
+            over: Arc::default(),
+            thread: None,
+        };
+        reader.thread = Some(start(entity, Arc::clone(&reader.over), sink)?);
+        Ok(reader)
+    }
+}
+
+#[derive(Clone)]
+pub struct Writer {
+    /// hdds allows one thread at a time.
+    entity: Arc<Mutex<DataWriter<Sample>>>,
+    participant: Arc<Participant>,
+    topic: &'static str,
+}
+
+impl peer_protocol::Writer for Writer {
+    /// Tries again for 10 s while the history is full.
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+        let sample = Sample { number, bytes: bytes.to_vec() };
+        let entity = self.entity.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..100_000 {
+            match entity.write(&sample) {
+                Err(hdds::Error::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
+                outcome => return said("write", outcome),
+            }
+        }
+        Err("the history stayed full for 10 s".to_owned())
+    }
+
+    fn matched(&self) -> usize {
+        self.participant.discovery().map_or(0, |discovery| discovery.find_readers_for_topic(self.topic).len())
+    }
+
+    /// hdds does not tell what is acknowledged: allows for the repairs of half a second.
+    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
+        std::thread::sleep(time.min(Duration::from_millis(500)));
+        true
+    }
+}
+
+/// A thread that is blocked until its reader has data.
+pub struct Reader {
+    participant: Arc<Participant>,
+    topic: &'static str,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn start(entity: DataReader<Sample>, over: Arc<AtomicBool>, mut sink: impl Sink) -> Result<JoinHandle<()>, String> {
+    const LOOK_UP: Duration = Duration::from_millis(50);
+    let wait_set = WaitSet::new();
+    let condition = entity.get_status_condition();
+    condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+    said("condition", wait_set.attach_condition(condition))?;
+    Ok(std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            // A time-out is an error to hdds.
+            let _ = wait_set.wait(Some(LOOK_UP));
+            let mut taken = false;
+            while let Ok(Some(sample)) = entity.take() {
+                sink.take(sample.number, &sample.bytes);
+                taken = true;
+            }
+            if taken {
+                sink.taken();
+            }
+        }
+    }))
+}
+
+impl peer_protocol::Reader for Reader {
+    fn matched(&self) -> usize {
+        self.participant.discovery().map_or(0, |discovery| discovery.find_writers_for_topic(self.topic).len())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A panic in the thread has been printed where it happened.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,175 @@
+//! RustDDS as the measurements use it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait};
+use rustdds::mio1::{Events, Interest, Poll, Token};
+use rustdds::no_key::{DataWriter, SimpleDataReader};
+use rustdds::policy::{Durability, History, Reliability, ResourceLimits};
+use rustdds::{
+    DataReaderStatus, DataWriterStatus, DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder,
+    StatusEvented, Topic, TopicKind,
+};
+
+use crate::sample::{Incoming, Outgoing, Xcdr1};
+
+/// Room in a reader's KEEP_ALL history. A reader acknowledges what the application has not taken yet and drops the
+/// oldest when it is full, which as shipped is at 64 samples.
+const READER_SAMPLES_MAX: i32 = 4 << 20;
+
+pub struct Participant {
+    entity: DomainParticipant,
+}
+
+impl Participant {
+    fn topic(&self, channel: &Channel, qos: &QosPolicies) -> Result<Topic, String> {
+        let (name, type_name) = (channel.topic.to_owned(), channel.type_name.to_owned());
+        let topic = self.entity.create_topic(name, type_name, qos, TopicKind::NoKey);
+        topic.map_err(|error| format!("topic: {error}"))
+    }
+}
+
+fn qos(channel: &Channel, samples_max: Option<i32>) -> QosPolicies {
+    let reliability = if channel.best_effort {
+        Reliability::BestEffort
+    } else {
+        Reliability::Reliable { max_blocking_time: rustdds::Duration::from_secs(10) }
+    };
+    let history = match channel.keep {
+        Keep::All => History::KeepAll,
+        Keep::Last => History::KeepLast { depth: 16 },
+    };
+    let qos = QosPolicyBuilder::new().reliability(reliability).history(history).durability(Durability::Volatile);
+    match samples_max {
+        Some(max_samples) if channel.keep == Keep::All => {
+            let limits = ResourceLimits { max_samples, max_instances: 1, max_samples_per_instance: max_samples };
+            qos.resource_limits(limits).build()
+        }
+        _ => qos.build(),
+    }
+}
+
+impl Middleware for Participant {
+    const PEER: &'static str = "RustDDS";
+    const VERSION: &'static str = "0.15.1";
+    const PROGRAM: &'static str = "rustdds-perf";
+    const WAITS: &'static [Wait] = &[Wait::Block];
+    const NO_BATCH: Option<&'static str> = Some("its writers do not batch on demand");
+
+    type Writer = Writer;
+    type Reader = Reader;
+
+    fn open(setup: &Setup) -> Result<Participant, String> {
+        let domain = u16::try_from(setup.domain).map_err(|error| error.to_string())?;
+        let builder = DomainParticipantBuilder::new(domain).with_only_networks([IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        let entity = builder.build().map_err(|error| format!("participant: {error}"))?;
+        Ok(Participant { entity })
+    }
+
+    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+        // 8192 samples may be outstanding, as shipped: readers lose track of more.
+        let qos = qos(channel, None);
+        let topic = self.topic(channel, &qos)?;
+        let publisher = self.entity.create_publisher(&qos).map_err(|error| format!("publisher: {error}"))?;
+        let entity = publisher.create_datawriter_no_key::<Outgoing, Xcdr1>(&topic, Some(qos));
+        let entity = Arc::new(entity.map_err(|error| format!("writer: {error}"))?);
+        Ok(Writer { entity, matched: Arc::default() })
+    }
+
+    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+        let qos = qos(channel, Some(READER_SAMPLES_MAX));
+        let topic = self.topic(channel, &qos)?;
+        let subscriber = self.entity.create_subscriber(&qos).map_err(|error| format!("subscriber: {error}"))?;
+        let entity = subscriber.create_simple_datareader_no_key::<Incoming, Xcdr1>(&topic, Some(qos));
+        let entity = entity.map_err(|error| format!("reader: {error}"))?;
+        Reader::start(entity, sink).map_err(|error| format!("reader: {error}"))
+    }
+}
+
+#[derive(Clone)]
+pub struct Writer {
+    entity: Arc<DataWriter<Outgoing, Xcdr1>>,
+    matched: Arc<AtomicUsize>,
+}
+
+impl peer_protocol::Writer for Writer {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+        self.entity.write(Outgoing::new(number, bytes), None).map_err(|error| error.to_string())
+    }
+
+    fn matched(&self) -> usize {
+        while let Some(status) = self.entity.try_recv_status() {
+            if let DataWriterStatus::PublicationMatched { current, .. } = status {
+                self.matched.store(usize::try_from(current.count()).unwrap_or_default(), Ordering::Relaxed);
+            }
+        }
+        self.matched.load(Ordering::Relaxed)
+    }
+
+    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
+        let waited = self.entity.wait_for_acknowledgments(time);
+        waited.is_ok_and(|acknowledged| acknowledged)
+    }
+}
+
+/// A thread that is blocked until its reader has data.
+pub struct Reader {
+    matched: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    fn start(mut entity: SimpleDataReader<Incoming, Xcdr1>, mut sink: impl Sink) -> std::io::Result<Reader> {
+        const LOOK_UP: Duration = Duration::from_millis(50);
+        let mut poll = Poll::new()?;
+        poll.registry().register(&mut entity, Token(0), Interest::READABLE)?;
+        let mut reader = Reader { matched: Arc::default(), over: Arc::default(), thread: None };
+        let (matched, over) = (Arc::clone(&reader.matched), Arc::clone(&reader.over));
+        let thread = std::thread::spawn(move || {
+            let mut events = Events::with_capacity(4);
+            while !over.load(Ordering::Relaxed) {
+                // An interrupted wait is as good as one that timed out.
+                let _ = poll.poll(&mut events, Some(LOOK_UP));
+                entity.drain_read_notifications();
+                take(&entity, &mut sink);
+                while let Some(status) = entity.try_recv_status() {
+                    if let DataReaderStatus::SubscriptionMatched { current, .. } = status {
+                        matched.store(usize::try_from(current.count()).unwrap_or_default(), Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        reader.thread = Some(thread);
+        Ok(reader)
+    }
+}
+
+fn take(entity: &SimpleDataReader<Incoming, Xcdr1>, sink: &mut impl Sink) {
+    loop {
+        match entity.try_take_one() {
+            Ok(Some(change)) => sink.take(change.sample.number, &change.sample.bytes),
+            Ok(None) => break,
+            Err(error) => eprintln!("read: {error}"),
+        }
+    }
+    sink.taken();
+}
+
+impl peer_protocol::Reader for Reader {
+    fn matched(&self) -> usize {
+        self.matched.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A panic in the thread has been printed where it happened.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

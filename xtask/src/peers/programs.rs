@@ -1,0 +1,102 @@
+//! The programs that measure other middleware; `peers/README.md` says what they have in common.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{check, cyclone_python, fastdds, libclang, tshark};
+use crate::Outcome;
+use crate::workspace::{output, root, run as run_command, target};
+
+/// A program below `peers/`, in a workspace of its own.
+pub struct Program {
+    /// What it is called on the command line; the folder is `<name>-perf`.
+    pub name: &'static str,
+    /// Sets up what the build needs and names it in environment variables.
+    environment: fn() -> Outcome<Vec<(&'static str, OsString)>>,
+}
+
+/// Eclipse Cyclone DDS, which `cargo xtask compare` measures as well.
+pub const CYCLONE: Program = Program { name: "cyclone", environment: bindings };
+
+const PROGRAMS: [Program; 7] = [
+    CYCLONE,
+    Program { name: "zenoh", environment: || Ok(Vec::new()) },
+    Program { name: "fastdds", environment: fastdds::environment },
+    Program { name: "rustdds", environment: || Ok(Vec::new()) },
+    Program { name: "dust", environment: || Ok(Vec::new()) },
+    Program { name: "hdds", environment: || Ok(Vec::new()) },
+    Program { name: "iceoryx", environment: || Ok(Vec::new()) },
+];
+
+impl Program {
+    /// Builds the program if it is not up to date, and returns where it is.
+    pub fn build(&self) -> Outcome<PathBuf> {
+        let program = format!("{}-perf", self.name);
+        let built = target().join("peers").join(&program);
+        let mut command = Command::new("cargo");
+        command.args(["build", "--release", "--locked", "--quiet"]).current_dir(root().join("peers").join(&program));
+        command.env("CARGO_TARGET_DIR", &built).envs((self.environment)()?);
+        run_command(&mut command)?;
+        Ok(built.join("release").join(program))
+    }
+}
+
+/// What it takes to generate Rust bindings of C headers.
+fn bindings() -> Outcome<Vec<(&'static str, OsString)>> {
+    // The wheel brings the parser without its headers; those of the C compiler serve as well.
+    let headers = output(Command::new("cc").arg("-print-file-name=include"))?;
+    let arguments = format!("-isystem {}", headers.trim());
+    Ok(vec![("LIBCLANG_PATH", libclang()?.into()), ("BINDGEN_EXTRA_CLANG_ARGS", arguments.into())])
+}
+
+/// Builds the named programs, or all, and says of each whether it is ready; `--check` also runs those that are.
+/// Fails if one is not to be had, after all others are built.
+pub fn run(arguments: &[String]) -> Outcome {
+    let checked = arguments.iter().any(|argument| argument == "--check");
+    let names: Vec<&String> = arguments.iter().filter(|argument| *argument != "--check").collect();
+    if let Some(unknown) = names.iter().find(|name| !PROGRAMS.iter().any(|program| program.name == name.as_str())) {
+        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        return Err(format!("no peer is called {unknown}; there are {}", known.join(", ")));
+    }
+    let mut missing = Vec::new();
+    if names.is_empty() {
+        report("Python with Cyclone DDS", cyclone_python(), &mut missing);
+        report("tshark", tshark(), &mut missing);
+    }
+    let wanted = |program: &&Program| names.is_empty() || names.iter().any(|name| *name == program.name);
+    for program in PROGRAMS.iter().filter(wanted) {
+        let Some(path) = report(program.name, program.build(), &mut missing) else { continue };
+        match output(Command::new(&path).arg("--version")) {
+            Ok(version) => println!("    {}", version.trim()),
+            Err(reason) => unavailable(program.name, &reason, &mut missing),
+        }
+        if checked {
+            match check::check(&path) {
+                Ok(figures) => println!("    {figures}"),
+                Err(reason) => unavailable(program.name, &reason, &mut missing),
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("not to be had: {}", missing.join(", "))) }
+}
+
+fn report(name: &'static str, path: Outcome<PathBuf>, missing: &mut Vec<&'static str>) -> Option<PathBuf> {
+    match path {
+        Ok(path) => {
+            println!("{name}: ready, {}", path.display());
+            Some(path)
+        }
+        Err(reason) => {
+            unavailable(name, &reason, missing);
+            None
+        }
+    }
+}
+
+fn unavailable(name: &'static str, reason: &str, missing: &mut Vec<&'static str>) {
+    println!("*** {name}: UNAVAILABLE: {reason} ***");
+    if !missing.contains(&name) {
+        missing.push(name);
+    }
+}

@@ -49,10 +49,14 @@ impl Queue {
         self.entries.iter().map(|entry| entry.waiting.writer)
     }
 
-    /// Adds a writer behind all others, or takes note of what an already waiting one has to send.
-    pub(super) fn insert(&mut self, waiting: Waiting) {
+    /// Adds a writer behind all others, or takes note of what an already waiting one has to send; that does not make it less
+    /// urgent.
+    pub(super) fn insert(&mut self, mut waiting: Waiting) {
         match self.entries.iter_mut().find(|entry| entry.waiting.writer == waiting.writer) {
-            Some(entry) => entry.waiting = waiting,
+            Some(entry) => {
+                waiting.deadline = waiting.deadline.min(entry.waiting.deadline);
+                entry.waiting = waiting;
+            }
             None => {
                 let turn = self.draw_turn();
                 self.entries.push(Entry { waiting, copies: 1, turn });
@@ -87,10 +91,11 @@ impl Queue {
         self.entries.iter().filter(equal).count() == 1
     }
 
-    /// The writer has sent something: it goes behind its equals.
-    pub(super) fn served(&mut self, writer: EntityId, copies: u64) {
+    /// The writer has sent something and has this left: it goes behind its equals.
+    pub(super) fn served(&mut self, left: Waiting, copies: u64) {
         let turn = self.draw_turn();
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.waiting.writer == writer) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.waiting.writer == left.writer) {
+            entry.waiting = left;
             entry.turn = turn;
             entry.copies = copies.max(1);
         }

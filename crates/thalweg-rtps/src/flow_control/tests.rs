@@ -281,7 +281,7 @@ fn a_writer_alone_gets_everything_and_one_among_others_a_datagram() {
     controller.enqueue(at(0), waiting(1, 0, 1));
     assert_eq!(controller.poll(at(0)).map(|grant| grant.bytes), Some(10_000));
     controller.enqueue(at(0), waiting(2, 0, 2));
-    assert_eq!(controller.poll(at(0)).map(|grant| grant.bytes), Some(100));
+    assert_eq!(controller.poll(at(0)).map(|grant| grant.bytes), Some(100 + 25 + 64), "with room for an estimate");
 }
 
 #[test]
@@ -297,6 +297,18 @@ fn who_comes_with_a_higher_priority_does_not_wait_for_the_tokens_of_another() {
     assert_eq!(controller.resume_at(), Some(at(800_000_000)));
     controller.enqueue(at(2), Waiting { next_cost: 90, ..waiting(2, 1, 0) });
     assert_eq!(controller.poll(at(2)).map(|grant| grant.writer), Some(writer(2)));
+}
+
+#[test]
+fn news_of_a_waiting_writer_do_not_make_it_less_urgent() {
+    let mut controller = FlowController::new(at(0), limited(100, 100, 1_000, 100));
+    controller.enqueue(at(0), waiting(1, 0, 10));
+    controller.enqueue(at(0), waiting(2, 0, 20));
+    controller.enqueue(at(0), waiting(1, 0, 30));
+    assert_eq!(controller.poll(at(0)).map(|grant| grant.writer), Some(writer(1)));
+    let spent = Spent { bytes: 100, copies: 1, destinations: 1 };
+    controller.record(at(0), writer(1), spent, Some(waiting(1, 0, 30)));
+    assert_eq!(controller.poll(at(0)).map(|grant| grant.writer), Some(writer(2)), "what it has left comes later");
 }
 
 #[test]

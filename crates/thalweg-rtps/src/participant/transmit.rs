@@ -45,12 +45,13 @@ impl Participant {
         self.schedule.has_ready()
     }
 
-    /// What the datagrams are marked with that a source would append; `None`: that depends on whose turn it is.
+    /// What the datagrams are marked with that a source would append; of a controller those of the writer whose turn it is.
     fn class_of(&self, source: Source) -> Option<TrafficClass> {
-        match source {
-            Source::Endpoint(entity) => Some(self.endpoints.traffic_class(entity)),
-            Source::Controller(_) => None,
-        }
+        let entity = match source {
+            Source::Endpoint(entity) => entity,
+            Source::Controller(id) => self.flow_controllers.get(id)?.next_writer()?,
+        };
+        Some(self.endpoints.traffic_class(entity))
     }
 
     fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {

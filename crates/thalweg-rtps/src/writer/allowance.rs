@@ -63,7 +63,7 @@ impl Writer {
         let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);
         let next_cost = if repairs_first { repair.or(new) } else { new.or(repair) }?;
         let oldest = self.outgoing.asynchronous.as_ref().and_then(|state| state.written.front());
-        let since = oldest.filter(|_| repair.is_none()).map_or(now, |(_, written)| *written);
+        let since = oldest.map_or(now, |(_, written)| *written);
         Some(Backlog { next_cost, since })
     }
 

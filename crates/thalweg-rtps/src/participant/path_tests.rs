@@ -82,7 +82,7 @@ fn datagrams_of_one_outbox_are_of_one_class() {
         net.write(0, writer, &[1; 10]);
     }
     let classes: Vec<u8> = sizes(&mut net, 0).iter().map(|(class, _)| *class).collect();
-    assert_eq!(classes, [0, 46, 1, 46]);
+    assert_eq!(classes, [46, 0, 1], "by priority, those of one class together");
     let entity: EntityId = writers[1].lock().guid().entity;
     let now = net.now;
     net.nodes[0].participant.delete_writer(now, entity);

@@ -104,6 +104,11 @@ impl Frame {
         self.infos.shrink_to_fit();
     }
 
+    /// Memory of the frame and its lists.
+    pub(super) fn list_bytes(&self) -> usize {
+        size_of::<Frame>() + self.entries.capacity() * size_of::<FrameEntry>() + self.infos.capacity()
+    }
+
     /// Lets go of the buffer.
     pub(super) fn release(&mut self) {
         self.bodies = Payload::empty();

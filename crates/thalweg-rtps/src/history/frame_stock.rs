@@ -9,6 +9,8 @@ use crate::payload::{PayloadPool, SlabPool};
 #[derive(Debug)]
 pub(super) struct FrameStock {
     spare: VecDeque<Box<Frame>>,
+    /// Memory of their lists.
+    spare_bytes: usize,
     /// Buffers of the size of what is collected now.
     buffers: SlabPool,
     /// Buffers of frames that were sent long before they were full.
@@ -17,8 +19,8 @@ pub(super) struct FrameStock {
     open: bool,
 }
 
-/// Frames kept for reuse.
-const SPARE_MAX: usize = 256;
+/// Memory of the lists of frames kept for reuse.
+const SPARE_BYTES_MAX: usize = 4 << 20;
 /// Bytes of buffers remembered: twice what a window of 8 MiB holds.
 const BUFFERS_BYTES: usize = 16 << 20;
 /// What the pool of small buffers remembers in each size class.
@@ -28,6 +30,7 @@ impl Default for FrameStock {
     fn default() -> FrameStock {
         FrameStock {
             spare: VecDeque::new(),
+            spare_bytes: 0,
             buffers: SlabPool::new(0, 0),
             small: PayloadPool::new(SMALL_BYTES),
             open: false,
@@ -46,6 +49,7 @@ impl FrameStock {
             self.buffers = SlabPool::new(bytes, (BUFFERS_BYTES / bytes.max(1)).max(2));
         }
         let mut frame = self.spare.pop_back().unwrap_or_else(|| Box::new(Frame::new()));
+        self.spare_bytes = self.spare_bytes.saturating_sub(frame.list_bytes());
         frame.start(self.buffers.take_empty(), encapsulation);
         self.open = true;
         frame
@@ -72,7 +76,8 @@ impl FrameStock {
             frame.bodies().remember_in(&mut self.buffers);
         }
         frame.release();
-        if self.spare.len() < SPARE_MAX {
+        if self.spare_bytes + frame.list_bytes() <= SPARE_BYTES_MAX {
+            self.spare_bytes += frame.list_bytes();
             self.spare.push_back(frame);
         }
     }

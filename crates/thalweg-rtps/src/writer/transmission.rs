@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::WriterCounters;
 use super::flow::{Flow, Position, kernel_cost};
-use super::pack::{Packer, Pair, batch_bytes, fragments_of, push_batch, push_fragment, push_sample, sample_bytes};
+use super::pack::{
+    Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
+    sample_bytes,
+};
 use super::route::Route;
 use super::transmit::Form;
 use crate::history::{FrameAt, HeldSample, WriterHistory};
@@ -196,7 +199,7 @@ impl Transmission<'_> {
             self.flow.start_burst();
         }
         while *next_fragment < total {
-            let bytes = usize::from(fragment_bytes) + 100;
+            let bytes = fragment_datagram_bytes(sample, fragment_bytes);
             if packer.is_full_for(bytes) {
                 return Progress::OutboxFull;
             }

@@ -416,7 +416,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.heartbeat.due, self.flow.paused_until(), self.collection.due()].into_iter().flatten().min()
+        earlier(earlier(self.heartbeat.due, self.flow.paused_until()), self.collection.due())
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
@@ -432,5 +432,13 @@ impl Writer {
     /// The participant's timer ran out: whatever comes next must be told anew.
     pub(crate) fn disarm(&mut self) {
         self.armed = None;
+    }
+}
+
+/// The earlier of two deadlines.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -17,6 +17,8 @@ struct Row {
     wait: &'static str,
     /// The cores of the publisher and of the subscriber.
     cores: &'static str,
+    /// How Thalweg's samples share datagrams, and Cyclone's settings.
+    methods: (&'static str, &'static str),
     /// What the ratio Thalweg ÷ Cyclone has to reach.
     aim: Aim,
 }
@@ -29,6 +31,7 @@ enum Aim {
 
 const ONE_CORE: &str = "0,0";
 const TWO_CORES: &str = "0,1";
+const AS_SHIPPED: (&str, &str) = ("auto", "default");
 
 /// The figures that a release has to reach.
 fn rows() -> Vec<Row> {
@@ -36,18 +39,22 @@ fn rows() -> Vec<Row> {
     for size in [64, 1024] {
         for wait in ["listener", "block"] {
             for cores in [ONE_CORE, TWO_CORES] {
-                rows.push(Row { measurement: "latency", size, wait, cores, aim: Aim::AtMost(1.0) });
+                let aim = Aim::AtMost(1.0);
+                rows.push(Row { measurement: "latency", size, wait, cores, methods: AS_SHIPPED, aim });
             }
         }
     }
     for size in [65536, 1_048_576] {
         for cores in [ONE_CORE, TWO_CORES] {
-            rows.push(Row { measurement: "latency", size, wait: "listener", cores, aim: Aim::AtMost(0.7) });
+            let aim = Aim::AtMost(0.7);
+            rows.push(Row { measurement: "latency", size, wait: "listener", cores, methods: AS_SHIPPED, aim });
         }
     }
-    for size in [256, 1024] {
-        let aim = Aim::AtLeast(1.0);
-        rows.push(Row { measurement: "throughput", size, wait: "listener", cores: TWO_CORES, aim });
+    for (methods, least) in [(("immediate", "default"), 1.0), (("auto", "batch"), 1.0), (("batch", "batch"), 1.8)] {
+        for size in [256, 1024] {
+            let aim = Aim::AtLeast(least);
+            rows.push(Row { measurement: "throughput", size, wait: "listener", cores: TWO_CORES, methods, aim });
+        }
     }
     rows
 }
@@ -65,15 +72,17 @@ struct Contestant {
     program: PathBuf,
     /// What stands before the options that both understand.
     command: &'static [&'static str],
+    /// The option that takes its part of [`Row::methods`].
+    method: (&'static str, fn(&Row) -> &'static str),
 }
 
 impl Contestant {
     fn thalweg(program: PathBuf) -> Contestant {
-        Contestant { name: "Thalweg", program, command: &["perf"] }
+        Contestant { name: "Thalweg", program, command: &["perf"], method: ("--method", |row| row.methods.0) }
     }
 
     fn cyclone(program: PathBuf) -> Contestant {
-        Contestant { name: "Cyclone", program, command: &[] }
+        Contestant { name: "Cyclone", program, command: &[], method: ("--profile", |row| row.methods.1) }
     }
 
     /// One run of both ends; returns the figure of the row.
@@ -81,6 +90,7 @@ impl Contestant {
         let mut command = Command::new(&self.program);
         command.args(self.command).args([row.measurement, "--role", "both", "--cpu", row.cores]);
         command.args(["--size", &row.size.to_string(), "--wait", row.wait, "--seconds", seconds, "--json"]);
+        command.args([self.method.0, (self.method.1)(row)]);
         let text = output(&mut match host {
             Some(host) => host.command(&command),
             None => command,
@@ -130,7 +140,8 @@ pub fn smoke(cyclone: &Path) -> Outcome {
     for contestant in [Contestant::cyclone(cyclone.to_path_buf()), Contestant::thalweg(target().join("debug/thalweg"))]
     {
         for measurement in ["latency", "throughput"] {
-            let row = Row { measurement, size: 256, wait: "block", cores: TWO_CORES, aim: Aim::AtMost(1.0) };
+            let (cores, methods, aim) = (TWO_CORES, AS_SHIPPED, Aim::AtMost(1.0));
+            let row = Row { measurement, size: 256, wait: "block", cores, methods, aim };
             let value = contestant.measure(&row, "0.5", host.as_ref())?;
             println!("{} {measurement}: {value:.1} {}", contestant.name, row.figure().1);
         }
@@ -151,7 +162,8 @@ fn print(row: &Row, ours: f64, theirs: f64) -> bool {
         Aim::AtMost(limit) => (ratio <= limit, format!("≤ {limit}")),
         Aim::AtLeast(limit) => (ratio >= limit, format!("≥ {limit}")),
     };
-    let label = format!("{} {} B, {}, {cores}", row.measurement, row.size, row.wait);
+    let how = if row.measurement == "latency" { row.wait } else { row.methods.0 };
+    let label = format!("{} {} B, {how}, {cores}", row.measurement, row.size);
     let verdict = if met { "" } else { "  MISSED" };
     println!("{label:<34} {ours:>9.1} {unit:<2} {theirs:>9.1} {unit:<2} {ratio:>7.2}  {aim}{verdict}");
     met

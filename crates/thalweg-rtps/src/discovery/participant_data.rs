@@ -42,7 +42,7 @@ pub struct ParticipantData {
     pub host: Option<[u8; 16]>,
 }
 
-/// Where a participant listens, with at most [`LOCATORS_MAX`](super::LOCATORS_MAX) addresses each.
+/// Where a participant listens, with at most [`LOCATORS_MAX`] addresses each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantLocators {
     /// For discovery, to this participant alone.

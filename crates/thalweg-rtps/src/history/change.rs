@@ -11,7 +11,7 @@ use crate::types::{KeyHash, SequenceNumber};
 /// One sample, dispose or unregister of a writer (`CacheChange`, RTPS 2.5 §8.2.1.2).
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Number within the writer; assigned by [`WriterHistory::push`], whatever it was before.
+    /// Number within the writer; assigned by [`WriterHistory::push`](super::WriterHistory::push), whatever it was before.
     pub sequence: SequenceNumber,
     /// What the change does to its instance.
     pub kind: ChangeKind,
@@ -25,7 +25,7 @@ pub struct Change {
     pub fragment_bytes: Option<u16>,
 }
 
-/// What [`WriterHistory::push`] did.
+/// What [`WriterHistory::push`](super::WriterHistory::push) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushResult {
     /// Number of the new change.

@@ -19,8 +19,9 @@ fn measure(method: &str, options: &[&str]) -> Value {
 fn assert_shared(method: &str, figures: &Value) {
     let shared = figures["samples_per_datagram"].as_f64().expect("a number");
     match method {
-        "immediate" => assert!((1.0..=1.2).contains(&shared), "{figures}"),
-        "asynchronous" => assert!(shared >= 1.0, "{figures}"),
+        // Datagrams that carry no sample count as well.
+        "immediate" => assert!((0.95..=1.2).contains(&shared), "{figures}"),
+        "asynchronous" => assert!(shared >= 0.95, "{figures}"),
         _ => assert!(shared > 5.0, "{figures}"),
     }
 }

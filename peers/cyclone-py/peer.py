@@ -25,6 +25,7 @@ from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl import annotations as annotate
 from cyclonedds.idl import types
+from cyclonedds.internal import DDS, c_call, dds_c_t
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.sub import DataReader, Subscriber
 from cyclonedds.topic import Topic
@@ -59,12 +60,23 @@ class String(IdlStruct, typename="std_msgs::msg::dds_::String_"):
     data: str
 
 
+@dataclass
+@annotate.final
+class Record(IdlStruct, typename="thalweg::Record"):
+    """A numbered sample of any size with a key: what bursts carry."""
+
+    key: types.uint32
+    annotate.key("key")
+    number: types.uint32
+    data: types.sequence[types.uint8]
+
+
 STATES = {
     InstanceState.Alive: "ALIVE",
     InstanceState.NotAliveDisposed: "NOT_ALIVE_DISPOSED",
     InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS",
 }
-TYPES = {"shape": ShapeType, "bytes": Bytes, "string": String}
+TYPES = {"shape": ShapeType, "bytes": Bytes, "string": String, "record": Record}
 PRINTING = threading.Lock()
 
 
@@ -123,8 +135,14 @@ def sample(options, index):
         return ShapeType(color=color, x=index, y=2 * index, shapesize=options.size)
     if options.type == "string":
         return String(data=f"text {index}")
+    size = options.size
+    if options.mixed_sizes:
+        size = 20_000 if index % 50 == 49 else 40 + index * 137 % 2960
     pattern = bytes((index + position) & 0xFF for position in range(256))
-    return Bytes(data=(pattern * (options.size // 256 + 1))[: options.size])
+    octets = (pattern * (size // 256 + 1))[:size]
+    if options.type == "record":
+        return Record(key=index % 7, number=index, data=octets)
+    return Bytes(data=octets)
 
 
 def as_json(data):
@@ -135,6 +153,9 @@ def as_json(data):
     if isinstance(data, Bytes):
         octets = bytes(data.data)
         return {"length": len(octets), "first": octets[0] if octets else None, "crc32": zlib.crc32(octets)}
+    if isinstance(data, Record):
+        octets = bytes(data.data)
+        return {"key": data.key, "number": data.number, "length": len(octets), "crc32": zlib.crc32(octets)}
     return {"color": getattr(data, "color", None)}
 
 
@@ -152,6 +173,8 @@ def publish(options, participant, topic, reports):
         say("written", sequence=index)
         if options.rate:
             time.sleep(1.0 / options.rate)
+    if options.batch:
+        flush(writer)
     for index in range(len(options.color) if options.type == "shape" else 0):
         if options.dispose:
             writer.dispose(sample(options, index))
@@ -165,6 +188,20 @@ def publish(options, participant, topic, reports):
     wait_until(lambda: False, options.linger)
     say("done")
     return 0
+
+
+class Flush(DDS):
+    """Sends what a batching writer has collected: Cyclone's Python has no name of its own for it."""
+
+    @c_call("dds_write_flush")
+    def call(self, writer: dds_c_t.entity) -> dds_c_t.returnv:
+        pass
+
+
+def flush(writer):
+    code = Flush(writer._ref).call(writer._ref)
+    if code != 0:
+        raise RuntimeError(f"dds_write_flush: {code}")
 
 
 def subscribe(options, participant, topic, reports):
@@ -216,8 +253,10 @@ def arguments():
     parser.add_argument("--partition", action="append")
     parser.add_argument("--color", action="append", help="shape: instances to write (default BLUE)")
     parser.add_argument("--size", type=int, default=64, help="bytes: octets a sample; shape: the shapesize")
+    parser.add_argument("--mixed-sizes", action="store_true", help="bytes, record: 40 to 3000 octets, now and then 20000")
     parser.add_argument("--count", type=int, default=10, help="samples to write, or to take before it ends")
     parser.add_argument("--rate", type=float, default=0.0, help="samples a second; 0 as fast as it goes")
+    parser.add_argument("--batch", action="store_true", help="pub: collect samples into full datagrams")
     parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
     parser.add_argument("--settle", type=float, default=0.5, help="pub: seconds from that to the first write")
     parser.add_argument("--dispose", action="store_true")
@@ -236,7 +275,7 @@ def configuration(options):
     return f"""<CycloneDDS><Domain><General>
         <Interfaces><NetworkInterface name="{options.interface}" multicast="true"/></Interfaces>
         <AllowMulticast>{"false" if options.peer else "spdp"}</AllowMulticast>
-        </General><Discovery><Peers>{peers}</Peers></Discovery></Domain></CycloneDDS>"""
+        </General><Internal><WriteBatch>{"true" if options.batch else "false"}</WriteBatch></Internal><Discovery><Peers>{peers}</Peers></Discovery></Domain></CycloneDDS>"""
 
 
 def main():

@@ -12,13 +12,14 @@ use crate::{Outcome, compare, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 8] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
-    ("cyclone", || peer_tests("cyclone::", true)),
-    ("namespaces", || peer_tests("namespaces::", true)),
-    ("capture", || peer_tests("capture::", false)),
+    ("cyclone", || peer_tests("cyclone::")),
+    ("namespaces", || peer_tests("namespaces::")),
+    ("capture", || peer_tests("capture::")),
+    ("vendors", vendors),
     ("compare", comparison),
 ];
 
@@ -81,16 +82,22 @@ fn simulation() -> Outcome<Tally> {
 }
 
 /// Tests of the built program against other vendors' programs, in hosts of their own, before a packet dissector.
-fn peer_tests(filter: &str, with_python: bool) -> Outcome<Tally> {
+fn peer_tests(filter: &str) -> Outcome<Tally> {
     netns::available()?;
     let tshark = peers::tshark()?;
     peers::packet_filter()?;
-    let python = if with_python { Some(peers::cyclone_python()?) } else { None };
+    let python = peers::cyclone_python()?;
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &[filter, "--test-threads=4"], |command| {
-        command.env("THALWEG_TSHARK", &tshark);
-        if let Some(python) = &python {
-            command.env("THALWEG_PEER_PYTHON", python);
-        }
+        command.env("THALWEG_TSHARK", &tshark).env("THALWEG_PEER_PYTHON", &python);
+    })
+}
+
+/// Bursts to the programs of the vendors that have no package to install.
+fn vendors() -> Outcome<Tally> {
+    netns::available()?;
+    let (fastdds, rustdds) = peers::vendors()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {
+        command.env("THALWEG_FASTDDS", &fastdds).env("THALWEG_RUSTDDS", &rustdds);
     })
 }
 

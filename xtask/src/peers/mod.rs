@@ -46,6 +46,16 @@ pub fn cyclone_perf() -> Outcome<PathBuf> {
     programs::CYCLONE.build()
 }
 
+/// The programs with Fast DDS and RustDDS; built at the same time, once.
+pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
+    std::thread::scope(|scope| {
+        let fastdds = scope.spawn(|| programs::FASTDDS.build());
+        let rustdds = programs::RUSTDDS.build();
+        let fastdds = fastdds.join().map_err(|_| "the build of Fast DDS's program failed".to_owned())?;
+        Ok((fastdds?, rustdds?))
+    })
+}
+
 /// Where the C parser of [`LIBCLANG`] is; installed when it is missing.
 fn libclang() -> Outcome<PathBuf> {
     let python = environment()?;

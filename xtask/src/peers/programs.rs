@@ -19,11 +19,17 @@ pub struct Program {
 /// Eclipse Cyclone DDS, which `cargo xtask compare` measures as well.
 pub const CYCLONE: Program = Program { name: "cyclone", environment: bindings };
 
+/// eProsima Fast DDS, to which the tests send bursts.
+pub const FASTDDS: Program = Program { name: "fastdds", environment: fastdds::environment };
+
+/// RustDDS, to which the tests send bursts.
+pub const RUSTDDS: Program = Program { name: "rustdds", environment: || Ok(Vec::new()) };
+
 const PROGRAMS: [Program; 7] = [
     CYCLONE,
     Program { name: "zenoh", environment: || Ok(Vec::new()) },
-    Program { name: "fastdds", environment: fastdds::environment },
-    Program { name: "rustdds", environment: || Ok(Vec::new()) },
+    FASTDDS,
+    RUSTDDS,
     Program { name: "dust", environment: || Ok(Vec::new()) },
     Program { name: "hdds", environment: || Ok(Vec::new()) },
     Program { name: "iceoryx", environment: || Ok(Vec::new()) },

@@ -4,6 +4,7 @@ mod exchange;
 mod help;
 mod lab;
 mod measure;
+mod methods;
 mod paper1;
 mod program;
 mod why;

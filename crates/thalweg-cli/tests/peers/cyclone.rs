@@ -1,5 +1,7 @@
 //! Thalweg and Eclipse Cyclone DDS exchange data, both ways.
 
+mod methods;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 //! These tests need programs that a toolchain does not bring, so cargo leaves them out: `cargo xtask test` sets them up and
 //! runs them.
 
+mod bursts;
 mod capture;
 mod cyclone;
 mod groups;
@@ -11,3 +12,4 @@ mod namespaces;
 mod peer;
 mod program;
 mod thalweg;
+mod vendors;

@@ -22,12 +22,23 @@ impl Program {
     /// Starts the program; it dies with the test, also when the test is killed.
     #[track_caller]
     pub fn start(name: &str, command: &Command) -> Program {
+        Program::start_with(name, command, Stdio::null())
+    }
+
+    /// As [`Program::start`], for a program that runs until its standard input ends: [`Program::finish`] ends it.
+    #[track_caller]
+    pub fn start_with_input(name: &str, command: &Command) -> Program {
+        Program::start_with(name, command, Stdio::piped())
+    }
+
+    #[track_caller]
+    fn start_with(name: &str, command: &Command, input: Stdio) -> Program {
         let mut guarded = Command::new("setpriv");
         guarded.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
         for (variable, value) in command.get_envs() {
             guarded.env(variable, value.unwrap_or_default());
         }
-        guarded.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        guarded.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = guarded.spawn().expect("setpriv (util-linux) is installed");
         let (sender, lines) = channel();
         listen(child.stdout.take(), "", sender.clone());
@@ -64,6 +75,7 @@ impl Program {
     /// Waits until the program ends by itself; returns all it said.
     #[track_caller]
     pub fn finish(mut self) -> Said {
+        drop(self.child.stdin.take());
         let end = Instant::now() + PATIENCE;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             self.seen.push(line);
@@ -90,6 +102,16 @@ impl Program {
     /// Ends the program without a chance to say good-bye.
     pub fn kill(self) {
         self.signal("KILL");
+    }
+
+    /// Stops the program where it is; [`Program::resume`] lets it go on.
+    pub fn suspend(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a suspended program go on.
+    pub fn resume(&self) {
+        self.signal("CONT");
     }
 
     fn signal(&self, signal: &str) {

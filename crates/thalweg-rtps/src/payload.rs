@@ -43,13 +43,15 @@ impl Payload {
         Payload { slab: Arc::clone(&self.slab), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// Appends to a payload that nobody else refers to and that ends where its buffer ends; does nothing to others.
-    pub(crate) fn append(&mut self, bytes: &[u8]) {
-        if let Some(slab) = Arc::get_mut(&mut self.slab)
-            && slab.len() == self.end
-        {
-            slab.extend_from_slice(bytes);
-            self.end = slab.len();
+    /// Appends to a payload that nobody else refers to and that ends where its buffer ends; false for others.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> bool {
+        match Arc::get_mut(&mut self.slab) {
+            Some(slab) if slab.len() == self.end => {
+                slab.extend_from_slice(bytes);
+                self.end = slab.len();
+                true
+            }
+            _ => false,
         }
     }
 

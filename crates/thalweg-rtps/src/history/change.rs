@@ -109,6 +109,8 @@ pub(super) struct Held {
     pub change: Change,
     pub instance: usize,
     pub next_of_instance: SequenceNumber,
+    /// False once KEEP_LAST has overwritten it, although it is still to be sent.
+    pub is_live: bool,
 }
 
 impl Slot {
@@ -120,11 +122,20 @@ impl Slot {
         }
     }
 
-    /// The oldest sample of at least number `from` that is held here; `dead`: or that was, and still lies in its frame.
+    /// True when nothing in here is needed for repairs and late readers any more.
+    pub(super) fn is_dead(&self) -> bool {
+        match &self.content {
+            Content::Empty => false,
+            Content::One(held) => !held.is_live,
+            Content::Frame(frame) => frame.live() == 0,
+        }
+    }
+
+    /// The oldest sample of at least number `from` that is held here; `dead`: or that was, and still lies here.
     pub(super) fn sample_from(&self, from: SequenceNumber, dead: bool) -> Option<HeldSample<'_>> {
         match &self.content {
             Content::Empty => None,
-            Content::One(held) => (self.first >= from).then(|| sample_of(&held.change)),
+            Content::One(held) => (self.first >= from && (dead || held.is_live)).then(|| sample_of(&held.change)),
             Content::Frame(frame) => {
                 let start = (from - self.first).max(0) as usize;
                 let index = (start..frame.len()).find(|index| dead || frame.is_live(*index))?;

@@ -79,10 +79,12 @@ impl Frame {
         self.live = 0;
     }
 
-    /// Appends a sample's bytes without their encapsulation header.
-    pub(super) fn push(&mut self, instance: usize, timestamp: Timestamp, body: &[u8]) {
+    /// Appends a sample's bytes without their encapsulation header; false when somebody refers to the buffer already.
+    pub(super) fn push(&mut self, instance: usize, timestamp: Timestamp, body: &[u8]) -> bool {
+        if !self.bodies.append(body) {
+            return false;
+        }
         write::batch_sample(&mut self.infos, timestamp, body.len());
-        self.bodies.append(body);
         self.entries.push(FrameEntry {
             end: self.bodies.len() as u32,
             instance: instance as u32,
@@ -91,6 +93,7 @@ impl Frame {
             is_live: true,
         });
         self.live += 1;
+        true
     }
 
     /// The same samples in another buffer.

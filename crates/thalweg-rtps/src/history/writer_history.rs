@@ -33,6 +33,10 @@ pub struct WriterHistory {
     departures: VecDeque<Departure>,
     overwritten_unacknowledged: u64,
     frames: FrameStock,
+    /// First number that was not sent yet, as [`WriterHistory::sent_up_to`] tells.
+    unsent: SequenceNumber,
+    /// KEEP_LAST drops what it overwrites at once, even if it was not sent yet.
+    conflates: bool,
 }
 
 #[derive(Debug)]
@@ -71,6 +75,8 @@ impl WriterHistory {
             departures: VecDeque::new(),
             overwritten_unacknowledged: 0,
             frames: FrameStock::default(),
+            unsent: SequenceNumber::FIRST,
+            conflates: true,
         }
     }
 
@@ -93,7 +99,7 @@ impl WriterHistory {
         let is_value = change.kind == ChangeKind::Write;
         let (instance, overwrote) = self.account(change.instance, change.kind, change.payload.len());
         self.last_pack += 1;
-        let held = Held { change, instance, next_of_instance: SequenceNumber::ZERO };
+        let held = Held { change, instance, next_of_instance: SequenceNumber::ZERO, is_live: true };
         self.slots.push_back(Slot { first: sequence, pack: self.last_pack, content: Content::One(held) });
         self.chain(instance, sequence, is_value);
         self.sweep();
@@ -105,11 +111,9 @@ impl WriterHistory {
         let sequence = self.last.next();
         let bytes = sample.encapsulation.len() + sample.body.len();
         let (instance, overwrote) = self.account(sample.instance, ChangeKind::Write, bytes);
-        if !self.extends_frame(sample, limit) {
+        if !self.extends_frame(sample, limit) || !self.push_to_frame(instance, sample) {
             self.start_frame(sequence, sample.encapsulation, limit);
-        }
-        if let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back_mut() {
-            frame.push(instance, sample.timestamp, sample.body);
+            self.push_to_frame(instance, sample);
         }
         self.chain(instance, sequence, true);
         if overwrote.is_some() {
@@ -148,6 +152,14 @@ impl WriterHistory {
         self.frames.is_open() && frame.encapsulation() == sample.encapsulation && filled <= self.frame_bytes(limit)
     }
 
+    /// False when the newest pack cannot take the sample.
+    fn push_to_frame(&mut self, instance: usize, sample: &SmallSample<'_>) -> bool {
+        match self.slots.back_mut() {
+            Some(Slot { content: Content::Frame(frame), .. }) => frame.push(instance, sample.timestamp, sample.body),
+            _ => false,
+        }
+    }
+
     fn frame_bytes(&self, limit: FrameLimit) -> usize {
         if self.instances.is_some() { limit.bytes.min(FRAME_BYTES_WITH_INSTANCES) } else { limit.bytes }
     }
@@ -165,10 +177,45 @@ impl WriterHistory {
             && let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back_mut()
         {
             self.frames.seal(frame, self.keeps_acknowledged);
-            let is_dead = frame.live() == 0;
-            if is_dead {
+            if self.slots.back().is_some_and(|slot| slot.is_dead() && !self.is_kept_unsent(slot)) {
                 self.slots.pop_back();
             }
+        }
+    }
+
+    /// Whether KEEP_LAST drops what it overwrites even if it was not sent yet (the default), because there is no hurry to
+    /// keep up with. Else it is dropped once it was sent.
+    pub fn set_conflating(&mut self, conflates: bool) {
+        self.conflates = conflates;
+    }
+
+    /// Everything below `unsent` was sent: what was overwritten meanwhile goes.
+    pub fn sent_up_to(&mut self, unsent: SequenceNumber) {
+        let before = std::mem::replace(&mut self.unsent, unsent);
+        if self.instances.is_none() || unsent <= before {
+            return;
+        }
+        let mut index = self.position(before).unwrap_or_else(|place| place);
+        let empty = self.empty;
+        while self.slots.get(index).is_some_and(|slot| slot.end() <= unsent) {
+            if self.slots[index].is_dead() {
+                self.clear_slot(index);
+            }
+            index += 1;
+        }
+        if self.empty > empty {
+            self.sweep();
+        }
+    }
+
+    fn is_kept_unsent(&self, slot: &Slot) -> bool {
+        !self.conflates && slot.end() > self.unsent
+    }
+
+    fn clear_slot(&mut self, index: usize) {
+        self.empty += 1;
+        if let Content::Frame(frame) = std::mem::replace(&mut self.slots[index].content, Content::Empty) {
+            self.frames.recycle(frame, false);
         }
     }
 
@@ -376,7 +423,10 @@ impl WriterHistory {
         let slot = &mut self.slots[index];
         let (instance, next) = match &mut slot.content {
             Content::Empty => return,
-            Content::One(held) => (held.instance, held.next_of_instance),
+            Content::One(held) => {
+                held.is_live = false;
+                (held.instance, held.next_of_instance)
+            }
             Content::Frame(frame) => {
                 let place = (sequence - slot.first) as usize;
                 frame.kill(place);
@@ -384,15 +434,10 @@ impl WriterHistory {
                 (entry.instance as usize, entry.next_of_instance)
             }
         };
-        let is_dead = match &slot.content {
-            Content::Frame(frame) => frame.live() == 0 && !(self.frames.is_open() && index + 1 == self.slots.len()),
-            _ => true,
-        };
-        if is_dead {
-            self.empty += 1;
-            if let Content::Frame(frame) = std::mem::replace(&mut self.slots[index].content, Content::Empty) {
-                self.frames.recycle(frame, false);
-            }
+        let slot = &self.slots[index];
+        let is_open = self.frames.is_open() && index + 1 == self.slots.len();
+        if slot.is_dead() && !is_open && !self.is_kept_unsent(slot) {
+            self.clear_slot(index);
         }
         self.held.remove(is_value, bytes);
         if let Some(instances) = self.instances.as_mut() {

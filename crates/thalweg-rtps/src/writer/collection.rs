@@ -166,6 +166,12 @@ impl Collection {
         self.bytes
     }
 
+    /// True when samples that KEEP_LAST overwrites before they were sent are left out: they would only make the newest one
+    /// later. While samples merely wait for company they are not, since without company they would have left.
+    pub(super) fn conflates(&self) -> bool {
+        self.blocked || matches!(self.mode, Mode::Never | Mode::Asynchronous)
+    }
+
     /// True when what is sent now had been due earlier.
     pub(super) fn was_blocked(&self) -> bool {
         self.blocked

@@ -116,6 +116,11 @@ impl Flow {
         self.window != u64::MAX && self.sent - self.asked_at >= self.window / 4
     }
 
+    /// True when something was sent since the last request for an acknowledgement.
+    pub(super) fn has_unasked(&self) -> bool {
+        self.sent > self.asked_at
+    }
+
     /// Notes that an acknowledgement of everything up to `position` is being asked for.
     pub(super) fn record_request(&mut self, position: Position) {
         self.asked_at = self.sent;

@@ -371,7 +371,9 @@ impl Writer {
         self.readers.retain(|reader| reader.matched.guid != guid);
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
+            self.history.seal();
             self.outgoing.place = Place::before(self.history.last().next());
+            self.history.sent_up_to(self.history.last().next());
             self.collection.is_sent();
         }
         self.readers_changed();

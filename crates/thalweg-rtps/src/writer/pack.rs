@@ -102,10 +102,12 @@ impl<'a> Packer<'a> {
     pub(super) fn reserve_heartbeat(&mut self) {
         let longer = self.outbox.open_len() + write::HEARTBEAT_BATCH_LEN;
         let equal = self.open && self.outbox.last_len().is_some_and(|len| len < longer && len <= GSO_SEGMENT_MAX);
-        if equal {
+        if equal || longer > self.limit {
             self.open = false;
         }
-        self.reserve(write::HEARTBEAT_BATCH_LEN);
+        if !self.open {
+            self.reserve(write::HEARTBEAT_BATCH_LEN);
+        }
     }
 
     /// Goes on with the datagram that the outbox has open.

@@ -28,8 +28,8 @@ fn writer(readers: u8) -> Writer {
     writer
 }
 
-fn join(writer: &mut Writer, now: Instant, number: u8) {
-    let matched = MatchedReader {
+fn matched_reader(number: u8) -> MatchedReader {
+    MatchedReader {
         guid: reader(number),
         vendor: VendorId::THALWEG,
         reliable: true,
@@ -40,8 +40,11 @@ fn join(writer: &mut Writer, now: Instant, number: u8) {
         datagram_bytes: 1472,
         batches: true,
         receive_buffer_bytes: Some(0),
-    };
-    writer.match_reader(now, matched);
+    }
+}
+
+fn join(writer: &mut Writer, now: Instant, number: u8) {
+    writer.match_reader(now, matched_reader(number));
     let next = writer.history.last().next();
     acknowledge(writer, now, number, next, &[]);
 }
@@ -143,4 +146,106 @@ fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
     join(&mut writer, now, 3);
     let soon = writer.poll_timeout().expect("reader 1 owes an acknowledgement now");
     assert_eq!(writer.handle_timeout(soon).given_up, None, "reader 1 has had no time to answer");
+}
+
+/// A writer of one instance with one reader and a window of 1 MB.
+fn collecting(method: Method, history: History) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let transmission = Transmission::by(method);
+    let qos = WriterQos { history, transmission, ..WriterQos::default() };
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let matched = MatchedReader { datagram_bytes: 1_472, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
+    writer.match_reader(START, matched);
+    let next = writer.history.last().next();
+    acknowledge(&mut writer, START, 1, next, &[]);
+    send(&mut writer, START);
+    writer
+}
+
+fn write_stamped(writer: &mut Writer, now: Instant, bytes: usize) {
+    let payload = Payload::from(vec![0; bytes]);
+    let timestamp = Some(Timestamp { seconds: 1, fraction: 0 });
+    let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp, payload };
+    writer.write(now, change).expect("the history has room");
+}
+
+/// Sends everything that is due at `now`.
+fn drain(writer: &mut Writer, now: Instant) -> usize {
+    let mut datagrams = 0;
+    let mut outbox = Outbox::new();
+    let mut sending = writer.start_sending(now, &mut outbox);
+    while sending {
+        let count = outbox.len();
+        datagrams += count;
+        outbox.clear();
+        sending = writer.continue_sending(now, now, count, &mut outbox);
+    }
+    datagrams
+}
+
+#[test]
+fn what_waits_for_company_is_sent_although_keep_last_overwrites_it() {
+    for method in [Method::batch(), Method::coalesce(), Method::Auto] {
+        for bytes in [40, 1_000, 3_000, 40_000] {
+            let mut writer = collecting(method.clone(), History::KeepLast(1));
+            for number in 0..100_u64 {
+                let now = START + Duration::from_nanos(number * 100);
+                write_stamped(&mut writer, now, bytes);
+                if writer.wants_to_send(now) {
+                    drain(&mut writer, now);
+                }
+                let next = writer.outgoing.place.sample;
+                acknowledge(&mut writer, now, 1, next, &[]);
+            }
+            let later = START + Duration::from_millis(2);
+            drain(&mut writer, later);
+            assert_eq!(writer.outgoing.place.sample, SequenceNumber(101), "{method}, {bytes} B");
+            let samples = writer.counters().transmitted;
+            let fragments = if bytes > 1_300 { 1 + bytes as u64 / 1_304 } else { 1 };
+            assert!(samples >= 100 * fragments, "{method}, {bytes} B: {samples} of {}", 100 * fragments);
+            assert!(writer.held() <= 1, "{method}, {bytes} B");
+        }
+    }
+}
+
+#[test]
+fn what_readers_cannot_keep_up_with_is_overwritten() {
+    for method in [Method::batch(), Method::Immediate, Method::Auto] {
+        let mut writer = collecting(method.clone(), History::KeepLast(1));
+        for number in 0..20_000_u64 {
+            let now = START + Duration::from_nanos(number * 100);
+            write_stamped(&mut writer, now, 1_000);
+            if writer.wants_to_send(now) {
+                drain(&mut writer, now);
+            }
+        }
+        let sent = writer.counters().transmitted;
+        assert!(sent < 1_000, "{method}: {sent} sent, though nobody acknowledges");
+        assert_eq!(writer.held(), 1);
+        let next = writer.outgoing.place.sample;
+        acknowledge(&mut writer, START + Duration::from_millis(2), 1, next, &[]);
+        drain(&mut writer, START + Duration::from_millis(3));
+        assert_eq!(writer.outgoing.place.sample, SequenceNumber(20_001));
+        assert!(writer.counters().transmitted < sent + 100, "{method}: the newest, not all that were overwritten");
+    }
+}
+
+#[test]
+fn a_frame_is_complete_before_anything_of_it_is_sent_or_repeated() {
+    let mut writer = collecting(Method::batch(), History::KeepAll);
+    for number in 0..30_u64 {
+        write_stamped(&mut writer, START + Duration::from_nanos(number), 40);
+    }
+    writer.flush();
+    assert_eq!(drain(&mut writer, START + Duration::from_micros(1)), 2, "30 samples in two datagrams");
+    assert_eq!((writer.counters().batches, writer.counters().datagrams), (2, 2));
+    acknowledge(&mut writer, START + Duration::from_millis(5), 1, SequenceNumber(1), &[1, 2, 3, 4, 5]);
+    let mut outbox = Outbox::new();
+    writer.poll_transmit(START + Duration::from_millis(5), &mut outbox);
+    let repaired = outbox.len();
+    assert_eq!(
+        (repaired, writer.counters().repaired),
+        (1, 25),
+        "the whole frame again, once, and the HEARTBEAT with it"
+    );
 }

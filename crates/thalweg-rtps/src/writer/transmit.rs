@@ -48,7 +48,9 @@ impl Writer {
             return false;
         }
         if self.route.destinations().is_empty() {
+            self.history.seal();
             self.outgoing.place = Place::before(last.next());
+            self.history.sent_up_to(last.next());
             self.collection.is_sent();
             return false;
         }
@@ -61,6 +63,9 @@ impl Writer {
         }
         let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
         if awaited && self.waits_for_a_full_datagram() {
+            if self.flow.has_unasked() {
+                self.request_acknowledgement(now);
+            }
             return false;
         }
         self.history.seal();
@@ -78,6 +83,7 @@ impl Writer {
             }
             self.after_burst(now, form, outbox, awaited);
         }
+        self.history.sent_up_to(self.outgoing.place.sample);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if !awaited {
             self.history.acknowledged(self.outgoing.place.sample.previous());

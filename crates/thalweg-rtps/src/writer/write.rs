@@ -24,6 +24,7 @@ impl Writer {
             return Err(self.refuse(now));
         }
         self.collection.note_written(now, bytes);
+        self.history.set_conflating(self.collection.conflates());
         let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
@@ -63,6 +64,7 @@ impl Writer {
             return Some(Err(self.refuse(now)));
         }
         self.collection.note_written(now, serialized.len());
+        self.history.set_conflating(self.collection.conflates());
         let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
         let pushed = self.history.collect(&sample, self.frame_limit());
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
@@ -75,7 +77,10 @@ impl Writer {
 
     /// Whether a sample of so many bytes becomes part of a frame.
     fn frames(&self, bytes: usize) -> bool {
-        self.collection.collects() && bytes <= FRAMED_BYTES_MAX && self.route.fragment_bytes(bytes).is_none()
+        self.collection.collects()
+            && !self.readers.is_empty()
+            && bytes <= FRAMED_BYTES_MAX
+            && self.route.fragment_bytes(bytes).is_none()
     }
 
     fn frame_limit(&self) -> FrameLimit {
@@ -96,6 +101,7 @@ impl Writer {
         }
         if self.readers.is_empty() {
             self.outgoing.place = Place::before(pushed.sequence.next());
+            self.history.sent_up_to(pushed.sequence.next());
             self.history.acknowledged(pushed.sequence);
             return Written { sequence: pushed.sequence, arm: self.newly_armed() };
         }

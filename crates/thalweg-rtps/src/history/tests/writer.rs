@@ -1,7 +1,9 @@
 use super::super::writer_history::CHANGE_BYTES;
+use super::super::{FrameLimit, SmallSample};
 use super::*;
 use crate::payload::Payload;
 use crate::qos::History;
+use crate::time::Timestamp;
 use crate::types::SequenceNumber;
 
 const UNLIMITED: ResourceLimits =
@@ -148,5 +150,45 @@ fn instances_that_come_and_go_leave_nothing_behind() {
         history.push(change);
         history.acknowledged(SequenceNumber(number));
         assert!(history.instances_len() < 200);
+    }
+}
+
+fn collected_numbers(history: &WriterHistory, from: i64) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    let mut from = SequenceNumber(from);
+    while let Some(sample) = history.next_collected_from(from) {
+        numbers.push(sample.sequence.0);
+        from = sample.sequence.next();
+    }
+    numbers
+}
+
+#[test]
+fn what_keep_last_overwrites_stays_until_it_was_sent_unless_the_history_conflates() {
+    let timestamp = Timestamp { seconds: 1, fraction: 0 };
+    let sample = SmallSample { instance: key(1), timestamp, encapsulation: [0; 4], body: &[1; 40] };
+    // Two samples fill a frame.
+    let limit = FrameLimit { bytes: 120, overhead: 16 };
+    for collects in [false, true] {
+        let mut history = durable(History::KeepLast(1));
+        history.set_conflating(false);
+        let mut write = |history: &mut WriterHistory| {
+            if collects { history.collect(&sample, limit) } else { history.push(change(1, ChangeKind::Write)) }
+        };
+        (0..7).for_each(|_| drop(write(&mut history)));
+        assert_eq!(
+            (numbers(&history), history.len()),
+            (vec![7], 1),
+            "for repairs and late readers only the newest is there"
+        );
+        assert_eq!(collected_numbers(&history, 1), [1, 2, 3, 4, 5, 6, 7]);
+        history.sent_up_to(SequenceNumber(5));
+        assert_eq!(collected_numbers(&history, 1), [5, 6, 7]);
+        history.set_conflating(true);
+        write(&mut history);
+        history.seal();
+        history.sent_up_to(SequenceNumber(9));
+        assert_eq!(numbers(&history), [8]);
+        assert_eq!(history.slots_len(), 1, "nothing of what was overwritten is left");
     }
 }

@@ -21,6 +21,10 @@ pub struct WriterOutcome {
     pub given_up: Option<Guid>,
 }
 
+/// How long a reader may stand still, at least, before the send window goes on without it; four round trips where that is
+/// longer.
+const LAG_MIN: Duration = Duration::from_millis(50);
+
 /// What an ACKNACK and an ACKNACK_BATCH have in common.
 struct Answer {
     /// First sample that the reader does not have.
@@ -186,13 +190,16 @@ impl Writer {
         if !waiting {
             return outcome;
         }
+        if self.leave_laggards_behind(now) {
+            outcome.space = self.release_acknowledged();
+        }
         // Who holds up samples that wait to be sent is asked again soon.
         let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
         self.heartbeat.period = (self.heartbeat.period * 2).min(longest);
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {
             self.readers_changed();
-            outcome.space = self.release_acknowledged();
+            outcome.space |= self.release_acknowledged();
             outcome.all_acknowledged = self.all_acknowledged();
         }
         self.schedule_heartbeat(now);
@@ -208,6 +215,24 @@ impl Writer {
             if now.since(proxy.called_at) >= HEARTBEAT_PERIOD_MAX {
                 proxy.called_at = now;
                 proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
+            }
+        }
+        any
+    }
+
+    /// The send window no longer waits for readers that stand still while others are ahead of them, until they have caught up:
+    /// what they miss is repaired from the history, which still waits for them. Returns whether there are any.
+    fn leave_laggards_behind(&mut self, now: Instant) -> bool {
+        let sent = self.outgoing.place.sample.previous();
+        let Some(ahead) = self.readers.iter().filter(|p| p.is_awaited()).map(|p| p.acknowledged).max() else {
+            return false;
+        };
+        let mut any = false;
+        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited() && proxy.acknowledged < ahead) {
+            let patience = LAG_MIN.max(proxy.round_trip.estimate() * 4);
+            if proxy.behind_since.is_some_and(|since| now.since(since) >= patience) {
+                proxy.joined = sent;
+                any = true;
             }
         }
         any

@@ -158,8 +158,9 @@ pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
-    /// Last sample sent before it came. Until it has caught up with that, its replay does not hold up the others.
-    joined: SequenceNumber,
+    /// Last sample sent before it came, or while it stood still. Until it has caught up with that, it does not hold up the
+    /// others.
+    pub joined: SequenceNumber,
     pub acknowledged: Position,
     /// It sent an ACKNACK: it has proved that it matches us too.
     pub proven: bool,

@@ -41,6 +41,9 @@ fn check_to_cyclone(method: &str) {
     let full: Vec<&Vec<u8>> = packets.iter().filter(|packet| count(packet, DATA) > 5).collect();
     let carried: usize = full.iter().map(|packet| count(packet, DATA)).sum();
     assert!(carried > 1_000, "{method}: {carried} samples in {} full datagrams", full.len());
+    // Those of discovery included.
+    let carriers = packets.iter().filter(|packet| count(packet, DATA) > 0).count();
+    assert!(carriers < 300, "{method}: {carriers} datagrams with DATA");
     // Of several datagrams that leave together the last one asks for all.
     let asking =
         full.iter().filter(|packet| count(packet, HEARTBEAT) == 1 && packet.last() == Some(&HEARTBEAT.1)).count();

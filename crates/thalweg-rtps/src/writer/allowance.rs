@@ -84,7 +84,12 @@ impl Writer {
         outbox.finish();
         if allowance == 0 {
             self.transmit_control(now, outbox);
-            return Paid { spent: 0, more: self.backlog(now).is_some() };
+            let more = match self.collection.is_asynchronous() {
+                true => self.backlog(now).is_some(),
+                // Also what the send window is closed to: the attempt finds that out and stops asking for a timer.
+                false => self.has_output(now),
+            };
+            return Paid { spent: 0, more };
         }
         let start = outbox.cost();
         let limit = start.saturating_add(allowance);
@@ -109,6 +114,12 @@ impl Writer {
             asynchronous.repairs_first ^= spent > 0;
         }
         Paid { spent, more: self.backlog(now).is_some() }
+    }
+
+    /// True when samples or repairs do not wait for company.
+    fn has_output(&self, now: Instant) -> bool {
+        let new = self.outgoing.place.sample <= self.history.last() && !self.collection.holds(now);
+        new || self.readers.iter().any(|reader| !reader.repairs.is_empty())
     }
 
     fn new_cost(&self, now: Instant) -> Option<u64> {

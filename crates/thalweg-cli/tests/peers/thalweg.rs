@@ -33,10 +33,16 @@ pub fn samples(said: &Said) -> Vec<(Value, String)> {
     said.objects().filter(|object| object.get("value").is_some()).map(sample).collect()
 }
 
+/// Tells the files apart that are being written.
+static NEXT_PART: AtomicU32 = AtomicU32::new(0);
+
 /// A file with `length` octets that count up from `first`: the value `@FILE` of `pub --type bytes`.
 pub fn octets_file(first: u8, length: usize) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("octets-{first}-{length}"));
-    std::fs::write(&path, octets(first, length)).expect("the test's folder is writable");
+    // Another test may be reading a file of the same name: it is never seen half written.
+    let part = path.with_extension(format!("{}", NEXT_PART.fetch_add(1, Ordering::Relaxed)));
+    std::fs::write(&part, octets(first, length)).expect("the test's folder is writable");
+    std::fs::rename(&part, &path).expect("the test's folder is writable");
     path
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use thalweg_rtps::qos::Reliability;
 use thalweg_rtps::time::Instant;
 use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, TopicPlan, WriterPlan};
 use thalweg_sim::run;
@@ -77,6 +78,29 @@ fn a_vanished_reader_does_not_stall_the_others() {
 #[test]
 fn a_reader_that_hangs_does_not_stall_the_others() {
     check_not_stalled(three_readers(|plan| plan.topics[0].readers[0].pace = Pace::Never));
+}
+
+/// When a writer had written the last of its 12,000 samples in ten seconds to seven readers that do their part and an eighth.
+fn last_written_to_seven(eighth: Pace) -> Instant {
+    let mut readers: Vec<ReaderPlan> = (1..=8).map(|process| reader(process, reads_all(Some(2_000)))).collect();
+    readers[7].pace = eighth;
+    let period = Duration::from_micros(8_333);
+    let busy =
+        WriterPlan { samples: 12_000, burst: 10, period, payload_bytes: 400, ..writer(0, keep_all(Some(4_000))) };
+    let outcome = check(plan(9, vec![busy], readers));
+    let record = outcome.record();
+    assert!(record.readers[..7].iter().all(|reader| reader.values() == 12_000), "the seven get everything");
+    let Reliability::Reliable { max_blocking_time } = keep_all(None).reliability else { return Instant::NEVER };
+    let wait = record.writers[0].longest_wait;
+    assert!(wait <= max_blocking_time + Duration::from_millis(1), "a write waited {wait:?}");
+    record.writers[0].written.last().unwrap().at
+}
+
+#[test]
+fn a_hanging_reader_of_eight_costs_the_others_a_tenth_at_most() {
+    let healthy = last_written_to_seven(Pace::Eager(Duration::ZERO)).since(at_ms(0));
+    let beside = last_written_to_seven(Pace::Never).since(at_ms(0));
+    assert!(beside <= healthy.mul_f64(1.1), "{beside:?} instead of {healthy:?}");
 }
 
 #[test]

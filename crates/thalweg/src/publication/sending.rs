@@ -91,10 +91,13 @@ pub(super) fn write_serialized(
 ) -> Result<SequenceNumber, Error> {
     let now = clock::now();
     let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
-    if let Some(Ok(written)) = transmit(state, cell, now, |writer| writer.write_small(now, instance, stamp, serialized))
-    {
-        state.rearm(cell.guid().entity, written.arm);
-        return Ok(written.sequence);
+    match transmit(state, cell, now, |writer| writer.write_small(now, instance, stamp, serialized)) {
+        Some(Ok(written)) => {
+            state.rearm(cell.guid().entity, written.arm);
+            return Ok(written.sequence);
+        }
+        Some(Err(refused)) => state.rearm(cell.guid().entity, refused.arm),
+        None => {}
     }
     // Not a small sample, or no room for it: the ordinary way knows how to wait.
     let payload = copied(serialized);

@@ -172,10 +172,12 @@ fn what_keep_last_overwrites_stays_until_it_was_sent_unless_the_history_conflate
     for collects in [false, true] {
         let mut history = durable(History::KeepLast(1));
         history.set_conflating(false);
-        let mut write = |history: &mut WriterHistory| {
+        let write = |history: &mut WriterHistory| {
             if collects { history.collect(&sample, limit) } else { history.push(change(1, ChangeKind::Write)) }
         };
-        (0..7).for_each(|_| drop(write(&mut history)));
+        for _ in 0..7 {
+            write(&mut history);
+        }
         assert_eq!(
             (numbers(&history), history.len()),
             (vec![7], 1),

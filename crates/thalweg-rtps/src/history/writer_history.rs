@@ -183,8 +183,7 @@ impl WriterHistory {
         }
     }
 
-    /// Whether KEEP_LAST drops what it overwrites even if it was not sent yet (the default), because there is no hurry to
-    /// keep up with. Else it is dropped once it was sent.
+    /// Whether KEEP_LAST drops what was not sent yet (the default). Else it does so once it was sent.
     pub fn set_conflating(&mut self, conflates: bool) {
         self.conflates = conflates;
     }
@@ -239,8 +238,7 @@ impl WriterHistory {
         self.sample_from(from, false)
     }
 
-    /// As [`WriterHistory::next_from`], but also finds samples of a frame that KEEP_LAST has overwritten since they were
-    /// collected: they are still on their way to be sent.
+    /// As [`WriterHistory::next_from`], but also finds samples that KEEP_LAST has overwritten and that are still to be sent.
     pub fn next_collected_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
         self.sample_from(from, true)
     }

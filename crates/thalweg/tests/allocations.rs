@@ -37,8 +37,9 @@ struct Reading {
     values: Vec<u8>,
 }
 
-/// Repetitions of each shape, of which one must be free of allocations.
-const ROUNDS: usize = 5;
+/// Repetitions of each shape at most, of which one must be free of allocations: samples leave alone or with others as the
+/// machine's load has it, and the pools of both ways have to grow to what they need.
+const ROUNDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes `count` samples, `ahead` at a time, and takes them all.
@@ -81,9 +82,14 @@ fn nothing_is_allocated_per_sample() {
             exchange(&writer, &reader, &sample, 2000, ahead);
             ALLOCATIONS.load(Ordering::Relaxed) - before
         };
-        let rounds: Vec<u64> = std::iter::repeat_with(round).take(ROUNDS).collect();
+        let mut rounds: Vec<u64> = Vec::new();
         // Announcements every few seconds and this test's own list may allocate a little.
-        let fewest = *rounds.iter().min().unwrap();
-        assert!(fewest <= 50, "{rounds:?} allocations for 2000 samples of {bytes} bytes each, {ahead} ahead");
+        while rounds.len() < ROUNDS && rounds.last().is_none_or(|count| *count > 50) {
+            rounds.push(round());
+        }
+        assert!(
+            rounds.last().is_some_and(|count| *count <= 50),
+            "{rounds:?} allocations for 2000 samples of {bytes} bytes each, {ahead} ahead"
+        );
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct FrameEntry {
     is_live: bool,
 }
 
+/// Room that every frame has in its lists.
+const SAMPLES_EXPECTED: usize = 64;
+
 /// A frame within its history.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameAt<'a> {
@@ -74,6 +77,9 @@ impl Frame {
     pub(super) fn start(&mut self, buffer: Payload, encapsulation: [u8; write::ENCAPSULATION_LEN]) {
         self.entries.clear();
         self.infos.clear();
+        // So that frames of any usual length are taken from the stock without growing.
+        self.entries.reserve(SAMPLES_EXPECTED);
+        self.infos.reserve(SAMPLES_EXPECTED * write::BATCH_SAMPLE_LEN);
         self.bodies = buffer;
         self.encapsulation = encapsulation;
         self.live = 0;

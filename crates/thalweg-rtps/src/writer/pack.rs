@@ -25,6 +25,8 @@ pub(super) struct Packer<'a> {
     limit: usize,
     /// What [`Outbox::cost`] may become.
     allowance: u64,
+    /// How many datagrams the outbox may have.
+    datagrams_max: usize,
     open: bool,
 }
 
@@ -36,7 +38,16 @@ impl<'a> Packer<'a> {
         directed_to: Option<GuidPrefix>,
         limit: usize,
     ) -> Packer<'a> {
-        Packer { outbox, source, destinations, directed_to, limit, allowance: u64::MAX, open: false }
+        Packer {
+            outbox,
+            source,
+            destinations,
+            directed_to,
+            limit,
+            allowance: u64::MAX,
+            datagrams_max: OUTBOX_MAX_DATAGRAMS,
+            open: false,
+        }
     }
 
     /// Stops before [`Outbox::cost`] exceeds `allowance`.
@@ -54,9 +65,15 @@ impl<'a> Packer<'a> {
         Packer::new(outbox, source, destinations, Some(matched.guid.prefix), matched.datagram_bytes)
     }
 
+    /// For what others have got already and these must get as well, however much it is.
+    pub(super) fn without_limit(mut self) -> Packer<'a> {
+        self.datagrams_max = usize::MAX;
+        self
+    }
+
     /// True when `bytes` more must wait for the next call, or for tokens.
     pub(super) fn is_full_for(&self, bytes: usize) -> bool {
-        self.outbox.len() >= OUTBOX_MAX_DATAGRAMS || !self.affords(bytes)
+        self.outbox.len() >= self.datagrams_max || !self.affords(bytes)
     }
 
     fn affords(&self, bytes: usize) -> bool {

@@ -249,3 +249,48 @@ fn a_frame_is_complete_before_anything_of_it_is_sent_or_repeated() {
         "the whole frame again, once, and the HEARTBEAT with it"
     );
 }
+
+#[test]
+fn readers_of_both_forms_get_everything_once() {
+    let mut writer = collecting(Method::batch(), History::KeepAll);
+    let foreign = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };
+    writer.match_reader(START, foreign);
+    send(&mut writer, START);
+    let mut sent = [0, 0];
+    let mut count = |writer: &mut Writer, now: Instant| {
+        let mut outbox = Outbox::new();
+        loop {
+            outbox.clear();
+            let more = writer.poll_transmit(now, &mut outbox);
+            for datagram in outbox.datagrams().filter(|datagram| datagram.len() > 200) {
+                sent[usize::from(datagram.destinations() == [locator(2)])] += 1;
+            }
+            if !more {
+                return;
+            }
+        }
+    };
+    // More datagrams than one outbox takes, and a sample that is stopped in the middle.
+    for number in 0..150 {
+        write_stamped(&mut writer, START + Duration::from_nanos(number), 1_200);
+    }
+    write_stamped(&mut writer, START, 1_000_000);
+    let mut now = START + Duration::from_millis(2);
+    for _ in 0..50 {
+        count(&mut writer, now);
+        now += Duration::from_millis(5);
+        let next = writer.outgoing.place.sample;
+        acknowledge(&mut writer, now, 1, next, &[]);
+        let fragment = writer.outgoing.place.fragment;
+        if fragment > 0 {
+            let entity = writer.guid().entity;
+            let (count, state) = (fragment, crate::wire::FragmentSet::new(fragment + 1));
+            let nack = crate::wire::NackFrag { reader: reader(1).entity, writer: entity, sequence: next, state, count };
+            writer.handle_nack_frag(now, reader(1), &nack);
+        }
+    }
+    assert_eq!(writer.outgoing.place.sample, SequenceNumber(152));
+    assert_eq!(sent[0], sent[1], "the same datagrams to both");
+    let fragments = 1_000_000_usize.div_ceil(1_304);
+    assert_eq!(sent[1], 150 + fragments);
+}

@@ -101,7 +101,7 @@ impl Transmission<'_> {
             }
             let frame = sample.encapsulation.and_then(|_| history.frame_with(held));
             let sent = match (sample.fragment_bytes.or(narrower), frame) {
-                (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, &mut place.fragment), held),
+                (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, place, end), held),
                 (None, Some(at)) if self.form == Form::Batch && at.first == held && at.frame.len() > 1 => {
                     self.batch(packer, &at).unwrap_or_else(|| self.one_by_one(packer, &at, held, end))
                 }
@@ -158,7 +158,7 @@ impl Transmission<'_> {
         }
         let next = at.last().next();
         push_batch(packer, self.pair, at);
-        self.flow.record_sent(cost);
+        self.charge(cost);
         self.counters.transmitted += at.frame.len() as u64;
         self.counters.batches += 1;
         *self.batched = true;
@@ -176,10 +176,16 @@ impl Transmission<'_> {
             return Progress::WindowClosed;
         }
         push_sample(packer, self.scratch, self.pair, sample);
-        self.flow.record_sent(cost);
+        self.charge(cost);
         self.counters.transmitted += 1;
         *self.batched = false;
         Progress::Complete
+    }
+
+    fn charge(&mut self, cost: u64) {
+        if !matches!(self.charge, Charge::Nothing) {
+            self.flow.record_sent(cost);
+        }
     }
 
     fn is_closed_for(&self, cost: u64) -> bool {
@@ -192,13 +198,16 @@ impl Transmission<'_> {
         packer: &mut Packer<'_>,
         sample: &HeldSample<'_>,
         fragment_bytes: u16,
-        next_fragment: &mut u32,
+        place: &mut Place,
+        end: Place,
     ) -> Progress {
         let total = fragments_of(sample, fragment_bytes);
+        let last = if sample.sequence == end.sample { end.fragment.min(total) } else { total };
+        let next_fragment = &mut place.fragment;
         if *next_fragment == 0 {
             self.flow.start_burst();
         }
-        while *next_fragment < total {
+        while *next_fragment < last {
             let bytes = fragment_datagram_bytes(sample, fragment_bytes);
             if packer.is_full_for(bytes) {
                 return Progress::OutboxFull;
@@ -213,7 +222,7 @@ impl Transmission<'_> {
                 return Progress::WindowClosed;
             }
             push_fragment(packer, self.scratch, self.pair, sample, fragment_bytes, *next_fragment);
-            self.flow.record_sent(cost);
+            self.charge(cost);
             self.counters.transmitted += 1;
             *next_fragment += 1;
             if let Charge::Fragments(count) = &mut self.charge
@@ -224,7 +233,7 @@ impl Transmission<'_> {
                 ask_for_fragments(packer, self.flow, self.pair, sample.sequence, *next_fragment, **count);
             }
         }
-        Progress::Complete
+        if last < total { Progress::WindowClosed } else { Progress::Complete }
     }
 }
 

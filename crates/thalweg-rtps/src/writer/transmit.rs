@@ -143,7 +143,7 @@ impl Writer {
 
     /// The same samples in another form for readers that need it.
     fn transmit_again(&mut self, form: Form, start: Place, outbox: &mut Outbox) {
-        let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox);
+        let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).without_limit();
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,

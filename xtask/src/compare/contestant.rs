@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,10 @@ use super::table::median;
 use crate::Outcome;
 use crate::netns::Host;
 use crate::peers::{self, Burst};
-use crate::workspace::{cargo, output, run as run_command, target};
+use crate::workspace::{cargo, output, output_within, run as run_command, target};
+
+/// A run that takes longer hangs: programs start, meet and measure within seconds.
+const RUN_MAX: Duration = Duration::from_secs(60);
 
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,8 +124,8 @@ impl Contestant {
             _ => {
                 let mut arguments = self.arguments(row, setting, stage);
                 arguments.extend(["--role", "both", "--cpu", &cores(row.place)].map(str::to_owned));
-                let command = self.command(&arguments, stage.alone.as_ref());
-                figures(&output(&mut { command })?)
+                let mut command = self.command(&arguments, stage.alone.as_ref());
+                figures(&output_within(&mut command, RUN_MAX)?)
             }
         }
     }
@@ -186,7 +190,7 @@ impl Contestant {
         let mut subscriber = end("sub", "1,1", right);
         let subscriber = subscriber.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut subscriber = subscriber.map_err(|error| format!("{}: {error}", self.program.display()))?;
-        if let Err(reason) = output(&mut end("pub", "0,0", left)) {
+        if let Err(reason) = output_within(&mut end("pub", "0,0", left), RUN_MAX) {
             // Gone already, or about to be; both calls then fail harmlessly.
             let _ = subscriber.kill();
             let _ = subscriber.wait();

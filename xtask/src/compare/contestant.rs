@@ -216,9 +216,13 @@ fn cores(place: Place) -> String {
     }
 }
 
-/// The last object that a program printed.
+/// The last object that a program printed. Samples that got lost make it an error: a rate with losses is another measurement.
 pub fn figures(text: &str) -> Outcome<Value> {
     let line =
         text.lines().rev().find(|line| line.starts_with('{')).ok_or_else(|| format!("no figures in {text:?}"))?;
-    serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))
+    let figures: Value = serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?;
+    match figures["lost"].as_u64() {
+        None | Some(0) => Ok(figures),
+        Some(lost) => Err(format!("{lost} samples of {} lost: the run does not count", figures["sent"])),
+    }
 }

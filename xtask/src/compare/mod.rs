@@ -160,12 +160,7 @@ fn measure(group: Group, row: Row, contestants: &[Contestant], stage: &Stage, ro
             continue;
         }
         match contestant.measure(&row, entry.setting, stage) {
-            Ok(figures) => {
-                if let Some(lost) = figures["lost"].as_u64().filter(|lost| *lost > 0) {
-                    println!("*** {}: {lost} samples lost, {} ***", entry.name(), row.label());
-                }
-                runs[index].push(figures);
-            }
+            Ok(figures) => runs[index].push(figures),
             Err(reason) => {
                 failures[index] += 1;
                 println!("*** {}, {}: {reason} ***", entry.name(), row.label());

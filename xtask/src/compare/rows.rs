@@ -163,7 +163,8 @@ impl Row {
             Place::AllCores => "writer on core 0",
             Place::Link => "link with an MTU of 1500",
         };
-        format!("{what}, {place}")
+        let way = if self.entries.contains(&OURS_IMMEDIATE) { ", each sample sent at once" } else { "" };
+        format!("{what}{way}, {place}")
     }
 
     fn new(what: What, size: usize, place: Place, entries: &[Entry]) -> Row {

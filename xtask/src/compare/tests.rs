@@ -74,6 +74,15 @@ fn raw_values_and_verdicts_are_kept_for_programs() {
 }
 
 #[test]
+fn no_two_rows_have_the_same_name() {
+    let mut labels: Vec<String> = Group::ALL.into_iter().flat_map(Group::rows).map(|row| row.label()).collect();
+    let count = labels.len();
+    labels.sort();
+    labels.dedup();
+    assert_eq!(labels.len(), count);
+}
+
+#[test]
 fn every_aim_compares_entries_of_its_row_and_names_ours() {
     for row in Group::ALL.into_iter().flat_map(Group::rows) {
         assert!(!row.aims.is_empty(), "{}", row.label());
@@ -91,12 +100,13 @@ fn every_aim_compares_entries_of_its_row_and_names_ours() {
 fn each_row_has_the_aims_that_were_set_for_it() {
     #[track_caller]
     fn check(group: Group, label: &str, expect: &[Limit]) {
-        let row = group.rows().into_iter().find(|row| row.label() == label && row.entries[0].setting != "immediate");
+        let row = group.rows().into_iter().find(|row| row.label() == label);
         let aims: Vec<Limit> = row.expect("there is such a row").aims.iter().map(|aim| aim.limit).collect();
         assert_eq!(aims, expect, "{label}");
     }
     let (least, most) = (Limit::AtLeast, Limit::AtMost);
     check(Group::SmallStreams, "stream of 256 B, two cores", &[least(1.8), least(1.0), least(1.0)]);
+    check(Group::SmallStreams, "stream of 1 KiB, each sample sent at once, two cores", &[least(0.9), least(1.0)]);
     check(Group::LargeStreams, "stream of 64 KiB, two cores", &[least(26.0 / 16.3)]);
     check(Group::RoundTrips, "round trip of 64 B, busy, two cores", &[most(1.5)]);
     check(Group::RoundTrips, "round trip of 1 MiB, listener, two cores", &[most(0.7), most(650.0 / 968.0)]);
@@ -109,6 +119,9 @@ fn each_row_has_the_aims_that_were_set_for_it() {
 fn the_last_object_of_an_output_has_the_figures() {
     let text = "a remark\n{\"p50_us\":1.0}\n{\"p50_us\":17.5}\nanother remark\n";
     assert_eq!(figures(text).expect("an object")["p50_us"], 17.5);
+    assert!(figures("{\"sent\":5,\"lost\":0}").is_ok());
+    let reason = figures("{\"sent\":5,\"lost\":2}").expect_err("two got lost");
+    assert!(reason.contains("2 samples of 5 lost"), "{reason}");
     assert!(figures("nothing").is_err());
     assert!(figures("{broken").is_err());
 }

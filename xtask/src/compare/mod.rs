@@ -103,11 +103,8 @@ pub fn smoke(cyclone: &Path) -> Outcome {
         for what in whats {
             let (entries, aims) = (Vec::new(), Vec::new());
             let row = Row { what, size: 256, place: Place::TwoCores, entries, aims };
-            let (key, unit) = row.figure().key();
-            let figures = contestant.measure(&row, setting, &stage)?;
-            let value = figures[key].as_f64().filter(|value| *value > 0.0);
-            let value = value.ok_or_else(|| format!("{}: no {key} in {figures}", contestant.who.name()))?;
-            println!("{}, {}: {value:.1} {unit}", contestant.who.name(), row.label());
+            let value = row.figure().of(&contestant.measure(&row, setting, &stage)?)?;
+            println!("{}, {}: {value:.1} {}", contestant.who.name(), row.label(), row.figure().key().1);
         }
     }
     Ok(())
@@ -159,7 +156,8 @@ fn measure(group: Group, row: Row, contestants: &[Contestant], stage: &Stage, ro
         if failures[index] == FAILURES_MAX {
             continue;
         }
-        match contestant.measure(&row, entry.setting, stage) {
+        let measured = contestant.measure(&row, entry.setting, stage);
+        match measured.and_then(|figures| row.figure().of(&figures).map(|_| figures)) {
             Ok(figures) => runs[index].push(figures),
             Err(reason) => {
                 failures[index] += 1;

@@ -4,7 +4,10 @@
 //! as a fraction is the figure aimed at, divided by the best peer's where the aim was set (Cyclone DDS, Fast DDS and Zenoh on two
 //! cores of an AMD EPYC).
 
+use serde_json::Value;
+
 use super::contestant::Entry;
+use crate::Outcome;
 
 /// Rows that are asked for together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +119,12 @@ impl Figure {
             Figure::ReaderTime => ("cpu_s_per_million_reader", "µs"),
             Figure::Burst => ("burst_ms", "ms"),
         }
+    }
+
+    /// What a run gave; an error if it has none, as when nothing arrived in time.
+    pub fn of(self, run: &Value) -> Outcome<f64> {
+        let key = self.key().0;
+        run[key].as_f64().filter(|value| *value > 0.0).ok_or_else(|| format!("no {key} in {run}"))
     }
 
     pub fn name(self) -> &'static str {

@@ -61,8 +61,7 @@ impl Measured {
     /// The median over the runs of an entry.
     pub fn median(&self, entry: Entry, figure: Figure) -> Option<f64> {
         let place = self.row.entries.iter().position(|own| *own == entry)?;
-        let values = self.runs.get(place)?.iter().filter_map(|run| run[figure.key().0].as_f64());
-        let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+        let values: Vec<f64> = self.runs.get(place)?.iter().filter_map(|run| figure.of(run).ok()).collect();
         (!values.is_empty()).then(|| median(&values))
     }
 

@@ -127,6 +127,15 @@ fn the_last_object_of_an_output_has_the_figures() {
 }
 
 #[test]
+fn a_run_without_its_figure_is_an_error() {
+    assert_eq!(Figure::RoundTrip.of(&json!({"p50_us": 17.5})), Ok(17.5));
+    for nothing in [json!({"p50_us": 0.0}), json!({"p50_us": null}), json!({})] {
+        let reason = Figure::RoundTrip.of(&nothing).expect_err("no figure");
+        assert!(reason.starts_with("no p50_us in {"), "{reason}");
+    }
+}
+
+#[test]
 fn a_command_line_names_groups_or_means_all() {
     let parse = |words: &[&str]| Request::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let all = Request { quick: false, groups: Group::ALL.to_vec(), json: None };

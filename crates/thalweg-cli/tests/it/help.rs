@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &[],
     &["pub"],
     &["sub"],
@@ -11,6 +11,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["perf"],
     &["perf", "latency"],
     &["perf", "throughput"],
+    &["perf", "burst"],
     &["sim"],
     &["lab"],
     &["lab", "quick"],

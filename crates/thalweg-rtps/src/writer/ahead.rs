@@ -5,7 +5,7 @@ use super::write::FRAMED_BYTES_MAX;
 use crate::qos::{History, WriterQos};
 
 /// Bytes that may wait to be sent before writes wait for the readers to follow.
-const AHEAD_BYTES_MAX: u64 = 256 << 10;
+const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
 /// What waits to be sent, and whether writes wait for it.
 #[derive(Debug)]

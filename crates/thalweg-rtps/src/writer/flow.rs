@@ -57,7 +57,7 @@ const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 /// Window of large samples for one reader on this host, whose datagrams are not on their way for long: what is under way then
 /// stays in the processor's cache, from the history through the kernel to the reader. Several readers wait longer for their turn
 /// to run.
-const ON_HOST_WINDOW: u64 = 1 << 20;
+const ON_HOST_WINDOW: u64 = 2 << 20;
 
 /// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
 pub(super) fn kernel_cost(bytes: usize) -> u64 {

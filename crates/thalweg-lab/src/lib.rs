@@ -2,6 +2,7 @@
 //!
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
+//! * [`scenario`] reads files that say what to measure;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
@@ -14,6 +15,7 @@
 mod error;
 pub mod figures;
 pub mod host;
+pub mod nearest;
 pub mod paper1;
 pub mod perf;
 pub mod plot;
@@ -21,7 +23,9 @@ pub mod process;
 pub mod profile;
 mod progress;
 pub mod quick;
+mod random;
 pub mod report;
+pub mod scenario;
 pub mod station;
 pub mod statistics;
 pub mod table;

@@ -9,8 +9,8 @@ use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab, not_written};
 use crate::interrupt::Interrupt;
-use crate::nearest::nearest;
 use crate::outcome::{Failure, print_line, remark};
+use thalweg_lab::nearest::nearest;
 
 /// Options of `lab run`.
 #[derive(Args, Debug)]

@@ -121,10 +121,7 @@ impl Supervised {
             match heard {
                 Ok(Ok(Message::Failed(reason))) => return Err(LabError::Failed { process: self.name.clone(), reason }),
                 Ok(Ok(message)) => return Ok(message),
-                Ok(Err(nonsense)) => {
-                    let reason = format!("it answered {nonsense:?}, which is no message of this version");
-                    return Err(LabError::Failed { process: self.name.clone(), reason });
-                }
+                Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     let last_words = self.last_words.text();
@@ -133,6 +130,24 @@ impl Supervised {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// The next message where one is there already.
+    ///
+    /// # Errors
+    /// The worker failed, died or wrote nonsense.
+    pub fn try_hear(&mut self) -> Result<Option<Message>, LabError> {
+        self.check_alive()?;
+        match self.waiting.take() {
+            Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
+            Some(Ok(message)) => Ok(Some(message)),
+            None => Ok(None),
+        }
+    }
+
+    /// The system's number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether the worker has neither failed nor died; a result it has already delivered stays to be heard.
@@ -174,6 +189,11 @@ impl Supervised {
                 Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
             }
         }
+    }
+
+    fn misunderstood(&self, nonsense: &str) -> LabError {
+        let reason = format!("it answered {nonsense:?}, which is no message of this version");
+        LabError::Failed { process: self.name.clone(), reason }
     }
 
     /// The error for a worker that is gone or about to be.

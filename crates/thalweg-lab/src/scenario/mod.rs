@@ -138,7 +138,7 @@ pub enum Affinity {
 }
 
 /// When samples are due, and how many runs there are.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Samples of this time at the start are sent and not counted. Default 1 s.
     pub warm_up: Duration,
@@ -161,7 +161,7 @@ pub struct Schedule {
 }
 
 /// Runs of each cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Runs {
     /// So many in any case.
     pub min: u32,
@@ -170,7 +170,7 @@ pub struct Runs {
 }
 
 /// In what order cells take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Design {
     /// Blocks of two rounds: all cells in an order that chance gives, then in the reverse order.
     Abba,

@@ -58,6 +58,8 @@ pub struct Supervised {
     messages: Receiver<Result<Message, String>>,
     /// A message that a look took out of the queue.
     waiting: Option<Result<Message, String>>,
+    /// Whether the result was handed on: from then on the process may end.
+    is_done: bool,
     last_words: LastWords,
     /// Ends when the worker's standard error does.
     listening: Option<JoinHandle<()>>,
@@ -86,7 +88,7 @@ impl Supervised {
         });
         let orders = child.stdin.take();
         let mut supervised =
-            Supervised { name: name.to_owned(), child, orders, messages, waiting: None, last_words, listening };
+            Supervised { name: name.to_owned(), child, orders, messages, waiting: None, is_done: false, last_words, listening };
         supervised.send(order)?;
         Ok(supervised)
     }
@@ -140,7 +142,10 @@ impl Supervised {
         self.check_alive()?;
         match self.waiting.take() {
             Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
-            Some(Ok(message)) => Ok(Some(message)),
+            Some(Ok(message)) => {
+                self.is_done = matches!(message, Message::Done(_));
+                Ok(Some(message))
+            }
             None => Ok(None),
         }
     }
@@ -155,7 +160,7 @@ impl Supervised {
     /// # Errors
     /// How it ended, or the reason it gave.
     pub fn check_alive(&mut self) -> Result<(), LabError> {
-        if self.waiting.is_none() {
+        if self.waiting.is_none() && !self.is_done {
             self.waiting = match self.messages.try_recv() {
                 Ok(message) => Some(message),
                 Err(TryRecvError::Empty) => None,

@@ -2,10 +2,12 @@
 
 mod buckets;
 mod latencies;
+mod paired;
 mod summary;
 
 pub use buckets::Buckets;
 pub use latencies::Latencies;
+pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, quantile_ranks, verdict};
 pub use summary::Summary;
 
 /// How many values must lie beyond a quantile before it is shown: with fewer, the figure describes single accidents.

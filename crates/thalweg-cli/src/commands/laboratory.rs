@@ -8,7 +8,7 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
 use super::preset::{self, PageOptions, RunOptions};
-use super::study::{self, DirectoryOptions, ListOptions};
+use super::study::{self, CompareOptions, DirectoryOptions, ListOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -49,6 +49,9 @@ pub enum Experiment {
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
+    /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
+    #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
+    Compare(CompareOptions),
 }
 
 /// Options of `lab quick`.
@@ -79,6 +82,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),
         Experiment::Verify(options) => study::verify(options),
+        Experiment::Compare(options) => study::compare(options),
     }
 }
 

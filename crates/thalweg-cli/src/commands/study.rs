@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::{self, StudyResult};
+use thalweg_lab::study::{self, Conditions, StudyResult};
 
 use super::laboratory::{WORKER, from_lab};
 use super::preset::PRESETS;
@@ -28,6 +28,22 @@ pub struct DirectoryOptions {
     pub directory: PathBuf,
 }
 
+/// Options of `lab compare`.
+#[derive(Args, Debug)]
+pub struct CompareOptions {
+    /// The baseline.
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+
+    /// What is compared with it.
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+
+    /// Compare although scenario, program, kernel, CPU or settings differ, and say in what (default: refuse).
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Makes all runs of the scenario in `file` and prints what they amount to.
 ///
 /// # Errors
@@ -39,7 +55,7 @@ pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Inter
         "{}: {} cells, {} runs each, about {} s; into {}",
         scenario.name,
         scenario.cells.len(),
-        scenario.schedule.runs.min,
+        scenario.schedule.runs,
         scenario.duration().as_secs(),
         out.display()
     ));
@@ -66,7 +82,7 @@ fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> R
         from_lab(error)
     })?;
     print_line(study::to_text(&result).trim_end())?;
-    print_line(format_args!("\nResults: {}", out.join("results.json").display()))?;
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
     let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count();
     if failed > 0 {
         let all = result.judgements.len();
@@ -108,4 +124,22 @@ pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
         ));
     }
     Err(Failure::Failed(verification.faults.join("\n")))
+}
+
+/// Prints how the second directory differs from the first.
+///
+/// # Errors
+/// One of them is no result, or their conditions differ and --force is not given.
+pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
+    let conditions = if options.force { Conditions::Any } else { Conditions::Same };
+    let comparison = study::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
+    for (name, a, b) in &comparison.conditions {
+        print_line(format_args!("DIFFERENT {name}: {a} in A, {b} in B"))?;
+    }
+    for cell in &comparison.unpaired {
+        print_line(format_args!("UNPAIRED {cell}"))?;
+    }
+    let caption =
+        "B against A; they did not take turns, so a drift of the machine between them is part of each difference";
+    print_line(study::difference_table(caption, &comparison.differences).to_text().trim_end())
 }

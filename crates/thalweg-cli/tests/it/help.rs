@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &[],
     &["pub"],
     &["sub"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["lab", "list"],
     &["lab", "resume"],
     &["lab", "verify"],
+    &["lab", "compare"],
     &["help", "pub"],
 ];
 

@@ -20,9 +20,15 @@ pub fn stacks(title: &str, classes: &[(&str, usize)], rows: &[(String, Vec<u64>)
         let whole = counts.iter().sum::<u64>().max(1) as f64;
         let mut before = 0;
         for ((_, colour), count) in classes.iter().zip(counts).filter(|(_, count)| **count > 0) {
-            let (from, to) = (x.position(100.0 * before as f64 / whole), x.position(100.0 * (before + count) as f64 / whole));
+            let (from, to) =
+                (x.position(100.0 * before as f64 / whole), x.position(100.0 * (before + count) as f64 / whole));
             // A class that occurred at all is seen.
-            svg.rectangle(&format!("swatch c{colour}"), (from.min(right - THINNEST), row_top), ((to - from).max(THINNEST), 20.0), 0.0);
+            svg.rectangle(
+                &format!("swatch c{colour}"),
+                (from.min(right - THINNEST), row_top),
+                ((to - from).max(THINNEST), 20.0),
+                0.0,
+            );
             before += count;
         }
         let first = counts.first().map_or(0.0, |count| *count as f64 / whole);

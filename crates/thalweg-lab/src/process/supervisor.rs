@@ -87,8 +87,16 @@ impl Supervised {
             std::thread::spawn(move || words.keep(stderr))
         });
         let orders = child.stdin.take();
-        let mut supervised =
-            Supervised { name: name.to_owned(), child, orders, messages, waiting: None, is_done: false, last_words, listening };
+        let mut supervised = Supervised {
+            name: name.to_owned(),
+            child,
+            orders,
+            messages,
+            waiting: None,
+            is_done: false,
+            last_words,
+            listening,
+        };
         supervised.send(order)?;
         Ok(supervised)
     }

@@ -68,7 +68,7 @@ impl Scenario {
     /// How long all runs take, the smallest number of them and without repetitions.
     pub fn duration(&self) -> Duration {
         let run = self.schedule.warm_up + self.schedule.measured + OVERHEAD;
-        run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
+        run.saturating_mul(self.schedule.runs.saturating_mul(self.cells.len() as u32))
     }
 }
 
@@ -145,7 +145,7 @@ pub struct Schedule {
     /// Length of the measurement.
     pub measured: Duration,
     /// Runs of each cell.
-    pub runs: Runs,
+    pub runs: u32,
     /// In what order cells take turns. Default ABBA.
     pub design: Design,
     /// A sample that arrives within this time after it was due is in time; missing means the period.
@@ -158,15 +158,6 @@ pub struct Schedule {
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.
     pub drain: Duration,
-}
-
-/// Runs of each cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Runs {
-    /// So many in any case.
-    pub min: u32,
-    /// Not more.
-    pub max: u32,
 }
 
 /// In what order cells take turns.

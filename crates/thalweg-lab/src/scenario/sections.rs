@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use super::fields::{Field, Fields, ScenarioError, Source};
 use super::{
     Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Process, ProcessModel, Qos, Quantity, Reliability,
-    Runs, Scenario, Schedule, Topics, Wake,
+    Scenario, Schedule, Topics, Wake,
 };
 use crate::station::{Destination, Wait};
 
@@ -273,7 +273,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
     Ok(Schedule {
         warm_up: seconds("warm_up_s", Duration::from_secs(1))?,
         measured: Duration::from_secs(schedule.require("seconds")?.integer(1, 86_400)?),
-        runs: Runs { min: runs, max: runs },
+        runs,
         design: schedule.get("design").map_or(Ok(Design::Abba), |one| one.choice(&designs))?,
         in_time: schedule.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
         behind_max: schedule

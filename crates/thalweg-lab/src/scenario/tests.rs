@@ -43,7 +43,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
     assert_eq!(scenario.qos.history, History::KeepAll(256));
     assert_eq!(scenario.process.model, ProcessModel::PerEndpoint);
     assert_eq!(scenario.schedule.measured, Duration::from_secs(5));
-    assert_eq!((scenario.schedule.runs.min, scenario.schedule.design), (2, Design::Abba));
+    assert_eq!((scenario.schedule.runs, scenario.schedule.design), (2, Design::Abba));
     assert_eq!((scenario.gate.foreign_cpu, scenario.gate.attempts), (0.05, 3));
 }
 

@@ -30,6 +30,18 @@ impl Buckets {
         self.sum += u128::from(nanos);
     }
 
+    /// Adds so many latencies of one bucket, known by its upper edge: what [`Buckets::iter`] gave.
+    pub fn add_bucket(&mut self, edge: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        *self.counts.entry(edge).or_default() += count;
+        self.min = if self.count == 0 { edge } else { self.min.min(edge) };
+        self.max = self.max.max(edge);
+        self.count += count;
+        self.sum += u128::from(edge) * u128::from(count);
+    }
+
     /// Adds all of another distribution.
     pub fn add(&mut self, other: &Buckets) {
         if other.count == 0 {

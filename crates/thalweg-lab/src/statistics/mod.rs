@@ -1,10 +1,12 @@
 //! Figures computed from measurements: mean and deviation of a few runs, percentiles of many samples, shares of a whole.
 
+mod bootstrap;
 mod buckets;
 mod latencies;
 mod paired;
 mod summary;
 
+pub use bootstrap::quantile_interval;
 pub use buckets::Buckets;
 pub use latencies::Latencies;
 pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, quantile_ranks, verdict};

@@ -1,5 +1,7 @@
 //! Differences between two things that took turns: how large, how sure, and what that means.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// An estimate and the interval that holds the truth with [`CONFIDENCE`] or more.
@@ -25,6 +27,17 @@ pub enum Verdict {
     Worse,
     /// The runs do not tell.
     Inconclusive,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Better => "better",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Worse => "worse",
+            Verdict::Inconclusive => "inconclusive",
+        })
+    }
 }
 
 /// How often an interval must hold the truth.
@@ -144,9 +157,8 @@ mod tests {
         let (mut held, trials) = (0, 3_000);
         for _ in 0..trials {
             // An outlier now and then: the spread is symmetric, not normal.
-            let values: Vec<f64> = (0..10)
-                .map(|_| 0.3 + normal(&mut random) * if random.below(10) == 0 { 10.0 } else { 1.0 })
-                .collect();
+            let values: Vec<f64> =
+                (0..10).map(|_| 0.3 + normal(&mut random) * if random.below(10) == 0 { 10.0 } else { 1.0 }).collect();
             let interval = paired_difference(&values).expect("ten");
             held += u32::from(interval.low <= 0.3 && 0.3 <= interval.high);
         }

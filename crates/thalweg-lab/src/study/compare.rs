@@ -153,7 +153,10 @@ fn load_results(path: &Path) -> Result<StudyResult, LabError> {
     let manifest = load_manifest(path)?;
     if manifest.state != State::Complete {
         let shown = path.display();
-        return Err(LabError::Here(format!("{shown} is no result: it is {}; `thalweg lab verify` says more", manifest.state)));
+        return Err(LabError::Here(format!(
+            "{shown} is no result: it is {}; `thalweg lab verify` says more",
+            manifest.state
+        )));
     }
     let file = path.join(RESULTS);
     let text = std::fs::read_to_string(&file)
@@ -207,7 +210,12 @@ mod tests {
             }
         };
         let name = format!("{medians:.1?}");
-        CellResult { cell: scenario.cells[0].clone(), name, runs: medians.iter().enumerate().map(run).collect() }
+        CellResult {
+            cell: scenario.cells[0].clone(),
+            name,
+            runs: medians.iter().enumerate().map(run).collect(),
+            intervals: Vec::new(),
+        }
     }
 
     #[track_caller]

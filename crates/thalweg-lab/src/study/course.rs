@@ -9,6 +9,7 @@ use super::directory::{Directory, RunName, load_manifest, load_run, load_scenari
 use super::fingerprint::Fingerprint;
 use super::manifest::{Manifest, State};
 use super::order::cells_of_round;
+use super::report;
 use super::results::{self, StudyResult};
 use crate::error::LabError;
 use crate::host::Environment;
@@ -39,7 +40,7 @@ pub fn run(
         reason: None,
         name: scenario.name.clone(),
         seed: scenario.seed,
-        runs_planned: u64::from(scenario.schedule.runs.min) * scenario.cells.len() as u64,
+        runs_planned: u64::from(scenario.schedule.runs) * scenario.cells.len() as u64,
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
@@ -111,7 +112,7 @@ impl Course<'_> {
     /// Places of runs that have an attempt that counts.
     fn runs_done(&self) -> u64 {
         let cells = self.scenario.cells.len() as u32;
-        let rounds = 0..self.scenario.schedule.runs.max;
+        let rounds = 0..self.scenario.schedule.runs;
         let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
         places.filter(|(round, cell)| self.attempts_left(*round, *cell).is_none()).count() as u64
     }
@@ -130,7 +131,7 @@ impl Course<'_> {
         let per_run = self.scenario.duration().as_secs_f64() / total.max(1) as f64;
         let mut pace = Pace::new(total.saturating_sub(self.manifest.runs_done) as f64 * per_run);
         let mut progress = Progress::new(&self.scenario.name);
-        for round in 0..self.scenario.schedule.runs.min {
+        for round in 0..self.scenario.schedule.runs {
             for cell in cells_of_round(&self.scenario, round) {
                 if self.attempts_left(round, cell as u32).is_none() {
                     continue;
@@ -177,6 +178,7 @@ impl Course<'_> {
         let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
         let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
         self.directory.write("results.csv", &results::to_csv(&result))?;
+        self.directory.write("report.html", &report::to_html(self.directory.path(), &result)?)?;
         self.directory.write(results::RESULTS, &json)?;
         Ok(result)
     }

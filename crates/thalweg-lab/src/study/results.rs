@@ -4,14 +4,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::directory::{RunName, load_run, whole_runs};
+use super::compare::{self, Difference};
+use super::directory::{RunName, load_run, run_folder, whole_runs};
 use super::manifest::Manifest;
 use crate::error::LabError;
 use crate::figures::{grouped, percent, rounded};
 use crate::host::Environment;
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
+use crate::statistics::{Buckets, Interval, quantile_interval};
 use crate::table::Table;
-use crate::trial::{Fairness, Totals, TrialResult};
+use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
 
 /// What all runs of a study amount to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub struct StudyResult {
     pub environment: Environment,
     /// Each cell, in the order of the scenario.
     pub cells: Vec<CellResult>,
+    /// Each further cell against the first one.
+    pub differences: Vec<Difference>,
     /// What the scenario expects, and whether it holds.
     pub judgements: Vec<Judgement>,
 }
@@ -58,6 +62,8 @@ pub struct CellResult {
     pub name: String,
     /// Each run that counts, by round.
     pub runs: Vec<RunSummary>,
+    /// Quantiles with their intervals; missing below five runs.
+    pub intervals: Vec<QuantileInterval>,
 }
 
 /// A run in short.
@@ -73,10 +79,34 @@ pub struct RunSummary {
     pub totals: Totals,
     /// How evenly the pairs were served.
     pub fairness: Fairness,
+    /// What the publishers did, all together.
+    pub publishers: PublisherTotals,
+    /// Median response latency of each pair in microseconds, where it has enough samples.
+    pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,
     /// Datagrams, fragments and packets that the layers below lost, by counter.
     pub losses: Vec<(String, u64)>,
+}
+
+/// What the publishers of a run did with the samples that were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherTotals {
+    /// Samples whose write returned within their time after they were due.
+    pub in_time: u64,
+    /// Samples whose write returned later.
+    pub late: u64,
+    /// Samples that were never written.
+    pub not_sent: u64,
+}
+
+/// A quantile of the response latency over all runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantileInterval {
+    /// 0.5 is the median.
+    pub quantile: f64,
+    /// In microseconds, by resampling runs and seconds within them.
+    pub us: Interval,
 }
 
 /// An expectation in one cell.
@@ -101,15 +131,16 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
         let runs: Vec<RunSummary> = runs.collect::<Result<_, _>>()?;
         let name = cell.to_string();
-        if (runs.len() as u64) < u64::from(scenario.schedule.runs.min) {
+        if (runs.len() as u64) < u64::from(scenario.schedule.runs) {
             return Err(LabError::Here(format!(
                 "the cell {name} has {} of {} runs; `thalweg lab resume {}` makes the rest",
                 runs.len(),
-                scenario.schedule.runs.min,
+                scenario.schedule.runs,
                 directory.display()
             )));
         }
-        cells.push(CellResult { cell: cell.clone(), name, runs });
+        let intervals = intervals(directory, &counted, index, manifest.seed)?;
+        cells.push(CellResult { cell: cell.clone(), name, runs, intervals });
     }
     let judgements = cells
         .iter()
@@ -122,9 +153,25 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         fingerprint: manifest.fingerprint.id.clone(),
         started_unix_s: manifest.started_unix_s,
         environment: manifest.environment.clone(),
+        differences: compare::within(&cells),
         cells,
         judgements,
     })
+}
+
+fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
+    let runs = load_seconds(directory, counted, cell)?;
+    let interval = |quantile| {
+        let us = quantile_interval(&runs, quantile, seed)?;
+        Some(QuantileInterval { quantile, us })
+    };
+    Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
+}
+
+/// The response latencies of a cell: for each run that counts those of each second, all pairs together.
+pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
+    let own = counted.iter().filter(|run| run.cell as usize == cell);
+    own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
 }
 
 /// The last attempt at each run.
@@ -147,6 +194,12 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         contaminated: result.conditions.contaminated,
         totals: result.totals.clone(),
         fairness: result.fairness.clone(),
+        publishers: PublisherTotals {
+            in_time: result.publishers.iter().map(|publisher| publisher.in_time).sum(),
+            late: result.publishers.iter().map(|publisher| publisher.late).sum(),
+            not_sent: result.publishers.iter().map(|publisher| publisher.not_sent).sum(),
+        },
+        pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
         losses: result.layers.losses().map(|(name, count)| (name.to_owned(), count)).collect(),
     }
@@ -198,6 +251,12 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
 /// The cells as a table for a terminal, and what was expected.
 pub fn to_text(result: &StudyResult) -> String {
     let mut out = table(result).to_text();
+    if !result.differences.is_empty() {
+        out.push('\n');
+        out.push_str(
+            &compare::table("Against the first cell, runs of the same round paired", &result.differences).to_text(),
+        );
+    }
     for judgement in &result.judgements {
         let verdict = if judgement.holds { "holds" } else { "DOES NOT HOLD" };
         let value =

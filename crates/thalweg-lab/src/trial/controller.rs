@@ -1,12 +1,12 @@
 //! The course of a run: start the processes, let them meet, start the schedule, watch the machine, collect.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 
-use super::fates::{Joined, join};
+use super::fates::join;
+use super::histograms;
 use super::order::{Command, Placement, PublisherReport, TrialOrder, Word, WorkerReport};
 use super::publisher::{ACKNOWLEDGEMENT_PATIENCE, MATCH_PATIENCE};
 use super::records::{Raw, not_written};
@@ -51,7 +51,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let (workers, processes) = ensemble.finish()?;
     let raw = Raw::read(folder, cell)?;
     let joined = join(cell, schedule, &raw, &reports);
-    write_histograms(folder, &joined)?;
+    histograms::write(folder, &joined)?;
     let result = TrialResult {
         schema: TrialResult::SCHEMA.to_owned(),
         cell: cell.clone(),
@@ -242,23 +242,7 @@ fn shares(scenario: &Scenario, cell: &Cell) -> Vec<(String, Vec<Placement>, Vec<
     }
 }
 
-/// One line for each bucket that holds something: both latencies of each pair in each second.
-fn write_histograms(folder: &Path, joined: &Joined) -> Result<(), LabError> {
-    let mut text = String::from("writer,reader,second,latency,up_to_ns,count\n");
-    for ((writer, reader, second), (response, service)) in &joined.seconds {
-        for (name, buckets) in [("response", response), ("service", service)] {
-            for (edge, count) in buckets.iter() {
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "{writer},{reader},{second},{name},{edge},{count}");
-            }
-        }
-    }
-    let path = folder.join(HISTOGRAMS);
-    std::fs::write(&path, text).map_err(|error| not_written(&path, &error))
-}
-
 pub(crate) const RESULT: &str = "result.json";
-const HISTOGRAMS: &str = "histograms.csv";
 /// Longer than any wait inside the processes, so that their own reason is heard first.
 const MARGIN: Duration = Duration::from_secs(10);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(90);

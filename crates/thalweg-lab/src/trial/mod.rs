@@ -6,6 +6,7 @@
 
 mod controller;
 mod fates;
+mod histograms;
 mod order;
 mod publisher;
 mod records;
@@ -16,6 +17,7 @@ mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use fates::join;
+pub(crate) use histograms::load as load_histograms;
 pub(crate) use order::TrialOrder;
 pub use order::{PublisherReport, SubscriberReport};
 pub(crate) use records::Raw;

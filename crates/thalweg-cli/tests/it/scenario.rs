@@ -72,7 +72,7 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     let file = scenario(&folder, 1, matrix, "[expect]\nlost = \"== 0\"\nnot_sent = \"== 0\"\nin_time_pct = \"== 100\"");
     let out = folder.join("out");
     let said = lab_run(&file, &out).expect_code(0);
-    for part in ["2–3 100 B 50 Hz unicast", "2–3 100 B 50 Hz multicast", "holds: lost == 0", "results.json"] {
+    for part in ["2–3 100 B 50 Hz unicast", "2–3 100 B 50 Hz multicast", "holds: lost == 0", "report.html"] {
         assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
     }
     let manifest = json(&out.join("manifest.json"));
@@ -103,6 +103,20 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     let results = json(&out.join("results.json"));
     assert_eq!(results["cells"].as_array().map(Vec::len), Some(2));
     assert_eq!(fs::read_to_string(out.join("results.csv")).expect("CSV").lines().count(), 5);
+    let html = fs::read_to_string(out.join("report.html")).expect("a report");
+    for part in ["Verdicts", "Fates of the samples", "one sample in …", "Fairness", "default-src 'none'"] {
+        assert!(html.contains(part), "{part} in the report");
+    }
+    assert!(html.contains("6 of 6") && html.len() < 1_000_000 && html.matches("<svg").count() > 5);
+    for outside in ["http://", "https://", "src=", "<script", "<link"] {
+        assert!(!html.contains(outside), "{outside} in the report");
+    }
+    let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
+    assert!(
+        compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),
+        "{}",
+        compared.stdout
+    );
     let events = fs::read_to_string(out.join("events.jsonl")).expect("events");
     assert!(events.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && events.contains("complete"));
 
@@ -133,6 +147,20 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     fs::write(&results, changed).expect("changed");
     let said = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(said.stderr.contains("results.json is not what the runs amount to"), "{}", said.stderr);
+
+    // A comparison with something else is refused, and told with what differs when it is forced.
+    let other = folder.join("other");
+    let file = scenario(&folder, 1, "payload_bytes = 100\nendpoints = [\"2-3\"]", "");
+    lab_run(&file, &other).expect_code(0);
+    let said = run(&["lab", "compare", text(&out), text(&other)]).expect_code(1);
+    assert!(
+        said.stderr.contains("different conditions (scenario:") && said.stderr.contains("--force"),
+        "{}",
+        said.stderr
+    );
+    let said = run(&["lab", "compare", text(&out), text(&other), "--force"]).expect_code(0);
+    assert!(said.stdout.contains("DIFFERENT scenario") && said.stdout.contains("is in A only"), "{}", said.stdout);
+    assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto is in B only"), "{}", said.stdout);
 }
 
 #[test]
@@ -196,6 +224,8 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     assert!(said.stderr.contains("lab resume"), "{}", said.stderr);
     expect_gone(&workers);
     assert_eq!(json(&out.join("manifest.json"))["state"], "interrupted");
+    let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(1);
+    assert!(compared.stderr.contains("is no result: it is interrupted"), "{}", compared.stderr);
     assert!(!out.join("results.json").exists());
     let verified = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(verified.stderr.contains("is no result") && verified.stderr.contains("1 of 2 runs"), "{}", verified.stderr);

@@ -11,6 +11,8 @@ use super::conditions::{parse_cpu, parse_own, parse_pressure};
 pub struct SecondConditions {
     /// Seconds since the measurement began.
     pub at_s: f64,
+    /// How long it lasted; much more than a second when the whole machine stood still.
+    pub lasted_s: f64,
     /// Share of all CPU time that went to programs other than this one and its workers (0 to 1).
     pub foreign_cpu: Option<f64>,
     /// Share of all CPU time that the hypervisor gave to others (0 to 1).
@@ -74,7 +76,7 @@ impl Counters {
 }
 
 fn compare(before: &Counters, after: &Counters, seconds: f64, at_s: f64) -> SecondConditions {
-    let mut conditions = SecondConditions { at_s, ..SecondConditions::default() };
+    let mut conditions = SecondConditions { at_s, lasted_s: seconds, ..SecondConditions::default() };
     if let (Some(from), Some(to)) = (before.cpu, after.cpu) {
         let total = to.0.saturating_sub(from.0) as f64;
         let foreign = to.1.saturating_sub(from.1).saturating_sub(after.own.saturating_sub(before.own));
@@ -99,13 +101,13 @@ mod tests {
         let after = Counters { cpu: Some((1_200, 620, 12)), own: 200, waiting_us: Some(1_500_000) };
         let conditions = compare(&before, &after, 1.0, 3.0);
         assert_eq!((conditions.foreign_cpu, conditions.steal, conditions.pressure), (Some(0.1), Some(0.01), Some(0.5)));
-        assert_eq!(conditions.at_s, 3.0);
+        assert_eq!((conditions.at_s, conditions.lasted_s), (3.0, 1.0));
     }
 
     #[test]
     fn what_the_kernel_does_not_tell_is_missing() {
         let conditions = compare(&Counters::default(), &Counters::default(), 1.0, 0.0);
-        assert_eq!(conditions, SecondConditions::default());
+        assert_eq!(conditions, SecondConditions { lasted_s: 1.0, ..SecondConditions::default() });
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Course<'_> {
     /// The next attempt at a run, or `None` when one counts already.
     fn attempts_left(&self, round: u32, cell: u32) -> Option<u32> {
         let runs = whole_runs(self.directory.path());
-        let last = runs.into_iter().filter(|run| (run.round, run.cell) == (round, cell)).next_back();
+        let last = runs.into_iter().rfind(|run| (run.round, run.cell) == (round, cell));
         let Some(last) = last else { return Some(1) };
         let is_clean = load_run(self.directory.path(), last).is_ok_and(|result| !result.conditions.contaminated);
         (!is_clean && last.attempt < self.scenario.gate.attempts).then_some(last.attempt + 1)

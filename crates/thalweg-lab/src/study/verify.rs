@@ -8,7 +8,7 @@ use super::results::{self, RESULTS};
 use super::sha256::hex_digest;
 use crate::error::LabError;
 use crate::scenario::Scenario;
-use crate::trial::{Raw, join};
+use crate::trial::{Raw, TrialResult, join};
 
 /// What a check of a run directory found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,16 +74,17 @@ fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), Stri
     let raw = Raw::read(&run_folder(path, name), cell).map_err(|error| error.to_string())?;
     let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
     let joined = join(cell, &scenario.schedule, &raw, &reports);
-    let computed = (joined.totals, joined.fairness, joined.publishers, joined.pairs);
-    let told = (result.totals, result.fairness, result.publishers, result.pairs);
-    // What was told went through a file, whose numbers may differ in the last bit.
+    // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
+    let computed = TrialResult {
+        totals: joined.totals,
+        fairness: joined.fairness,
+        publishers: joined.publishers,
+        pairs: joined.pairs,
+        ..result.clone()
+    };
     let text = serde_json::to_string(&computed).map_err(|error| error.to_string())?;
-    if serde_json::from_str(&text).map_or(true, |computed| told_differs(&told, computed)) {
-        return Err("its result is not what its raw data amount to".to_owned());
+    match serde_json::from_str::<TrialResult>(&text) {
+        Ok(computed) if computed == result => Ok(()),
+        _ => Err("its result is not what its raw data amount to".to_owned()),
     }
-    Ok(())
-}
-
-fn told_differs<T: PartialEq>(told: &T, computed: T) -> bool {
-    *told != computed
 }

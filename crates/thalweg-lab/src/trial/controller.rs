@@ -209,7 +209,8 @@ impl<'a> Ensemble<'a> {
 }
 
 fn is_bad(second: &SecondConditions, gate: &Gate) -> bool {
-    second.foreign_cpu.is_some_and(|share| share > gate.foreign_cpu)
+    second.lasted_s > STANDSTILL_S
+        || second.foreign_cpu.is_some_and(|share| share > gate.foreign_cpu)
         || second.steal.is_some_and(|share| share > gate.steal)
         || second.pressure.zip(gate.pressure).is_some_and(|(share, limit)| share > limit)
 }
@@ -242,6 +243,8 @@ fn shares(scenario: &Scenario, cell: &Cell) -> Vec<(String, Vec<Placement>, Vec<
     }
 }
 
+/// A look at the machine that comes so late was made after a standstill, which a hypervisor need not tell as stolen time.
+const STANDSTILL_S: f64 = 1.3;
 pub(crate) const RESULT: &str = "result.json";
 /// Longer than any wait inside the processes, so that their own reason is heard first.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -252,3 +255,58 @@ const START_DELAY: Duration = Duration::from_millis(200);
 const START_DELAY_EACH: Duration = Duration::from_millis(5);
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(second: SecondConditions, pressure: Option<f64>, expect: bool) {
+        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure, bad_seconds: 0.02, attempts: 3 };
+        let second = SecondConditions { lasted_s: second.lasted_s.max(1.0), ..second };
+        assert_eq!(is_bad(&second, &gate), expect, "{second:?}");
+        let conditions = judge(vec![SecondConditions { bad: expect, ..second }], &gate);
+        assert_eq!(conditions.contaminated, expect);
+    }
+
+    #[test]
+    fn each_disturbance_makes_a_second_bad_by_itself() {
+        let quiet =
+            SecondConditions { foreign_cpu: Some(0.05), steal: Some(0.0), pressure: Some(0.4), ..Default::default() };
+        check(quiet, None, false);
+        check(quiet, Some(0.3), true);
+        check(SecondConditions { foreign_cpu: Some(0.06), ..quiet }, None, true);
+        check(SecondConditions { steal: Some(0.01), ..quiet }, None, true);
+        check(SecondConditions { lasted_s: 3.4, foreign_cpu: None, ..quiet }, None, true);
+    }
+
+    #[test]
+    fn a_few_bad_seconds_of_many_are_allowed() {
+        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+        let seconds =
+            |bad: usize| (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect();
+        assert!(!judge(seconds(2), &gate).contaminated && judge(seconds(3), &gate).contaminated);
+    }
+
+    #[test]
+    fn endpoints_share_processes_and_cpus_as_the_scenario_says() {
+        let shares = |process: &str| {
+            let text = format!(
+                "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n\
+                 [schedule]\nseconds = 1\nruns = 1\n[process]\n{process}\n"
+            );
+            let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
+            shares(&scenario, &scenario.cells[0])
+        };
+        let each = shares("model = \"per-endpoint\"");
+        assert_eq!(
+            each.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>()[2..4],
+            ["subscriber 2", "publisher 0"]
+        );
+        assert!(each.iter().all(|(_, writers, readers)| writers.len() + readers.len() == 1));
+        let roles = shares("model = \"per-role\"\naffinity = { publishers = [0], subscribers = [0] }");
+        assert_eq!((roles.len(), roles[0].2.len(), roles[1].1.len()), (2, 3, 2));
+        assert!(roles[0].2.iter().all(|placement| placement.cpu == Some(0)));
+        assert_eq!(shares("model = \"single\"").len(), 1);
+    }
+}

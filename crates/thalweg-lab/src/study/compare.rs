@@ -225,7 +225,8 @@ mod tests {
         let difference = all.iter().find(|difference| difference.quantity.contains("p50")).expect("a difference");
         assert_eq!(difference.verdict, expect, "{difference:?}");
         let cpu = all.iter().find(|difference| difference.quantity == "CPU").expect("a difference");
-        assert_eq!(cpu.verdict, Verdict::Equivalent);
+        let steady = if subject.len() < 6 { Verdict::Inconclusive } else { Verdict::Equivalent };
+        assert_eq!(cpu.verdict, steady);
     }
 
     #[test]

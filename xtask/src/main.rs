@@ -21,7 +21,9 @@ usage: cargo xtask <command>
   tidy                check dependency directions, unsafe code, file lengths, texts and links
   fuzz [seconds]      run each fuzz target for so many seconds (default 15)
   licences            check licences, sources and duplicates of the dependencies with cargo-deny
-  compare [--quick]   measure Thalweg and Cyclone DDS alternately and print the ratios
+  compare [--quick] [--json FILE] [group…]
+                      measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
+                      names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only
                       those; with --check, run each of them briefly

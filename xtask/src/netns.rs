@@ -52,18 +52,35 @@ pub fn remove_abandoned() {
     }
 }
 
-/// A network namespace with nothing but a loopback interface; removed when dropped.
+/// A network namespace with a loopback interface, and a link if it is one of a pair; removed when dropped.
 pub struct Host {
     name: String,
 }
 
 impl Host {
+    /// The interface of a host that has a link.
+    pub const LINK: &str = "eth0";
+
     /// Makes the namespace; `role` ends its name.
     pub fn new(role: &str) -> Outcome<Host> {
         let host = Host { name: format!("{PREFIX}{}-{role}", std::process::id()) };
         output(Command::new("ip").args(["netns", "add", &host.name]))?;
         output(Command::new("ip").args(["-n", &host.name, "link", "set", "lo", "up"]))?;
         Ok(host)
+    }
+
+    /// Two hosts with a link between them, `eth0` on both.
+    pub fn pair(mtu: u32) -> Outcome<(Host, Host)> {
+        let (left, right) = (Host::new("left")?, Host::new("right")?);
+        let (link, mtu) = (Host::LINK, mtu.to_string());
+        let ends = [&["link", "add", link, "netns", &left.name, "type", "veth"][..], &["peer", "name", link]].concat();
+        output(Command::new("ip").args(ends).args(["netns", &right.name]))?;
+        for (host, address) in [(&left, "10.77.0.1/24"), (&right, "10.77.0.2/24")] {
+            let run = |words: &[&str]| output(Command::new("ip").args(["-n", &host.name]).args(words)).map(drop);
+            run(&["address", "add", address, "dev", link])?;
+            run(&["link", "set", link, "mtu", &mtu, "up"])?;
+        }
+        Ok((left, right))
     }
 
     /// The same command on this host.

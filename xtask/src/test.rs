@@ -103,7 +103,7 @@ fn vendors() -> Outcome<Tally> {
 
 /// That both programs can be measured; the figures of a loaded machine prove nothing.
 fn comparison() -> Outcome<Tally> {
-    let cyclone = peers::cyclone_perf()?;
+    let cyclone = peers::CYCLONE.build()?;
     build(&["build", "--package", "thalweg-cli"])?;
     match compare::smoke(&cyclone) {
         Ok(()) => Ok(Tally { passed: 1, failed: 0, ignored: 0, reason: String::new() }),

@@ -1,7 +1,9 @@
 //! Where things are, and how a program is run.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::Outcome;
 
@@ -48,6 +50,29 @@ pub fn run(command: &mut Command) -> Outcome {
 /// Runs the program and returns what it printed; an error carries what it said.
 pub fn output(command: &mut Command) -> Outcome<String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{}: {error}", name(command)))?;
+    said(command, &output)
+}
+
+/// As [`output`], of a program that is killed and an error when it takes longer than `limit`.
+pub fn output_within(command: &mut Command, limit: Duration) -> Outcome<String> {
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = started.map_err(|error| format!("{}: {error}", name(command)))?;
+    let id = child.id();
+    let (sender, ended) = mpsc::channel();
+    // Started here and only awaited there: some programs end with the thread that started them.
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    match ended.recv_timeout(limit) {
+        Ok(Ok(output)) => said(command, &output),
+        Ok(Err(error)) => Err(format!("{}: {error}", name(command))),
+        Err(_) => {
+            output(Command::new("kill").args(["-KILL", &id.to_string()]))?;
+            Err(format!("{} did not end within {} s and was killed", name(command), limit.as_secs()))
+        }
+    }
+}
+
+/// What a program printed, or why it failed.
+fn said(command: &Command, output: &Output) -> Outcome<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -59,4 +84,21 @@ pub fn output(command: &mut Command) -> Outcome<String> {
 fn name(command: &Command) -> String {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).take(6).collect();
     format!("{} {}", command.get_program().to_string_lossy(), arguments.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::output_within;
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let reason = output_within(Command::new("sleep").arg("1000"), Duration::from_millis(10));
+        let reason = reason.expect_err("it sleeps");
+        assert!(reason.starts_with("sleep 1000 did not end"), "{reason}");
+        assert_eq!(output_within(Command::new("echo").arg("word"), Duration::from_secs(60)), Ok("word\n".to_owned()));
+        assert!(output_within(&mut Command::new("false"), Duration::from_secs(60)).is_err());
+    }
 }

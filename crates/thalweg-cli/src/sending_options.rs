@@ -143,7 +143,7 @@ impl SendingOptions {
             Some(DestinationName::Unicast) => Destination::Unicast,
             Some(DestinationName::Multicast) => Destination::Multicast,
         };
-        Ok(Sending { method, destination })
+        Ok(Sending { method, destination, ..Sending::default() })
     }
 
     /// The method with the limits of the options.

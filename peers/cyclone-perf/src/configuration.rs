@@ -1,23 +1,26 @@
 //! Cyclone's settings, in its own XML.
 
-use peer_protocol::{Profile, Setup};
+use peer_protocol::{LOOPBACK, Profile, Setup};
 
-/// Loopback alone, no shared memory (it is not built in). Data goes by unicast, except to several readers in the
+/// One interface alone, no shared memory (it is not built in). Data goes by unicast, except to several readers in the
 /// tuned profiles, where one multicast datagram serves all.
 pub fn text(setup: &Setup) -> String {
     let tuned = setup.profile != Profile::Default;
     let multicast = if tuned && setup.readers > 1 { "true" } else { "spdp" };
-    let (general, internal) = if tuned { (TUNED_GENERAL, TUNED_INTERNAL) } else { ("", "") };
+    // Elsewhere than on loopback, datagrams of 64 KiB would travel as IP fragments.
+    let general = if tuned && setup.interface == LOOPBACK { LARGE_DATAGRAMS } else { "" };
+    let internal = if tuned { TUNED_INTERNAL } else { "" };
+    let interface = &setup.interface;
     format!(
         r#"<CycloneDDS><Domain><General>
-        <Interfaces><NetworkInterface name="lo" multicast="true"/></Interfaces>
+        <Interfaces><NetworkInterface name="{interface}" multicast="true"/></Interfaces>
         <AllowMulticast>{multicast}</AllowMulticast>{general}
         </General><Internal>{internal}</Internal></Domain></CycloneDDS>"#
     )
 }
 
 /// The loopback interface carries datagrams of 64 KiB: fewer of them, and fewer fragments a sample.
-const TUNED_GENERAL: &str = "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>60000B</FragmentSize>\
+const LARGE_DATAGRAMS: &str = "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>60000B</FragmentSize>\
     <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>";
 
 /// Socket buffers for a burst, and a write cache that starts with the room that it would otherwise grow into.

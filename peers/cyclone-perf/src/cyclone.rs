@@ -92,6 +92,7 @@ impl Middleware for Participant {
     const VERSION: &'static str = "11.0.1";
     const PROGRAM: &'static str = "cyclone-perf";
     const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
+    const ANY_INTERFACE: bool = true;
     const NO_BATCH: Option<&'static str> = None;
 
     type Writer = Writer;
@@ -125,13 +126,11 @@ impl Middleware for Participant {
         // SAFETY: topic and participant are live entities; the QoS is copied.
         let entity = unsafe { cyclors::dds_create_reader(self.entity, topic, qos.0, ptr::null()) };
         let entity = check("reader", entity)?;
-        match self.wait {
-            Wait::Listener => {
-                listen(entity, sink);
-                Ok(Reader { entity, waiting: None })
-            }
-            Wait::Block => Ok(Reader { entity, waiting: Some(Waiting::start(self.entity, entity, sink)?) }),
+        if self.wait == Wait::Listener {
+            listen(entity, sink);
+            return Ok(Reader { entity, waiting: None });
         }
+        Ok(Reader { entity, waiting: Some(Waiting::start(self.entity, entity, sink)?) })
     }
 }
 

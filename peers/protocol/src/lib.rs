@@ -10,7 +10,7 @@ mod options;
 mod process;
 mod throughput;
 
-pub use middleware::{Channel, End, Keep, Middleware, Profile, Reader, Setup, Sink, Wait, Writer};
+pub use middleware::{Channel, End, Keep, LOOPBACK, Middleware, Profile, Reader, Setup, Sink, Wait, Writer};
 pub use process::wait_until;
 
 use clap::{CommandFactory, FromArgMatches};

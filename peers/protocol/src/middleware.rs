@@ -16,11 +16,13 @@ pub trait Middleware: Sized + 'static {
     const WAITS: &'static [Wait];
     /// Why this middleware has no profile `batch`; `None` if it has one.
     const NO_BATCH: Option<&'static str>;
+    /// Whether it can be bound to another interface than loopback.
+    const ANY_INTERFACE: bool = false;
 
     type Writer: Writer;
     type Reader: Reader;
 
-    /// Joins the domain on the loopback interface alone.
+    /// Joins the domain on the interface that `setup` names, and on no other.
     fn open(setup: &Setup) -> Result<Self, String>;
 
     fn writer(&self, channel: &Channel) -> Result<Self::Writer, String>;
@@ -60,10 +62,15 @@ pub trait Sink: Send + 'static {
     fn taken(&mut self) {}
 }
 
+/// The name of the loopback interface.
+pub const LOOPBACK: &str = "lo";
+
 /// How a middleware is set up for a measurement.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Setup {
     pub domain: u32,
+    /// The network interface to use, [`LOOPBACK`] unless [`Middleware::ANY_INTERFACE`].
+    pub interface: String,
     pub profile: Profile,
     pub wait: Wait,
     /// The longest `bytes` of a sample, for what must be reserved beforehand.
@@ -129,6 +136,8 @@ pub enum Wait {
     Listener,
     /// In a thread of its own, blocked in a wait set or a blocking read.
     Block,
+    /// In a thread that asks without pause, for the price of a whole core.
+    Busy,
 }
 
 impl Wait {
@@ -137,6 +146,7 @@ impl Wait {
         match self {
             Wait::Listener => "listener",
             Wait::Block => "block",
+            Wait::Busy => "busy",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{End, Middleware, Profile, Setup, Wait};
+use crate::{End, LOOPBACK, Middleware, Profile, Setup, Wait};
 
 /// Command line of a peer program; the program puts in its name and version.
 #[derive(Parser)]
@@ -62,6 +62,9 @@ pub struct Options {
     /// DDS domain; the processes must agree.
     #[arg(long, default_value_t = 17)]
     pub domain: u32,
+    /// Network interface of the processes; most middlewares are set up for the loopback interface alone.
+    #[arg(long, default_value = LOOPBACK)]
+    pub interface: String,
     #[arg(long, value_enum, default_value = "default")]
     pub profile: Profile,
     /// Subscriber processes of `throughput`; the publisher waits for so many and every process may prepare for them.
@@ -83,7 +86,7 @@ impl Options {
 
     /// How to set the middleware up; an error if it cannot do what was asked for.
     pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, self.profile, self.wait, self.size)?;
+        let setup = setup::<M>(self.domain, &self.interface, self.profile, self.wait, self.size)?;
         Ok(Setup { readers: usize::from(self.readers), end: self.role.end(), ..setup })
     }
 }
@@ -99,6 +102,9 @@ pub struct BurstOptions {
     /// DDS domain; the two processes must agree.
     #[arg(long, default_value_t = 17)]
     pub domain: u32,
+    /// Network interface of the processes; most middlewares are set up for the loopback interface alone.
+    #[arg(long, default_value = LOOPBACK)]
+    pub interface: String,
     /// Core of this process.
     #[arg(long)]
     pub cpu: Option<usize>,
@@ -112,14 +118,23 @@ pub struct BurstOptions {
 
 impl BurstOptions {
     pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, self.profile, self.wait, self.max_size)?;
+        let setup = setup::<M>(self.domain, &self.interface, self.profile, self.wait, self.max_size)?;
         Ok(Setup { end: self.role.end(), ..setup })
     }
 }
 
-fn setup<M: Middleware>(domain: u32, profile: Profile, wait: Option<Wait>, bytes: usize) -> Result<Setup, String> {
+fn setup<M: Middleware>(
+    domain: u32,
+    interface: &str,
+    profile: Profile,
+    wait: Option<Wait>,
+    bytes: usize,
+) -> Result<Setup, String> {
     if let (Profile::Batch, Some(reason)) = (profile, M::NO_BATCH) {
         return Err(format!("{} has no profile `batch`: {reason}", M::PEER));
+    }
+    if interface != LOOPBACK && !M::ANY_INTERFACE {
+        return Err(format!("{} is set up for the interface {LOOPBACK} alone, not for {interface}", M::PEER));
     }
     let wait = wait.unwrap_or(M::WAITS[0]);
     if !M::WAITS.contains(&wait) {
@@ -128,5 +143,6 @@ fn setup<M: Middleware>(domain: u32, profile: Profile, wait: Option<Wait>, bytes
     }
     // The longest control sample of a measurement is shorter than this.
     const CONTROL_BYTES: usize = 256;
-    Ok(Setup { domain, profile, wait, bytes_max: bytes.max(CONTROL_BYTES), readers: 1, end: End::Publisher })
+    let (interface, bytes_max) = (interface.to_owned(), bytes.max(CONTROL_BYTES));
+    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, end: End::Publisher })
 }

@@ -50,7 +50,7 @@ fn start_subscriber(measurement: &str, options: &Options, core: Option<&usize>) 
     let mut command = Command::new(program);
     command.arg(measurement).args(["--role", "sub", "--json", "--profile", options.profile.name()]);
     command.args(["--size", &options.size.to_string(), "--domain", &options.domain.to_string()]);
-    command.args(["--readers", &options.readers.to_string()]);
+    command.args(["--readers", &options.readers.to_string(), "--interface", &options.interface]);
     if let Some(wait) = options.wait {
         command.args(["--wait", wait.name()]);
     }

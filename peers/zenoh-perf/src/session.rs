@@ -45,21 +45,18 @@ impl Middleware for Peers {
 
     fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
         let declaration = self.session.declare_subscriber(channel.topic);
-        let subscription = match self.wait {
-            Wait::Listener => {
-                let mut supplier = Supplier { sink, untold: 0 };
-                let callback = std::sync::Mutex::new(move |sample: Sample| supplier.supply(&sample));
-                let declared = declaration.callback(move |sample| {
-                    if let Ok(mut callback) = callback.lock() {
-                        callback(sample);
-                    }
-                });
-                Subscription::Called { _subscriber: declared.wait().map_err(|error| error.to_string())? }
-            }
-            Wait::Block => {
-                let declared = declaration.with(FifoChannel::new(1024)).wait();
-                Subscription::read(declared.map_err(|error| error.to_string())?, sink)
-            }
+        let subscription = if self.wait == Wait::Listener {
+            let mut supplier = Supplier { sink, untold: 0 };
+            let callback = std::sync::Mutex::new(move |sample: Sample| supplier.supply(&sample));
+            let declared = declaration.callback(move |sample| {
+                if let Ok(mut callback) = callback.lock() {
+                    callback(sample);
+                }
+            });
+            Subscription::Called { _subscriber: declared.wait().map_err(|error| error.to_string())? }
+        } else {
+            let declared = declaration.with(FifoChannel::new(1024)).wait();
+            Subscription::read(declared.map_err(|error| error.to_string())?, sink)
         };
         Ok(Reader { session: self.session.clone(), subscription })
     }

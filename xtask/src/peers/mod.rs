@@ -1,10 +1,12 @@
 //! Programs with other vendors' middleware, and the tools that look at our packets.
 
+mod burst;
 mod check;
 mod fastdds;
 mod programs;
 
-pub use programs::run;
+pub use burst::Burst;
+pub use programs::{CYCLONE, FASTDDS, RAW, ZENOH, run};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,15 +43,10 @@ pub fn packet_filter() -> Outcome {
     if has("nft") { Ok(()) } else { debian_package("nftables") }
 }
 
-/// The program that measures Cyclone DDS; built from source once.
-pub fn cyclone_perf() -> Outcome<PathBuf> {
-    programs::CYCLONE.build()
-}
-
 /// The programs with Fast DDS and RustDDS; built at the same time, once.
 pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
     std::thread::scope(|scope| {
-        let fastdds = scope.spawn(|| programs::FASTDDS.build());
+        let fastdds = scope.spawn(|| FASTDDS.build());
         let rustdds = programs::RUSTDDS.build();
         let fastdds = fastdds.join().map_err(|_| "the build of Fast DDS's program failed".to_owned())?;
         Ok((fastdds?, rustdds?))

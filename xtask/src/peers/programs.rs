@@ -1,4 +1,4 @@
-//! The programs that measure other middleware; `peers/README.md` says what they have in common.
+//! The programs that measure other middleware, and none; `peers/README.md` says what they have in common.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,18 +16,25 @@ pub struct Program {
     environment: fn() -> Outcome<Vec<(&'static str, OsString)>>,
 }
 
-/// Eclipse Cyclone DDS, which `cargo xtask compare` measures as well.
+/// Eclipse Cyclone DDS, which the comparison measures as well.
 pub const CYCLONE: Program = Program { name: "cyclone", environment: bindings };
 
-/// eProsima Fast DDS, to which the tests send bursts.
+/// eProsima Fast DDS, to which the tests send bursts and which the comparison measures as well.
 pub const FASTDDS: Program = Program { name: "fastdds", environment: fastdds::environment };
 
 /// RustDDS, to which the tests send bursts.
 pub const RUSTDDS: Program = Program { name: "rustdds", environment: || Ok(Vec::new()) };
 
-const PROGRAMS: [Program; 7] = [
+/// Eclipse Zenoh, which the comparison measures as well.
+pub const ZENOH: Program = Program { name: "zenoh", environment: || Ok(Vec::new()) };
+
+/// Plain UDP sockets, the floor of the comparison.
+pub const RAW: Program = Program { name: "raw", environment: || Ok(Vec::new()) };
+
+const PROGRAMS: [Program; 8] = [
+    RAW,
     CYCLONE,
-    Program { name: "zenoh", environment: || Ok(Vec::new()) },
+    ZENOH,
     FASTDDS,
     RUSTDDS,
     Program { name: "dust", environment: || Ok(Vec::new()) },

@@ -1,8 +1,10 @@
-//! `thalweg perf`: latency and throughput between processes.
+//! `thalweg perf`: latency, throughput and bursts between processes.
+
+use std::io::BufReader;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use thalweg_lab::perf::{self, Figures, Limit, PerfOptions, Reliability};
+use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions, Reliability};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::station::{Network, Wait};
 
@@ -24,7 +26,7 @@ pub struct MeasureOptions {
     pub measurement: Measurement,
 }
 
-/// The two measurements.
+/// What can be measured.
 #[derive(Debug, Subcommand)]
 pub enum Measurement {
     /// Measures the round trip of samples that the other process sends back at once.
@@ -38,6 +40,47 @@ pub enum Measurement {
         "thalweg perf throughput --readers 4 --destination multicast"
     ))]
     Throughput(ThroughputOptions),
+    /// Measures the time from the first of n writes to the echo of a reader that has all n, as often as standard input asks. The end that
+    /// writes says {"ready":true,…} once it has met the other, then answers each line such as {"n":3000,"size":256,"runs":5} with
+    /// {"runs_ms":[…]} or {"error":"…"}. Each end ends with its standard input.
+    #[command(after_help = crate::after_help!(
+        "thalweg perf burst --role sub",
+        "thalweg perf burst --role pub --method batch"
+    ))]
+    Burst(BurstEndOptions),
+}
+
+/// Which end of a series of bursts this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BurstRoleName {
+    /// The end that writes and measures.
+    Pub,
+    /// The end that checks what arrives and echoes the last sample of each run.
+    Sub,
+}
+
+/// Options of a series of bursts.
+#[derive(Args, Clone, Debug)]
+pub struct BurstEndOptions {
+    /// Which end this process is; there is one of each (default: pub).
+    #[arg(long, value_enum, default_value = "pub", hide_default_value = true)]
+    pub role: BurstRoleName,
+
+    /// Take the part of --profile that fits samples of up to BYTES (default: 1024).
+    #[arg(long, value_name = "BYTES", default_value_t = 1024, hide_default_value = true)]
+    pub max_size: u64,
+
+    /// Run on logical CPU N (default: the system chooses).
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<usize>,
+
+    #[command(flatten)]
+    /// By what way samples travel.
+    pub sending: SendingOptions,
+
+    #[command(flatten)]
+    /// Where the other end is looked for.
+    pub network: NetworkOptions,
 }
 
 /// Options of a stream.
@@ -110,8 +153,9 @@ pub struct EndOptions {
     #[arg(long, conflicts_with = "wait")]
     pub busy_poll: bool,
 
-    /// Run the writer on logical CPU A and the readers on B; a single number places this end (default: the system chooses).
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    /// Run the writer on logical CPU A and the readers on B and what follows, in turn; a single number places this end (default: the
+    /// system chooses).
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 
     /// Print one JSON object instead of text (default: text).
@@ -135,6 +179,7 @@ pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failur
     let (measurement, end, readers) = match &options.measurement {
         Measurement::Latency(end) => (perf::Measurement::Latency, end, 1),
         Measurement::Throughput(options) => (perf::Measurement::Throughput, &options.end, options.readers),
+        Measurement::Burst(options) => return burst(options, interrupt),
     };
     let perf_options = end.perf_options(measurement, readers)?;
     let stop = Stop::watching(interrupt.flag());
@@ -163,6 +208,21 @@ pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
+fn burst(options: &BurstEndOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let profile = options.sending.profile()?;
+    let mut network = options.network.to_lab();
+    network.receive_buffer_bytes = profile.participant.receive_buffer_bytes;
+    let sending = options.sending.sending(&profile, options.max_size)?;
+    let flow_controller = profile.flow_controller(&sending).cloned();
+    let burst_options = BurstOptions { network, sending, flow_controller, cpu: options.cpu };
+    let (input, stop) = (BufReader::new(std::io::stdin()), Stop::watching(interrupt.flag()));
+    match options.role {
+        BurstRoleName::Pub => perf::burst(&burst_options, input, std::io::stdout(), &stop),
+        BurstRoleName::Sub => perf::echo_bursts(&burst_options, input, &stop),
+    }
+    .map_err(from_lab)
+}
+
 fn print(figures: &impl Serialize, text: String, json: bool) -> Result<(), Failure> {
     let line = if json { serde_json::to_string(figures).map_err(Failure::from_cause)? } else { text };
     print_line(line)
@@ -173,16 +233,15 @@ impl EndOptions {
         let profile = self.sending.profile()?;
         let sending = self.sending.sending(&profile, self.size)?;
         let flow_controller = profile.flow_controller(&sending).cloned();
-        let (writer_cpu, reader_cpu) = match (self.role, self.cpu.as_slice()) {
-            (_, []) => (None, None),
-            (_, [writer, reader]) => (Some(*writer), Some(*reader)),
-            (RoleName::Pub, [own]) => (Some(*own), None),
-            (RoleName::Sub, [own]) => (None, Some(*own)),
-            _ => {
+        let (writer_cpu, reader_cpus) = match (self.role, self.cpu.as_slice()) {
+            (_, []) => (None, Vec::new()),
+            (RoleName::Sub, [own]) => (None, vec![*own]),
+            (RoleName::Both, [_]) => {
                 return Err(Failure::Usage(
-                    "--cpu needs two numbers, writer's and reader's, such as --cpu 0,1".to_owned(),
+                    "--cpu needs two numbers or more, the writer's and the readers', such as --cpu 0,1".to_owned(),
                 ));
             }
+            (_, [writer, readers @ ..]) => (Some(*writer), readers.to_vec()),
         };
         let limit = match (self.count, self.seconds) {
             (Some(count), _) => Limit::Samples(count),
@@ -210,7 +269,7 @@ impl EndOptions {
                 WaitName::Busy => Wait::Busy,
             },
             writer_cpu,
-            reader_cpu,
+            reader_cpus,
             network,
         })
     }

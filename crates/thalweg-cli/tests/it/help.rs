@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["pub"],
     &["sub"],
@@ -11,6 +11,7 @@ const COMMANDS: [&[&str]; 18] = [
     &["perf"],
     &["perf", "latency"],
     &["perf", "throughput"],
+    &["perf", "burst"],
     &["sim"],
     &["lab"],
     &["lab", "quick"],

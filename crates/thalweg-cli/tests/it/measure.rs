@@ -1,5 +1,7 @@
 //! `perf` with both ends.
 
+use std::io::Write;
+
 use serde_json::Value;
 
 use crate::program::{Running, command, run, tag};
@@ -157,6 +159,36 @@ fn both_ends_may_be_started_apart_and_both_have_the_result() {
 
     let reader = Running::start(command(&["perf", "latency", "--role", "sub", "--domain-tag", &tag]));
     run(&["perf", "latency", "--role", "pub", "--count", "100", "--domain-tag", &tag]).expect_code(0);
+    reader.finish().expect_code(0);
+}
+
+#[test]
+fn bursts_are_made_as_standard_input_asks() {
+    let tag = tag();
+    let end = |role, words: &str| {
+        let (input, mut words_in) = std::io::pipe().expect("a pipe");
+        words_in.write_all(words.as_bytes()).expect("room in the pipe");
+        let mut command = command(&["perf", "burst", "--role", role, "--method", "batch", "--domain-tag", &tag]);
+        command.stdin(input);
+        (Running::start(command), words_in)
+    };
+    let (reader, reader_input) = end("sub", "");
+    let requests = "{\"n\":100,\"size\":64,\"runs\":3}\n{\"n\":0,\"size\":64}\nnonsense\n\n{\"n\":2,\"size\":300000}\n";
+    let (writer, writer_input) = end("pub", requests);
+    drop(writer_input);
+    let said = writer.finish().expect_code(0);
+    let answers: Vec<Value> = said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(answers[0]["ready"], true, "{}", said.stdout);
+    let times =
+        |answer: &Value| answer["runs_ms"].as_array().map(|times| times.iter().filter_map(Value::as_f64).collect());
+    let positive = |times: Option<Vec<f64>>| times.map(|times| times.iter().filter(|time| **time > 0.0).count());
+    assert_eq!(
+        answers[1..].iter().map(|answer| positive(times(answer))).collect::<Vec<_>>(),
+        [Some(3), None, None, Some(1)]
+    );
+    assert!(answers[2]["error"].as_str().is_some_and(|text| text.contains("not 0")), "{}", answers[2]);
+    assert!(answers[3]["error"].as_str().is_some_and(|text| text.contains("nonsense")), "{}", answers[3]);
+    drop(reader_input);
     reader.finish().expect_code(0);
 }
 

@@ -196,7 +196,7 @@ impl OurPair {
     fn start(way: &Way, stage: &Stage<'_>) -> Result<OurPair, LabError> {
         let receive_buffer_bytes = way.settings.receive_buffer_bytes();
         let network = Network { receive_buffer_bytes, ..Network::apart(0) };
-        let order = |cpu| PairOrder { network: network.clone(), sending: way.sending(), cpu };
+        let order = |cpu| PairOrder { network: network.clone(), sending: way.sending(), flow_controller: None, cpu };
         let (writer_cpu, reader_cpu) = (stage.cpus.map(|cpus| cpus.0), stage.cpus.map(|cpus| cpus.1));
         let receiver =
             Supervised::start(stage.launcher, "receiver of bursts", &Order::PairReceiver(order(reader_cpu)))?;

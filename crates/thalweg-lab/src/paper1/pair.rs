@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
-use crate::process::Link;
+use crate::process::{Link, Stop};
 use crate::station::{
-    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Sending, Station, Wait, wait_until,
+    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Sending, Station, TokenBucket, Wait,
+    wait_until,
 };
 
 /// What both processes are told.
@@ -19,6 +20,8 @@ pub(crate) struct PairOrder {
     pub(crate) network: Network,
     /// By what way the samples travel.
     pub(crate) sending: Sending,
+    /// A flow controller to create for it.
+    pub(crate) flow_controller: Option<TokenBucket>,
     /// Logical CPU of this process.
     pub(crate) cpu: Option<usize>,
 }
@@ -30,7 +33,8 @@ pub(crate) struct BurstRequest {
     pub(crate) n: u64,
     /// Payload bytes of each.
     pub(crate) size: u64,
-    /// Runs.
+    /// Runs; one if missing.
+    #[serde(default = "one")]
     pub(crate) runs: u64,
     /// The application packs samples into larger ones of so many bytes; 0 for none of this.
     #[serde(default)]
@@ -38,6 +42,10 @@ pub(crate) struct BurstRequest {
     /// Microseconds that the application waits between two writes.
     #[serde(default)]
     pub(crate) pause_us: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// What the sender says after each series.
@@ -49,27 +57,26 @@ pub(crate) struct BurstAnswer {
 
 /// The sending process: says `null` once both sides have met, then serves a request a line until its input ends.
 pub(crate) fn send(order: &PairOrder, link: &Link) -> Result<(), LabError> {
-    let station = open(order)?;
-    let data = station.sender_by(DATA, DATA_DELIVERY, &order.sending)?;
-    let echo = station.receiver(ECHO, ECHO_DELIVERY)?;
-    let mut sending = Burster { data, echo, link, epoch: 0 };
-    sending.meet()?;
+    let mut burster = Burster::open(order, link.stop())?;
     link.progress(&())?;
     while let Some(request) = link.next::<BurstRequest>()? {
-        let mut content = Content::new(&request)?;
-        let runs = (0..request.runs).map(|_| sending.run(&request, &mut content));
-        link.progress(&BurstAnswer { runs_ms: runs.collect::<Result<_, _>>()? })?;
+        link.progress(&BurstAnswer { runs_ms: burster.runs(&request)? })?;
     }
     Ok(())
 }
 
 /// The receiving process: checks every sample and answers the last of each run until its input ends.
 pub(crate) fn receive(order: &PairOrder, link: &Link) -> Result<(), LabError> {
+    echo(order, &|| link.stop().is_requested())
+}
+
+/// Checks every sample and answers the last of each run until `over` holds.
+pub(crate) fn echo(order: &PairOrder, over: &dyn Fn() -> bool) -> Result<(), LabError> {
     let station = open(order)?;
     let echo = station.sender(ECHO, ECHO_DELIVERY)?;
     let data = station.receiver(DATA, DATA_DELIVERY)?;
     let check = Check { echo, expected: None };
-    data.run(Wait::Listener, Duration::MAX, &|| link.stop().is_requested(), check)?;
+    data.run(Wait::Listener, Duration::MAX, over, check)?;
     Ok(())
 }
 
@@ -77,22 +84,45 @@ fn open(order: &PairOrder) -> Result<Station, LabError> {
     if let Some(cpu) = order.cpu {
         pin_to_cpu(cpu).map_err(|error| LabError::Here(format!("this process cannot run on CPU {cpu}: {error}")))?;
     }
-    Station::open(&order.network, Wait::Listener)
+    let station = Station::open(&order.network, Wait::Listener)?;
+    order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
+    Ok(station)
 }
 
 /// What the sending process has.
-struct Burster<'a> {
+pub(crate) struct Burster<'a> {
     data: Sender,
     echo: Receiver,
-    link: &'a Link,
+    stop: &'a Stop,
     epoch: u64,
 }
 
 impl Burster<'_> {
+    /// Joins the network and waits until the receiver answers.
+    pub(crate) fn open<'a>(order: &PairOrder, stop: &'a Stop) -> Result<Burster<'a>, LabError> {
+        let station = open(order)?;
+        let data = station.sender_by(DATA, DATA_DELIVERY, &order.sending)?;
+        let echo = station.receiver(ECHO, ECHO_DELIVERY)?;
+        let burster = Burster { data, echo, stop, epoch: 0 };
+        burster.meet()?;
+        Ok(burster)
+    }
+
+    /// How its samples share datagrams, in the middleware's words.
+    pub(crate) fn method(&self) -> String {
+        self.data.method()
+    }
+
+    /// A series of runs: T2 − T1 of each in milliseconds.
+    pub(crate) fn runs(&mut self, request: &BurstRequest) -> Result<Vec<f64>, LabError> {
+        let mut content = Content::new(request)?;
+        (0..request.runs).map(|_| self.run(request, &mut content)).collect()
+    }
+
     /// Greets until the receiver answers: from then on every sample is for it.
     fn meet(&self) -> Result<(), LabError> {
         let is_there = || self.data.matched() > 0 && self.echo.matched() > 0;
-        if !wait_until(MATCH_PATIENCE, self.link.stop(), is_there)? {
+        if !wait_until(MATCH_PATIENCE, self.stop, is_there)? {
             return Err(LabError::Here(format!("the receiver was not found within {} s", MATCH_PATIENCE.as_secs())));
         }
         let deadline = Instant::now() + MATCH_PATIENCE;
@@ -136,7 +166,7 @@ impl Burster<'_> {
 
     /// Whether the echo `expected` comes within `patience`; others, of greetings, are skipped.
     fn hear(&self, expected: u64, patience: Duration) -> Result<bool, LabError> {
-        match self.echo.run(Wait::Block, patience, &|| self.link.stop().is_requested(), UntilEcho { expected })?.1 {
+        match self.echo.run(Wait::Block, patience, &|| self.stop.is_requested(), UntilEcho { expected })?.1 {
             Ended::Enough => Ok(true),
             Ended::Silence => Ok(false),
             Ended::Over => Err(LabError::Interrupted),

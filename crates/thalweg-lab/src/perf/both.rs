@@ -26,7 +26,9 @@ pub fn both(options: &PerfOptions, launcher: &Launcher, stop: &Stop) -> Result<F
     for number in 1..=options.readers {
         let name =
             if options.readers == 1 { "reading process".to_owned() } else { format!("reading process {number}") };
-        readers.push(Supervised::start(launcher, &name, &Order::PerfReader(options.clone()))?);
+        let cpu = options.reader_cpus.get((number - 1) % options.reader_cpus.len().max(1));
+        let order = PerfOptions { reader_cpus: cpu.copied().into_iter().collect(), ..options.clone() };
+        readers.push(Supervised::start(launcher, &name, &Order::PerfReader(order))?);
     }
     let here = Stop::default();
     let (figures, death) = std::thread::scope(|scope| {

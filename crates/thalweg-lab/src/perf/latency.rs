@@ -54,7 +54,7 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabErr
 /// # Errors
 /// Nobody appears, or an answer cannot be sent.
 pub fn pong(options: &PerfOptions, stop: &Stop) -> Result<(), LabError> {
-    let station = options.open(options.reader_cpu)?;
+    let station = options.open(options.reader_cpus.first().copied())?;
     let sender = station.sender_by(PONG, options.delivery(), &options.sending)?;
     let receiver = station.receiver(PING, options.delivery())?;
     if !wait_until(PEER_PATIENCE, stop, || receiver.matched() > 0)? {

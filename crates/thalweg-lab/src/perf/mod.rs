@@ -1,7 +1,8 @@
-//! Latency and throughput between processes.
+//! Latency, throughput and bursts between processes.
 
 mod arrivals;
 mod both;
+mod burst;
 mod conversation;
 mod figures;
 mod latency;
@@ -10,6 +11,7 @@ mod throughput;
 
 pub use arrivals::Arrivals;
 pub use both::{Figures, both};
+pub use burst::{BurstOptions, burst, echo_bursts};
 pub use figures::{Cost, LatencyFigures, Rates, ReaderEnd, SampleCosts, ThroughputFigures, WriterEnd};
 pub use latency::{ping, pong};
 pub use options::{Limit, Measurement, PerfOptions, Reliability};

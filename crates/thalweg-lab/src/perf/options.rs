@@ -31,8 +31,8 @@ pub struct PerfOptions {
     pub wait: Wait,
     /// Logical CPU of the writing end.
     pub writer_cpu: Option<usize>,
-    /// Logical CPU of the reading ends.
-    pub reader_cpu: Option<usize>,
+    /// Logical CPUs of the reading ends, which take them in turn; empty leaves the choice to the system.
+    pub reader_cpus: Vec<usize>,
     /// Where the ends meet.
     pub network: Network,
 }

@@ -48,7 +48,7 @@ pub fn write(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, La
 /// # Errors
 /// Nobody writes, the writer leaves before it is done, reliable samples got lost, or `stop` was requested.
 pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, LabError> {
-    let station = Arc::new(options.open(options.reader_cpu)?);
+    let station = Arc::new(options.open(options.reader_cpus.first().copied())?);
     let data = station.receiver(DATA, options.delivery())?;
     let talk = Talk::of_reader(&station)?;
     if !wait_until(PEER_PATIENCE, stop, || data.matched() > 0 && talk.is_matched(1))? {

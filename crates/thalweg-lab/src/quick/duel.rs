@@ -81,7 +81,8 @@ pub(crate) struct Received {
 pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
     order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
-    let hurried = station.sender(HURRIED, HURRIED_DELIVERY)?;
+    let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
+    let hurried = station.sender_by(HURRIED, HURRIED_DELIVERY, &in_a_hurry)?;
     let bulk_delivery = Delivery::Reliable { max_samples: order.bulk_history };
     let mut bulk = Bulk {
         order,
@@ -362,6 +363,8 @@ impl Handler for Drain {
 const HURRIED: &str = "thalweg_lab_hurried";
 const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
+/// Expedited forwarding (RFC 3246).
+const HURRIED_PRIORITY: i32 = 46;
 const HURRIED_DELIVERY: Delivery = Delivery::Reliable { max_samples: 1_000 };
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;

@@ -65,7 +65,8 @@ impl Station {
     /// The middleware refuses it.
     pub fn sender_by(&self, topic: &str, delivery: Delivery, sending: &Sending) -> Result<Sender, LabError> {
         let topic = self.participant.create_topic::<Numbered>(topic);
-        let mut qos = WriterQos { transmission: sending.to_qos(), ..WriterQos::default() };
+        let mut qos =
+            WriterQos { transmission: sending.to_qos(), transport_priority: sending.priority, ..WriterQos::default() };
         match delivery {
             Delivery::BestEffort { .. } => qos.reliability = Reliability::BestEffort,
             Delivery::Reliable { max_samples } => {

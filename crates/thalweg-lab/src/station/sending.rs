@@ -15,6 +15,9 @@ pub struct Sending {
     /// Where datagrams go to.
     #[serde(default)]
     pub destination: Destination,
+    /// TRANSPORT_PRIORITY: the DSCP of its datagrams, 0 to 63.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
 }
 
 /// How samples share datagrams, see [`thalweg::qos::Method`].
@@ -65,7 +68,7 @@ pub enum Destination {
 impl Sending {
     /// This method, and a destination that the writer chooses.
     pub fn by(method: Method) -> Sending {
-        Sending { method, destination: Destination::Auto }
+        Sending { method, ..Sending::default() }
     }
 
     /// The same as a policy of a writer.
@@ -84,6 +87,10 @@ impl Sending {
         };
         qos::Transmission { method, destination }
     }
+}
+
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
 }
 
 impl fmt::Display for Sending {

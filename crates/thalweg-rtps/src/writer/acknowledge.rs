@@ -144,7 +144,8 @@ impl Writer {
             proxy.acknowledged = position;
             proxy.behind_since = None;
             self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
-            self.release_acknowledged();
+            let space = self.release_acknowledged();
+            return WriterOutcome { space, ..WriterOutcome::default() };
         }
         WriterOutcome::default()
     }
@@ -263,11 +264,9 @@ impl Writer {
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
         let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
         self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.place.fragment == 0);
-        if self.blocked && self.has_drained() {
-            self.blocked = false;
-            return true;
-        }
-        false
+        let drained = self.blocked && self.has_drained();
+        self.blocked &= !drained;
+        self.is_followed() || drained
     }
 
     /// What every reader of a durable writer has, even those that were given up: they come back for news of what was

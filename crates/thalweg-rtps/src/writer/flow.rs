@@ -26,6 +26,8 @@ impl Position {
 #[derive(Debug)]
 pub(super) struct Flow {
     window: u64,
+    /// What the window is bounded to, whatever the readers' buffers hold.
+    bound: u64,
     sent: u64,
     acknowledged: u64,
     /// `sent` when an acknowledgement was last asked for.
@@ -52,6 +54,11 @@ const DRAIN_START: u64 = 250_000_000;
 /// No reader is taken to be slower or faster.
 const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
+/// Window of large samples for one reader on this host, whose datagrams are not on their way for long: what is under way then
+/// stays in the processor's cache, from the history through the kernel to the reader. Several readers wait longer for their turn
+/// to run.
+const ON_HOST_WINDOW: u64 = 1 << 20;
+
 /// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
 pub(super) fn kernel_cost(bytes: usize) -> u64 {
     let data = if bytes < 3_400 { (bytes + 384).next_power_of_two() } else { bytes + bytes / 16 };
@@ -62,6 +69,7 @@ impl Flow {
     pub(super) fn new() -> Flow {
         Flow {
             window: u64::MAX,
+            bound: u64::MAX,
             sent: 0,
             acknowledged: 0,
             asked_at: 0,
@@ -85,6 +93,21 @@ impl Flow {
         self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
     }
 
+    /// Bounds the window, for large samples to so many readers that all run on this host; `None` frees it.
+    pub(super) fn bound_for_cache(&mut self, readers: Option<usize>) {
+        self.bound = readers.map_or(u64::MAX, |readers| ON_HOST_WINDOW.saturating_mul(readers as u64));
+    }
+
+    /// Kernel memory charged so far, for comparing.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Kernel memory that may still be filled.
+    pub(super) fn room(&self) -> u64 {
+        self.window.min(self.bound).saturating_sub(self.in_flight())
+    }
+
     /// Kernel memory that a burst of repairs may fill at a reader with this receive buffer: half of what first transmissions
     /// may, since those go on meanwhile.
     pub(super) fn repair_burst(&self, receive_buffer_bytes: Option<u32>) -> u64 {
@@ -94,7 +117,7 @@ impl Flow {
     /// May another datagram leave? One may always be on its way, however small the window.
     pub(super) fn admits(&self, cost: u64) -> bool {
         let in_flight = self.sent - self.acknowledged;
-        in_flight == 0 || in_flight.saturating_add(cost) <= self.window
+        in_flight == 0 || in_flight.saturating_add(cost) <= self.window.min(self.bound)
     }
 
     /// Kernel memory that may be filled at the slowest reader; `None` while nobody acknowledges.
@@ -113,7 +136,7 @@ impl Flow {
 
     /// True once a quarter of the window was sent since the last request for an acknowledgement.
     pub(super) fn wants_acknowledgement(&self) -> bool {
-        self.window != u64::MAX && self.sent - self.asked_at >= self.window / 4
+        self.window != u64::MAX && self.sent - self.asked_at >= self.window.min(self.bound) / 4
     }
 
     /// True when something was sent since the last request for an acknowledgement.

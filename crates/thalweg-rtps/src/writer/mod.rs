@@ -1,6 +1,7 @@
 //! RTPS writer, best-effort and reliable (RTPS 2.5 §8.4.7, §8.4.9): history, first transmission, repair, heartbeats.
 
 mod acknowledge;
+mod ahead;
 mod allowance;
 mod collection;
 mod explanation;
@@ -20,6 +21,7 @@ mod write;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
+use ahead::Ahead;
 use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
@@ -137,6 +139,7 @@ pub struct Writer {
     heartbeat: HeartbeatState,
     armed: Option<Instant>,
     blocked: bool,
+    ahead: Ahead,
     capacity: Capacity,
     counters: WriterCounters,
 }
@@ -241,6 +244,7 @@ impl Writer {
             },
             armed: None,
             blocked: false,
+            ahead: Ahead::of(qos),
             capacity: Capacity::new(qos, options.history_bytes_max),
             counters: WriterCounters::default(),
         }
@@ -388,6 +392,9 @@ impl Writer {
             .filter(|reader| reader.is_awaited())
             .map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
         self.flow.set_receive_buffer(buffers.min());
+        let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
+        let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
+        self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
     }
 
     fn slowest_round_trip(&self) -> Duration {

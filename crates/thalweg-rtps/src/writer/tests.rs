@@ -251,6 +251,44 @@ fn a_frame_is_complete_before_anything_of_it_is_sent_or_repeated() {
 }
 
 #[test]
+fn a_write_waits_for_readers_on_its_host_while_they_move() {
+    let mut writer = writer(0);
+    let near = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
+    writer.match_reader(START, near);
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    let drive = |writer: &mut Writer| while writer.poll_transmit(START, &mut Outbox::new()) {};
+    let mut written = 0;
+    while !writer.is_far_ahead() {
+        write(&mut writer, 50_000);
+        drive(&mut writer);
+        written += 1;
+        assert!(written < 100, "the window for the cache is never full");
+    }
+    let sent = writer.outgoing.place.sample;
+    assert!(writer.flow.in_flight() <= 1 << 20 && SequenceNumber(written) > sent, "{written} written, sent to {sent}");
+    assert!(!writer.is_followed(), "nothing has moved");
+    writer.is_not_followed();
+    assert!(!writer.is_far_ahead(), "who has waited in vain goes on");
+    (0..10).for_each(|_| write(&mut writer, 50_000));
+    acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
+    assert!(writer.is_far_ahead(), "the readers move: it waits again");
+    let acknack = AckNack {
+        reader: reader(1).entity,
+        writer: writer.guid().entity,
+        state: SequenceSet::new(sent),
+        count: 100,
+        is_final: true,
+    };
+    assert!(writer.handle_acknack(START, reader(1), &acknack).space, "and is told when they have followed");
+    drive(&mut writer);
+    (0..100).for_each(|_| write(&mut writer, 50_000));
+    let far = MatchedReader { on_this_host: false, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
+    writer.match_reader(START, far);
+    drive(&mut writer);
+    assert!(!writer.is_far_ahead(), "readers on other hosts have the network between");
+}
+
+#[test]
 fn readers_of_both_forms_get_everything_once() {
     let mut writer = collecting(Method::batch(), History::KeepAll);
     let foreign = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };

@@ -62,6 +62,7 @@ impl Writer {
             return false;
         }
         let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
+        self.flow.bound_for_cache(self.cached_readers());
         if awaited && self.waits_for_a_full_datagram() {
             if self.flow.has_unasked() {
                 self.request_acknowledgement(now);
@@ -70,6 +71,7 @@ impl Writer {
         }
         self.history.seal();
         let start = self.outgoing.place;
+        let charged_before = self.flow.sent();
         let datagrams_before = outbox.len();
         let mut progress = None;
         for form in [Form::Batch, Form::Plain] {
@@ -84,6 +86,7 @@ impl Writer {
             self.after_burst(now, form, outbox, awaited);
         }
         self.history.sent_up_to(self.outgoing.place.sample);
+        self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if !awaited {
             self.history.acknowledged(self.outgoing.place.sample.previous());

@@ -9,7 +9,7 @@ use crate::types::{KeyHash, SequenceNumber};
 use crate::wire::write;
 
 /// Samples up to this size are collected by copy; larger ones share datagrams as they are.
-const FRAMED_BYTES_MAX: usize = 2_048;
+pub(super) const FRAMED_BYTES_MAX: usize = 2_048;
 
 impl Writer {
     /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`] that its
@@ -108,6 +108,7 @@ impl Writer {
         if self.collection.collects() {
             self.collection.add(now, bytes);
         }
+        self.ahead.unsent_bytes += bytes as u64;
         if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.schedule_heartbeat(now);
         }

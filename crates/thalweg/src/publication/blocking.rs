@@ -1,11 +1,11 @@
 //! Calls of a data writer that wait: for room, for acknowledgements, for readers.
 
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use thalweg_rtps::qos::{History, Reliability};
 use thalweg_rtps::types::SequenceNumber;
-use thalweg_rtps::writer::WriteRefused;
-use thalweg_transport::clock;
+use thalweg_rtps::writer::{WriteRefused, Writer};
 
 use super::WriterCell;
 use super::sending::{Outgoing, attempt, transmit};
@@ -29,12 +29,34 @@ pub(super) fn write_when_room(
             writer = cell.waiters.wait(&cell.writer, writer, deadline);
         }
         drop(writer);
-        match attempt(state, cell, clock::now(), outgoing.clone()) {
+        match attempt(state, cell, outgoing.clone()) {
             Ok(written) => return Ok(written.sequence),
             Err(again) => refused = again,
         }
     }
     Err(timeout_error(cell, &refused))
+}
+
+/// How long a write waits at most for readers on this host that are far behind, although the history has room.
+const FOLLOW_MAX: Duration = Duration::from_millis(5);
+
+/// Gives the lock away until the readers have followed, or have shown that they are slow.
+pub(super) fn let_readers_follow<'a>(
+    cell: &'a WriterCell,
+    mut writer: MutexGuard<'a, Writer>,
+) -> MutexGuard<'a, Writer> {
+    if on_io_thread() {
+        return writer;
+    }
+    let deadline = Deadline::after(FOLLOW_MAX.min(cell.max_blocking_time()));
+    while writer.is_far_ahead() {
+        if deadline.has_passed() {
+            writer.is_not_followed();
+            break;
+        }
+        writer = cell.waiters.wait(&cell.writer, writer, deadline);
+    }
+    writer
 }
 
 /// Waits until every reader that is waited for has acknowledged everything; asks them to do so at once.
@@ -44,13 +66,13 @@ pub(super) fn wait_for_acknowledgments(
     timeout: Duration,
 ) -> Result<(), Error> {
     let deadline = Deadline::after(timeout);
-    let now = clock::now();
-    transmit(state, cell, now, |writer| {
+    let asked = transmit(state, cell, false, |writer, now| {
         writer.flush();
         writer.request_acknowledgement(now);
+        now
     });
     // The participant's timer repeats the request while acknowledgements are owed.
-    state.rearm(cell.guid().entity, Some(now));
+    state.rearm(cell.guid().entity, Some(asked));
     let mut writer = cell.writer.lock();
     while !writer.all_acknowledged() {
         if deadline.has_passed() || on_io_thread() {

@@ -11,8 +11,7 @@ use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
-use thalweg_rtps::writer::{Writer, WriterCounters, WriterExplanation};
-use thalweg_transport::clock;
+use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
 
 use super::blocking;
 use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
@@ -207,7 +206,7 @@ impl<T> DataWriter<T> {
     /// Sends at once what waits for company (see [`Method`](crate::qos::Method)): a batch that is not full, for example at
     /// the end of a burst. Samples of an asynchronous writer go on waiting for tokens.
     pub fn flush(&self) {
-        transmit(self.runtime.state(), &self.cell, clock::now(), Writer::flush);
+        transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.flush());
     }
 
     /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12); asks

@@ -51,8 +51,7 @@ pub(super) fn serialize<E>(bytes_hint: usize, fill: impl FnOnce(&mut Vec<u8>) ->
 /// Adds the change to the history and sends it, unless another thread is sending for this writer: then it leaves with that
 /// thread's next datagrams. Waits for room as RELIABILITY allows.
 pub(super) fn write(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing) -> Result<SequenceNumber, Error> {
-    let now = clock::now();
-    match attempt(state, cell, now, outgoing.clone()) {
+    match attempt(state, cell, outgoing.clone()) {
         Ok(written) => Ok(written.sequence),
         Err(refused) => blocking::write_when_room(state, cell, outgoing, refused),
     }
@@ -89,9 +88,11 @@ pub(super) fn write_serialized(
     timestamp: Option<Timestamp>,
     serialized: &[u8],
 ) -> Result<SequenceNumber, Error> {
-    let now = clock::now();
-    let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
-    match transmit(state, cell, now, |writer| writer.write_small(now, instance, stamp, serialized)) {
+    let written = transmit(state, cell, true, |writer, now| {
+        let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
+        writer.write_small(now, instance, stamp, serialized)
+    });
+    match written {
         Some(Ok(written)) => {
             state.rearm(cell.guid().entity, written.arm);
             return Ok(written.sequence);
@@ -101,7 +102,7 @@ pub(super) fn write_serialized(
     }
     // Not a small sample, or no room for it: the ordinary way knows how to wait.
     let payload = copied(serialized);
-    write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: Some(stamp), payload })
+    write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload })
 }
 
 /// A recycled copy of `bytes`.
@@ -117,20 +118,16 @@ pub(super) fn copied(bytes: &[u8]) -> Payload {
 }
 
 /// One try: history, then what is due to be sent, also when there was no room (a request for acknowledgement).
-pub(super) fn attempt(
-    state: &RuntimeState,
-    cell: &WriterCell,
-    now: Instant,
-    outgoing: Outgoing,
-) -> Result<Written, WriteRefused> {
-    let timestamp = outgoing.timestamp.unwrap_or_else(|| state.timestamp(now));
-    let change = NewChange {
-        kind: outgoing.kind,
-        instance: outgoing.instance,
-        timestamp: Some(timestamp),
-        payload: outgoing.payload,
-    };
-    let result = transmit(state, cell, now, |writer| writer.write(now, change));
+pub(super) fn attempt(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing) -> Result<Written, WriteRefused> {
+    let result = transmit(state, cell, true, |writer, now| {
+        let change = NewChange {
+            kind: outgoing.kind,
+            instance: outgoing.instance,
+            timestamp: Some(outgoing.timestamp.unwrap_or_else(|| state.timestamp(now))),
+            payload: outgoing.payload,
+        };
+        writer.write(now, change)
+    });
     let arm = match &result {
         Ok(written) => written.arm,
         Err(refused) => refused.arm,
@@ -139,15 +136,20 @@ pub(super) fn attempt(
     result
 }
 
-/// Lets `change` change the writer, then sends what is due unless another thread is doing so.
+/// Lets `change` change the writer, then sends what is due unless another thread is doing so. `follows`: readers on this host
+/// that are far behind get a moment to follow first.
 pub(super) fn transmit<R>(
     state: &RuntimeState,
     cell: &WriterCell,
-    now: Instant,
-    change: impl FnOnce(&mut Writer) -> R,
+    follows: bool,
+    change: impl FnOnce(&mut Writer, Instant) -> R,
 ) -> R {
     let mut writer = cell.writer.lock();
-    let result = change(&mut writer);
+    if follows && writer.is_far_ahead() {
+        writer = blocking::let_readers_follow(cell, writer);
+    }
+    let now = clock::now();
+    let result = change(&mut writer, now);
     cell.note_collecting(writer.collects());
     if !writer.wants_to_send(now) {
         return result;

@@ -1,0 +1,72 @@
+//! A writer that is far ahead of readers on its own host: what it writes has left the processor's cache before it is sent.
+
+use super::Writer;
+use super::write::FRAMED_BYTES_MAX;
+use crate::qos::{History, WriterQos};
+
+/// Bytes that may wait to be sent before writes wait for the readers to follow.
+const AHEAD_BYTES_MAX: u64 = 256 << 10;
+
+/// What waits to be sent, and whether writes wait for it.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// KEEP_ALL: its writes wait for readers anyway. Others overwrite what readers do not follow.
+    applies: bool,
+    /// Bytes that wait to be sent, about.
+    pub unsent_bytes: u64,
+    /// The readers that are waited for, if all of them run on this host.
+    pub readers_on_this_host: Option<usize>,
+    /// A write waits for the readers to follow.
+    awaited: bool,
+    /// One has waited in vain: no other does until the readers have moved.
+    in_vain: bool,
+}
+
+impl Ahead {
+    pub(super) fn of(qos: &WriterQos) -> Ahead {
+        let applies = qos.history == History::KeepAll;
+        Ahead { applies, unsent_bytes: 0, readers_on_this_host: None, awaited: false, in_vain: false }
+    }
+}
+
+impl Writer {
+    /// True while a write does better to wait, for a moment, until the readers have followed: all of them run on this host, and
+    /// they are so far behind that what is written now will have left the processor's cache before it is sent. The history may
+    /// well have room. `Event::SpaceAvailable` tells when they have followed.
+    pub fn is_far_ahead(&mut self) -> bool {
+        let far = self.ahead.applies
+            && self.cached_readers().is_some()
+            && !self.ahead.in_vain
+            && !self.collection.is_asynchronous()
+            && self.collection.was_blocked()
+            && self.ahead.unsent_bytes > AHEAD_BYTES_MAX + self.flow.room();
+        self.ahead.awaited |= far;
+        far
+    }
+
+    /// A write has waited for the readers as long as it would: the history takes what is written until they move.
+    pub fn is_not_followed(&mut self) {
+        self.ahead.in_vain = true;
+    }
+
+    /// The readers to which large samples are to stay in the processor's cache; `None` while samples are small or a reader runs
+    /// on another host.
+    pub(super) fn cached_readers(&self) -> Option<usize> {
+        self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() > FRAMED_BYTES_MAX)
+    }
+
+    /// Whether a write that waited for the readers to follow may go on, now that they have moved.
+    pub(super) fn is_followed(&mut self) -> bool {
+        self.ahead.in_vain = false;
+        let awaited = std::mem::take(&mut self.ahead.awaited);
+        awaited && !self.is_far_ahead()
+    }
+
+    /// Of what waited, datagrams that cost the window `cost` were sent.
+    pub(super) fn note_unsent(&mut self, cost: u64) {
+        self.ahead.unsent_bytes = self.ahead.unsent_bytes.saturating_sub(cost);
+        if self.outgoing.place.sample > self.history.last() {
+            self.ahead.unsent_bytes = 0;
+        }
+    }
+}

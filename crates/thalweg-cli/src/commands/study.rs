@@ -55,7 +55,7 @@ pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Inter
         "{}: {} cells, {} runs each, about {} s; into {}",
         scenario.name,
         scenario.cells.len(),
-        scenario.schedule.runs,
+        scenario.schedule.runs.min,
         scenario.duration().as_secs(),
         out.display()
     ));

@@ -184,6 +184,26 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
 }
 
 #[test]
+fn runs_go_on_to_the_last_while_nothing_is_known_well() {
+    let folder = folder("precision");
+    let file = scenario(&folder, 1, "payload_bytes = 100", "[process]\nmodel = \"per-role\"");
+    let runs = "runs = { min = 1, max = 3 }\nsettle = \"mser\"\nprecision = { p50 = 0.001 }";
+    fs::write(&file, fs::read_to_string(&file).expect("there").replacen("runs = 2", runs, 1)).expect("written");
+    let out = folder.join("out");
+    lab_run(&file, &out).expect_code(0);
+    assert_eq!(whole_runs(&out).len(), 3);
+    let manifest = json(&out.join("manifest.json"));
+    assert_eq!((&manifest["runs_planned"], &manifest["runs_done"]), (&3.into(), &3.into()));
+    for run in whole_runs(&out) {
+        let result = json(&run.join("result.json"));
+        let dropped = (result["unsettled_s"].as_f64().expect("told") * 50.0).round() as u64;
+        assert_eq!(result["totals"]["due"].as_u64(), Some(50 - dropped));
+        assert!(dropped <= 15, "{dropped}");
+    }
+    run(&["lab", "verify", text(&out)]).expect_code(0);
+}
+
+#[test]
 fn large_types_reach_every_subscriber_of_their_pair() {
     let folder = folder("large");
     let matrix = "type = [\"PointCloud1m\", \"Array64k\"]\nendpoints = \"2-2\"\ntopics = \"per-pair\"";

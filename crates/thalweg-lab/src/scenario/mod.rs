@@ -68,7 +68,7 @@ impl Scenario {
     /// How long all runs take, the smallest number of them and without repetitions.
     pub fn duration(&self) -> Duration {
         let run = self.schedule.warm_up + self.schedule.measured + OVERHEAD;
-        run.saturating_mul(self.schedule.runs.saturating_mul(self.cells.len() as u32))
+        run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
     }
 }
 
@@ -144,8 +144,10 @@ pub struct Schedule {
     pub warm_up: Duration,
     /// Length of the measurement.
     pub measured: Duration,
+    /// Whether more than the warm-up is dropped. Default no.
+    pub settle: Settle,
     /// Runs of each cell.
-    pub runs: u32,
+    pub runs: Runs,
     /// In what order cells take turns. Default ABBA.
     pub design: Design,
     /// A sample that arrives within this time after it was due is in time; missing means the period.
@@ -158,6 +160,36 @@ pub struct Schedule {
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.
     pub drain: Duration,
+}
+
+/// Whether the beginning of a measurement is dropped beyond the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Settle {
+    /// It is not.
+    No,
+    /// As far as MSER-5 finds latencies unsettled in steps of 100 ms, at most 30 % of the time.
+    Mser,
+}
+
+/// Runs of each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Runs {
+    /// So many in any case.
+    pub min: u32,
+    /// Not more, sure or not.
+    pub max: u32,
+    /// Between these two the runs end when all of this is known.
+    pub precision: Precision,
+}
+
+/// How well something is to be known: half the width of its 95 % interval, as a share of the ratio to the first cell, or of the value
+/// itself where there is one cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// The median response latency.
+    pub p50: Option<f64>,
+    /// The 99th percentile of the response latency.
+    pub p99: Option<f64>,
 }
 
 /// In what order cells take turns.

@@ -6,8 +6,8 @@ use toml::de::DeTable;
 
 use super::fields::{Field, Fields, ScenarioError, Source};
 use super::{
-    Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Process, ProcessModel, Qos, Quantity, Reliability,
-    Scenario, Schedule, Topics, Wake,
+    Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Precision, Process, ProcessModel, Qos, Quantity,
+    Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
 use crate::station::{Destination, Wait};
 
@@ -260,8 +260,20 @@ fn read_affinity(field: &Field<'_>) -> Result<Affinity, ScenarioError> {
 }
 
 fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
-    let known = ["seconds", "runs", "warm_up_s", "design", "in_time_ms", "behind_max_ms", "phase", "wake", "drain_s"];
-    let schedule = field.table((&known, &["precision", "poisson", "budget_s"]))?;
+    let known = [
+        "seconds",
+        "runs",
+        "warm_up_s",
+        "settle",
+        "precision",
+        "design",
+        "in_time_ms",
+        "behind_max_ms",
+        "phase",
+        "wake",
+        "drain_s",
+    ];
+    let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
     let phases = [("spread", Phase::Spread), ("together", Phase::Together)];
     let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
@@ -269,11 +281,12 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         let field: Option<Field<'_>> = schedule.get(key);
         field.map_or(Ok(default), |one| one.number(0.0, 3_600.0).map(Duration::from_secs_f64))
     };
-    let runs = schedule.require("runs")?.integer(1, 1_000)? as u32;
+    let settles = [("no", Settle::No), ("mser", Settle::Mser)];
     Ok(Schedule {
         warm_up: seconds("warm_up_s", Duration::from_secs(1))?,
         measured: Duration::from_secs(schedule.require("seconds")?.integer(1, 86_400)?),
-        runs,
+        settle: schedule.get("settle").map_or(Ok(Settle::No), |one| one.choice(&settles))?,
+        runs: read_runs(&schedule)?,
         design: schedule.get("design").map_or(Ok(Design::Abba), |one| one.choice(&designs))?,
         in_time: schedule.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
         behind_max: schedule
@@ -283,6 +296,34 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
     })
+}
+
+/// A number of runs, or the least and the most of them with the precision that ends them.
+fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
+    let field = schedule.require("runs")?;
+    let precision = schedule.get("precision");
+    if !field.is_table() {
+        let runs = field.integer(1, 1_000)? as u32;
+        return match precision {
+            Some(precision) => Err(precision.error("needs runs = { min = 8, max = 30 }, to end between them")),
+            None => Ok(Runs { min: runs, max: runs, precision: Precision::default() }),
+        };
+    }
+    let table = field.table((&["min", "max"], &[]))?;
+    let min = table.require("min")?.integer(1, 1_000)?;
+    let max = table.require("max")?.integer(min, 1_000)?;
+    let precision =
+        precision.ok_or_else(|| field.error("min and max need `precision`, which ends the runs between them"))?;
+    let bounds = precision.table((&["p50", "p99"], &[]))?;
+    let share = |key| -> Result<Option<f64>, ScenarioError> {
+        let field: Option<Field<'_>> = bounds.get(key);
+        field.map(|one| one.number(0.001, 1.0)).transpose()
+    };
+    let bounds = Precision { p50: share("p50")?, p99: share("p99")? };
+    if bounds == Precision::default() {
+        return Err(precision.error("p50 or p99 is needed, such as { p99 = 0.05 }"));
+    }
+    Ok(Runs { min: min as u32, max: max as u32, precision: bounds })
 }
 
 fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {

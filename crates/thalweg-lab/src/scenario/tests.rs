@@ -43,7 +43,9 @@ fn the_smallest_scenario_has_the_documented_defaults() {
     assert_eq!(scenario.qos.history, History::KeepAll(256));
     assert_eq!(scenario.process.model, ProcessModel::PerEndpoint);
     assert_eq!(scenario.schedule.measured, Duration::from_secs(5));
-    assert_eq!((scenario.schedule.runs, scenario.schedule.design), (2, Design::Abba));
+    let schedule = &scenario.schedule;
+    assert_eq!((schedule.runs.min, schedule.runs.max, schedule.design), (2, 2, Design::Abba));
+    assert_eq!(schedule.settle, Settle::No);
     assert_eq!((scenario.gate.foreign_cpu, scenario.gate.attempts), (0.05, 3));
 }
 
@@ -71,7 +73,9 @@ fn everything_that_can_be_said_is_read() {
         wait = "block"
         [schedule]
         seconds = 3
-        runs = 4
+        runs = { min = 4, max = 30 }
+        precision = { p99 = 0.05 }
+        settle = "mser"
         warm_up_s = 0.5
         design = "sequential"
         in_time_ms = 2.5
@@ -103,6 +107,8 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(scenario.process.affinity, Affinity::Lists { publishers: vec![0], subscribers: vec![0] });
     assert_eq!((scenario.process.model, scenario.process.wait), (ProcessModel::Single, crate::station::Wait::Block));
     let schedule = &scenario.schedule;
+    let precision = Precision { p50: None, p99: Some(0.05) };
+    assert_eq!((schedule.runs, schedule.settle), (Runs { min: 4, max: 30, precision }, Settle::Mser));
     assert_eq!(
         (schedule.in_time, schedule.behind_max),
         (Some(Duration::from_micros(2_500)), Duration::from_millis(20))
@@ -182,6 +188,10 @@ fn combinations_that_cannot_be_run_are_refused() {
         "runs = 2\n[process]\naffinity = { publishers = [0], subscribers = [4096] }",
         &["4096 is not within"],
     );
+    check("runs = 2", "runs = { min = 8, max = 30 }", &["runs: min and max need `precision`"]);
+    check("runs = 2", "runs = 8\nprecision = { p50 = 0.03 }", &["precision: needs runs = { min"]);
+    check("runs = 2", "runs = { min = 8, max = 7 }\nprecision = { p50 = 0.03 }", &["7 is not within 8 to 1000"]);
+    check("runs = 2", "runs = { min = 8, max = 9 }\nprecision = {}", &["p50 or p99 is needed"]);
     check("runs = 2", "runs = 2\n[expect]\nlost = \"= 0\"", &["s.toml:10:8: lost: a bound such as"]);
     check("runs = 2", "runs = 2\n[expect]\nlast = \"== 0\"", &["did you mean \"lost\""]);
 }

@@ -4,12 +4,14 @@ mod bootstrap;
 mod buckets;
 mod latencies;
 mod paired;
+mod settling;
 mod summary;
 
 pub use bootstrap::quantile_interval;
 pub use buckets::Buckets;
 pub use latencies::Latencies;
 pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, quantile_ranks, verdict};
+pub use settling::unsettled;
 pub use summary::Summary;
 
 /// How many values must lie beyond a quantile before it is shown: with fewer, the figure describes single accidents.

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
 use super::manifest::State;
+use super::order::BLOCK;
 use super::results::{CellResult, RESULTS, RunSummary, StudyResult, median};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
+use crate::scenario::Precision;
 use crate::statistics::{Interval, Verdict, paired_difference, verdict};
 use crate::table::Table;
 
@@ -31,14 +33,37 @@ pub struct Difference {
     pub verdict: Verdict,
 }
 
-/// What is compared: its name, its value in a run, and the ratio that nobody cares about.
-type Measure = (&'static str, fn(&RunSummary) -> Option<f64>, f64);
+/// A value of a run, where it has one.
+type Value = fn(&RunSummary) -> Option<f64>;
 
-const MEASURES: [Measure; 3] = [
-    ("response p50, µs", |run| run.totals.response.p50_us, 1.03),
-    ("response p99, µs", |run| run.totals.response.p99_us, 1.05),
-    ("CPU", |run| Some(run.cpu), 1.03),
-];
+/// What is compared: its name, its value in a run, and the ratio that nobody cares about.
+type Measure = (&'static str, Value, f64);
+
+const MEASURES: [Measure; 3] =
+    [("response p50, µs", p50, 1.03), ("response p99, µs", p99, 1.05), ("CPU", |run| Some(run.cpu), 1.03)];
+
+fn p50(run: &RunSummary) -> Option<f64> {
+    run.totals.response.p50_us
+}
+
+fn p99(run: &RunSummary) -> Option<f64> {
+    run.totals.response.p99_us
+}
+
+/// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to the first one, or the value of a single cell.
+pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
+    let Some((baseline, others)) = cells.split_first() else { return true };
+    let is_known = |of: Value, bound: f64, logarithms: &[f64]| {
+        let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| of(run).is_some());
+        is_complete
+            && paired_difference(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
+    };
+    let bounds: [(Value, Option<f64>); 2] = [(p50, precision.p50), (p99, precision.p99)];
+    bounds.into_iter().filter_map(|(of, bound)| Some((of, bound?))).all(|(of, bound)| match others {
+        [] => is_known(of, bound, &baseline.runs.iter().filter_map(|run| Some(of(run)?.ln())).collect::<Vec<f64>>()),
+        others => others.iter().all(|cell| is_known(of, bound, &log_ratios(of, baseline, cell))),
+    })
+}
 
 /// Every cell against the first one.
 pub(super) fn within(cells: &[CellResult]) -> Vec<Difference> {
@@ -76,7 +101,7 @@ fn differences(
 }
 
 /// Logarithms of subject by baseline, of the rounds in which both have a value.
-fn log_ratios(of: fn(&RunSummary) -> Option<f64>, baseline: &CellResult, subject: &CellResult) -> Vec<f64> {
+fn log_ratios(of: Value, baseline: &CellResult, subject: &CellResult) -> Vec<f64> {
     let ratio = |run: &RunSummary| {
         let other = baseline.runs.iter().find(|other| other.round == run.round)?;
         Some((of(run)? / of(other)?).ln())
@@ -85,10 +110,10 @@ fn log_ratios(of: fn(&RunSummary) -> Option<f64>, baseline: &CellResult, subject
 }
 
 /// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
-fn noise(of: fn(&RunSummary) -> Option<f64>, cells: &[&CellResult]) -> Option<f64> {
+fn noise(of: Value, cells: &[&CellResult]) -> Option<f64> {
     let apart = |cell: &&CellResult| {
         let second = |run: &RunSummary| cell.runs.iter().find(|other| other.round == run.round + 1).and_then(of);
-        let firsts = cell.runs.iter().filter(|run| run.round % 2 == 0);
+        let firsts = cell.runs.iter().filter(|run| run.round % BLOCK == 0);
         firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = cells.iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();
@@ -202,6 +227,7 @@ mod tests {
                 attempts: 1,
                 contaminated: false,
                 totals: Totals { response, ..Totals::default() },
+                unsettled_s: 0.0,
                 fairness: Fairness::default(),
                 publishers: Default::default(),
                 pair_p50_us: Vec::new(),
@@ -236,6 +262,22 @@ mod tests {
         check(&[101.0, 101.0, 100.0, 100.0, 101.0, 99.0, 100.0, 101.0], Verdict::Equivalent);
         check(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0], Verdict::Inconclusive);
         check(&[50.0, 50.0], Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn runs_end_when_every_ratio_is_known_well() {
+        let steady = || cell(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0]);
+        let loose = || cell(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0]);
+        let check = |cells: &[CellResult], p50, p99, expect| {
+            assert_eq!(is_precise(cells, &Precision { p50, p99 }), expect, "{p50:?} {p99:?}");
+        };
+        check(&[steady(), steady()], Some(0.03), None, true);
+        check(&[steady(), steady(), loose()], Some(0.03), None, false);
+        check(&[steady()], Some(0.03), None, true);
+        check(&[steady()], Some(0.003), None, false);
+        check(&[loose()], Some(0.03), None, false);
+        check(&[steady(), steady()], None, Some(0.5), false);
+        check(&[cell(&[100.0; 5]), cell(&[100.0; 5])], Some(0.03), None, false);
     }
 
     #[test]

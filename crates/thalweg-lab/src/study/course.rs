@@ -5,10 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
+use super::compare;
 use super::directory::{Directory, RunName, load_manifest, load_run, load_scenario, whole_runs};
 use super::fingerprint::Fingerprint;
 use super::manifest::{Manifest, State};
-use super::order::cells_of_round;
+use super::order::{self, cells_of_round};
 use super::report;
 use super::results::{self, StudyResult};
 use crate::error::LabError;
@@ -40,7 +41,7 @@ pub fn run(
         reason: None,
         name: scenario.name.clone(),
         seed: scenario.seed,
-        runs_planned: u64::from(scenario.schedule.runs) * scenario.cells.len() as u64,
+        runs_planned: u64::from(scenario.schedule.runs.min) * scenario.cells.len() as u64,
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
@@ -112,7 +113,7 @@ impl Course<'_> {
     /// Places of runs that have an attempt that counts.
     fn runs_done(&self) -> u64 {
         let cells = self.scenario.cells.len() as u32;
-        let rounds = 0..self.scenario.schedule.runs;
+        let rounds = 0..self.scenario.schedule.runs.max;
         let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
         places.filter(|(round, cell)| self.attempts_left(*round, *cell).is_none()).count() as u64
     }
@@ -127,17 +128,27 @@ impl Course<'_> {
     }
 
     fn runs(&mut self) -> Result<(), LabError> {
+        let cells = self.scenario.cells.len() as u64;
         let total = self.manifest.runs_planned;
         let per_run = self.scenario.duration().as_secs_f64() / total.max(1) as f64;
         let mut pace = Pace::new(total.saturating_sub(self.manifest.runs_done) as f64 * per_run);
         let mut progress = Progress::new(&self.scenario.name);
-        for round in 0..self.scenario.schedule.runs {
+        let runs = self.scenario.schedule.runs;
+        for round in 0..runs.max {
+            if round >= runs.min && round % order::BLOCK == 0 && self.is_known_well(round)? {
+                break;
+            }
+            self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
             for cell in cells_of_round(&self.scenario, round) {
                 if self.attempts_left(round, cell as u32).is_none() {
                     continue;
                 }
                 progress.rest(pace.rest());
-                progress.show(&self.scenario.cells[cell].to_string(), self.manifest.runs_done, total);
+                progress.show(
+                    &self.scenario.cells[cell].to_string(),
+                    self.manifest.runs_done,
+                    self.manifest.runs_planned,
+                );
                 self.run_cell(round, cell as u32)?;
                 pace.advance(per_run);
                 self.manifest.runs_done += 1;
@@ -146,6 +157,12 @@ impl Course<'_> {
         }
         progress.finish();
         Ok(())
+    }
+
+    /// Whether the rounds before `round` tell what the scenario wants to know.
+    fn is_known_well(&self, round: u32) -> Result<bool, LabError> {
+        let cells = results::cells(self.directory.path(), &self.scenario, round)?;
+        Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
     }
 
     /// Makes one run, again where the machine was not quiet, until one counts.

@@ -12,12 +12,15 @@ pub(super) fn cells_of_round(scenario: &Scenario, round: u32) -> Vec<usize> {
     match scenario.schedule.design {
         Design::Sequential => (0..count).collect(),
         Design::Abba => {
-            let block = u64::from(round / 2);
+            let block = u64::from(round / BLOCK);
             let mut order = Random::new(scenario.seed.wrapping_add(block << 32)).order(count);
-            if round % 2 == 1 {
+            if round % BLOCK == 1 {
                 order.reverse();
             }
             order
         }
     }
 }
+
+/// Rounds of a block: one and its reverse.
+pub(super) const BLOCK: u32 = 2;

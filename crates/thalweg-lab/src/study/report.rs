@@ -265,7 +265,9 @@ fn losses(result: &StudyResult) -> Section {
 fn conditions(result: &StudyResult) -> Vec<String> {
     let repeated = runs(result).filter(|run| run.attempts > 1).count();
     let cpu = runs(result).map(|run| run.cpu).fold(0.0, f64::max);
+    let unsettled = runs(result).map(|run| run.unsettled_s).fold(0.0, f64::max);
     vec![
+        format!("At most {} s of a run were dropped because latencies had not settled after the warm-up.", rounded(unsettled)),
         format!("{repeated} runs were repeated because the machine was not quiet; {} stayed disturbed.", result.contaminated()),
         format!("The run with the most work used {} CPUs for its own processes.", rounded(cpu)),
         "Raw data: runs/*/publisher-*.csv, subscriber-*.csv and histograms.csv beside this page; `thalweg lab verify` computes everything \

@@ -77,6 +77,8 @@ pub struct RunSummary {
     pub contaminated: bool,
     /// What became of the samples.
     pub totals: Totals,
+    /// Seconds at the beginning of the measurement whose samples do not count.
+    pub unsettled_s: f64,
     /// How evenly the pairs were served.
     pub fairness: Fairness,
     /// What the publishers did, all together.
@@ -125,22 +127,17 @@ pub struct Judgement {
 /// Reads all runs that count and puts them together.
 pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
     let counted = counted_runs(directory);
-    let mut cells = Vec::new();
-    for (index, cell) in scenario.cells.iter().enumerate() {
-        let own = counted.iter().filter(|run| run.cell as usize == index);
-        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
-        let runs: Vec<RunSummary> = runs.collect::<Result<_, _>>()?;
-        let name = cell.to_string();
-        if (runs.len() as u64) < u64::from(scenario.schedule.runs) {
+    let mut cells = cells(directory, scenario, scenario.schedule.runs.max)?;
+    for (index, cell) in cells.iter_mut().enumerate() {
+        let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
+        if found < needed {
             return Err(LabError::Here(format!(
-                "the cell {name} has {} of {} runs; `thalweg lab resume {}` makes the rest",
-                runs.len(),
-                scenario.schedule.runs,
+                "the cell {} has {found} of {needed} runs; `thalweg lab resume {}` makes the rest",
+                cell.name,
                 directory.display()
             )));
         }
-        let intervals = intervals(directory, &counted, index, manifest.seed)?;
-        cells.push(CellResult { cell: cell.clone(), name, runs, intervals });
+        cell.intervals = intervals(directory, &counted, index, manifest.seed)?;
     }
     let judgements = cells
         .iter()
@@ -157,6 +154,18 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         cells,
         judgements,
     })
+}
+
+/// The cells with their runs of the rounds below `rounds`, without intervals.
+pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Result<Vec<CellResult>, LabError> {
+    let counted = counted_runs(directory);
+    let cell = |(index, cell): (usize, &Cell)| {
+        let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
+        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
+        let runs = runs.collect::<Result<_, _>>()?;
+        Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
+    };
+    scenario.cells.iter().enumerate().map(cell).collect()
 }
 
 fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
@@ -193,6 +202,7 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         attempts: name.attempt,
         contaminated: result.conditions.contaminated,
         totals: result.totals.clone(),
+        unsettled_s: result.unsettled_s,
         fairness: result.fairness.clone(),
         publishers: PublisherTotals {
             in_time: result.publishers.iter().map(|publisher| publisher.in_time).sum(),

@@ -76,6 +76,7 @@ fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), Stri
     let joined = join(cell, &scenario.schedule, &raw, &reports);
     // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
     let computed = TrialResult {
+        unsettled_s: joined.unsettled_s,
         totals: joined.totals,
         fairness: joined.fairness,
         publishers: joined.publishers,

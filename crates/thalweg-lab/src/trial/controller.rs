@@ -57,6 +57,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         cell: cell.clone(),
         started_unix_s,
         seconds: (timetable.end_ns() - timetable.start_ns()) as f64 / 1e9,
+        unsettled_s: joined.unsettled_s,
         totals: joined.totals,
         fairness: joined.fairness,
         publishers: joined.publishers,

@@ -7,12 +7,14 @@ use super::records::{Raw, Received, Written};
 use super::result::{Fairness, LatencyFigures, PairResult, PublisherResult, Totals};
 use super::timetable::Timetable;
 use crate::perf::Arrivals;
-use crate::scenario::{Cell, Schedule};
-use crate::statistics::{Buckets, jain};
+use crate::scenario::{Cell, Schedule, Settle};
+use crate::statistics::{Buckets, jain, unsettled};
 
 /// What the raw data of a run say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Joined {
+    /// Seconds at the beginning of the measurement that do not count.
+    pub(crate) unsettled_s: f64,
     pub(crate) totals: Totals,
     pub(crate) fairness: Fairness,
     pub(crate) publishers: Vec<PublisherResult>,
@@ -23,9 +25,15 @@ pub(crate) struct Joined {
 
 /// Joins what both ends saw of the measured samples.
 pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[PublisherReport]) -> Joined {
-    let join = Join { cell, timetable: Timetable::new(cell, schedule), in_time_ns: in_time_ns(cell, schedule) };
+    let mut timetable = Timetable::new(cell, schedule);
+    let unsettled = match schedule.settle {
+        Settle::No => 0,
+        Settle::Mser => unsettled_samples(&timetable, raw),
+    };
+    timetable.skip(unsettled);
+    let join = Join { cell, timetable, in_time_ns: in_time_ns(cell, schedule) };
     let writers: Vec<HashMap<u64, Written>> = raw.written.iter().map(|samples| join.measured(samples)).collect();
-    let mut joined = Joined::default();
+    let mut joined = Joined { unsettled_s: unsettled as f64 / cell.rate_hz, ..Joined::default() };
     for (writer, samples) in writers.iter().enumerate() {
         let report = reports.iter().find(|report| report.index as usize == writer).cloned().unwrap_or_default();
         joined.publishers.push(join.publisher(writer as u32, samples, report));
@@ -57,6 +65,23 @@ pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[Publi
     joined.totals = sum(&joined.pairs, &response, &service);
     joined.fairness = fairness(&joined.pairs, &by_pair, skew.into_values());
     joined
+}
+
+/// How many samples of each publisher were due before latencies settled, by the mean of their logarithms in each 100 ms.
+fn unsettled_samples(timetable: &Timetable, raw: &Raw) -> u64 {
+    let mut bins: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    let range = timetable.measured();
+    for sample in raw.received.iter().flatten().filter(|sample| range.contains(&sample.number)) {
+        let due = timetable.due_ns(sample.writer, sample.number);
+        let bin = bins.entry(due.saturating_sub(timetable.start_ns()) / BIN_NS).or_default();
+        *bin = (bin.0 + (sample.received_ns.saturating_sub(due).max(1) as f64).ln(), bin.1 + 1.0);
+    }
+    let means: Vec<f64> = bins.values().map(|(sum, count)| sum / count).collect();
+    let dropped = unsettled(&means);
+    // Bins without an arrival are not among them: the place is that of a bin, not its number.
+    let Some(bin) = bins.keys().nth(dropped).filter(|_| dropped > 0) else { return 0 };
+    let settled_ns = timetable.start_ns() + bin * BIN_NS;
+    range.take_while(|number| timetable.due_ns(0, *number) < settled_ns).count() as u64
 }
 
 /// How long after it was due a sample is in time.
@@ -169,3 +194,5 @@ fn fairness(pairs: &[PairResult], responses: &[Buckets], skew: impl Iterator<Ite
         last_minus_first: LatencyFigures::of(&last_minus_first),
     }
 }
+
+const BIN_NS: u64 = 100_000_000;

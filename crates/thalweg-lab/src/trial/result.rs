@@ -19,6 +19,8 @@ pub struct TrialResult {
     pub started_unix_s: u64,
     /// Length of the measurement in seconds.
     pub seconds: f64,
+    /// Seconds at its beginning in which latencies had not settled, and whose samples do not count.
+    pub unsettled_s: f64,
     /// All pairs together.
     pub totals: Totals,
     /// How evenly the pairs were served.

@@ -4,7 +4,7 @@ use super::fates::{Joined, join};
 use super::order::PublisherReport;
 use super::records::{Raw, Received, Written, write_received, write_written};
 use super::timetable::Timetable;
-use crate::scenario::{Cell, Scenario, Schedule};
+use crate::scenario::{Cell, Scenario, Schedule, Settle};
 
 const MS: u64 = 1_000_000;
 
@@ -135,6 +135,24 @@ fn the_limit_of_a_sample_in_time_can_be_given() {
     assert_eq!(super::fates::in_time_ns(&cell, &schedule), 100 * MS);
     schedule.in_time = Some(Duration::from_millis(3));
     assert_eq!(super::fates::in_time_ns(&cell, &schedule), 3 * MS);
+}
+
+#[test]
+fn what_has_not_settled_does_not_count() {
+    let (cell, mut schedule) = scenario("rate_hz = 100", "seconds = 10\nwarm_up_s = 0\nsettle = \"mser\"");
+    let timetable = Timetable::new(&cell, &schedule);
+    // Two seconds take ten times as long as the rest.
+    let after = |number: u64| if number < 200 { 50 } else { 5 + number % 3 };
+    let raw = Raw {
+        written: vec![(0..1_000).map(|number| written(&timetable, 0, number, 0)).collect()],
+        received: vec![(0..1_000).map(|number| received(&timetable, 0, number, after(number))).collect()],
+    };
+    let joined = join(&cell, &schedule, &raw, &[]);
+    assert_eq!((joined.unsettled_s, joined.totals.due, joined.publishers[0].due), (2.0, 800, 800));
+    assert_eq!((joined.totals.response.max_us, joined.seconds.len()), (7_000.0, 8));
+    schedule.settle = Settle::No;
+    let joined = join(&cell, &schedule, &raw, &[]);
+    assert_eq!((joined.unsettled_s, joined.totals.due, joined.totals.response.max_us), (0.0, 1_000, 50_000.0));
 }
 
 fn folder(name: &str) -> std::path::PathBuf {

@@ -28,6 +28,12 @@ impl Timetable {
         }
     }
 
+    /// Counts only from later on: so many of the first measured samples do not count either.
+    pub(super) fn skip(&mut self, samples: u64) {
+        let samples = samples.min(self.count);
+        (self.first, self.count) = (self.first + samples, self.count - samples);
+    }
+
     /// When sample `number` of publisher `writer` is due: t0 + k/f, publishers spread over the period or not.
     pub(crate) fn due_ns(&self, writer: u32, number: u64) -> u64 {
         let share = match self.phase {

@@ -278,6 +278,9 @@ mod tests {
         check(&[loose()], Some(0.03), None, false);
         check(&[steady(), steady()], None, Some(0.5), false);
         check(&[cell(&[100.0; 5]), cell(&[100.0; 5])], Some(0.03), None, false);
+        let mut gap = steady();
+        gap.runs[3].totals.response.p50_us = None;
+        check(&[steady(), gap], Some(0.03), None, false);
     }
 
     #[test]

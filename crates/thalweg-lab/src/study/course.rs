@@ -72,7 +72,6 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResu
             path.display()
         )));
     }
-    directory.remove_partial()?;
     Course { scenario, directory, manifest, launcher, stop }.run()
 }
 

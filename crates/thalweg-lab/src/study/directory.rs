@@ -82,15 +82,7 @@ impl Directory {
         append().map_err(|error| not_written(&path, &error))
     }
 
-    /// Removes what an earlier process left half done.
-    pub(super) fn remove_partial(&self) -> Result<(), LabError> {
-        for (path, _) in entries(&self.path).into_iter().filter(|(_, name)| name.ends_with(PARTIAL)) {
-            fs::remove_dir_all(&path).map_err(|error| not_written(&path, &error))?;
-        }
-        Ok(())
-    }
-
-    /// An empty folder for a run that is to be made.
+    /// An empty folder for a run that is to be made, without what an earlier process left half done.
     pub(super) fn begin_run(&self, name: RunName) -> Result<PathBuf, LabError> {
         let path = self.path.join(RUNS).join(format!("{}{PARTIAL}", name.folder()));
         let make = || {

@@ -70,17 +70,19 @@ impl Writer {
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
     }
 
-    /// True while samples wait for others, so that [`Writer::write_small`] will take them.
+    /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.
     pub fn collects(&self) -> bool {
-        self.collection.collects()
+        self.frames(self.collection.sample_bytes())
     }
 
-    /// Whether a sample of so many bytes becomes part of a frame.
+    /// Whether a sample of so many bytes becomes part of a frame: where a datagram has no room for two of them, a frame would
+    /// only be one more copy.
     fn frames(&self, bytes: usize) -> bool {
+        let limit = self.frame_limit();
         self.collection.collects()
             && !self.readers.is_empty()
             && bytes <= FRAMED_BYTES_MAX
-            && self.route.fragment_bytes(bytes).is_none()
+            && 2 * (bytes + limit.overhead) <= limit.bytes
     }
 
     fn frame_limit(&self) -> FrameLimit {

@@ -3,7 +3,6 @@
 
 mod commands;
 mod interrupt;
-mod nearest;
 mod network_options;
 mod outcome;
 mod parse;

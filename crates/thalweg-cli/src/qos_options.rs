@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg::qos::{Durability, History, ReaderQos, Reliability, Representation, ResourceLimits, WriterQos};
 
-use crate::nearest::nearest;
+use thalweg_lab::nearest::nearest;
 
 /// The policies that writers and readers share, as the command line gave them; `None` keeps the command's default.
 #[derive(Clone, Debug, Default, PartialEq)]

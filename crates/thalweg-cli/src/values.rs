@@ -149,7 +149,7 @@ fn members(text: &str, names: &[&str]) -> Result<Option<Json>, String> {
     let json: Json = serde_json::from_str(text).map_err(|error| format!("{text:?} is no JSON object: {error}"))?;
     let object = json.as_object().ok_or_else(|| format!("{text:?} is no JSON object"))?;
     if let Some(unknown) = object.keys().find(|key| !names.contains(&key.as_str())) {
-        let guess = crate::nearest::nearest(unknown, names.iter().copied());
+        let guess = thalweg_lab::nearest::nearest(unknown, names.iter().copied());
         let guess = guess.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
         return Err(format!("there is no member {unknown:?}; {guess}members: {}", names.join(", ")));
     }

@@ -2,6 +2,9 @@
 //!
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
+//! * [`scenario`] reads files that say what to measure;
+//! * [`trial`] makes one run of a scenario and follows every sample;
+//! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
@@ -14,6 +17,7 @@
 mod error;
 pub mod figures;
 pub mod host;
+pub mod nearest;
 pub mod paper1;
 pub mod perf;
 pub mod plot;
@@ -21,10 +25,14 @@ pub mod process;
 pub mod profile;
 mod progress;
 pub mod quick;
+mod random;
 pub mod report;
+pub mod scenario;
 pub mod station;
 pub mod statistics;
+pub mod study;
 pub mod table;
+pub mod trial;
 mod worker;
 
 pub use error::LabError;

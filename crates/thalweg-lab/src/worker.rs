@@ -10,6 +10,7 @@ use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::{Link, serve};
 use crate::quick::bursts::{self, BurstOrder};
 use crate::quick::duel::{self, DuelOrder};
+use crate::trial::{self, TrialOrder};
 
 /// What a worker is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub(crate) enum Order {
     PairSender(PairOrder),
     /// Its receiver.
     PairReceiver(PairOrder),
+    /// Endpoints of one run of a scenario.
+    Trial(TrialOrder),
 }
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
@@ -47,6 +50,7 @@ fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
         Order::DuelReceiver(order) => to_value(&duel::receive(&order, link)?),
         Order::PairSender(order) => to_value(&pair::send(&order, link)?),
         Order::PairReceiver(order) => to_value(&pair::receive(&order, link)?),
+        Order::Trial(order) => to_value(&trial::work(&order, link)?),
     }
 }
 

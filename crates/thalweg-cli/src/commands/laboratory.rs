@@ -8,6 +8,7 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
 use super::preset::{self, PageOptions, RunOptions};
+use super::study::{self, CompareOptions, DirectoryOptions, ListOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -27,9 +28,10 @@ pub enum Experiment {
     /// transfer beside a topic in a hurry. Takes about a minute.
     #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
     Quick(QuickOptions),
-    /// Runs a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors' programs, searches
-    /// every method's best parameters first and writes them as a profile.
+    /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
+    /// programs, searches every method's best parameters first and writes them as a profile.
     #[command(after_help = crate::after_help!(
+        "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
         "thalweg perf throughput --size 256 --profile profile.toml"
@@ -38,6 +40,18 @@ pub enum Experiment {
     /// Draws the report and a page of Markdown from the results of an earlier run.
     #[command(after_help = crate::after_help!("thalweg lab page results.json --out docs/results/paper1.md"))]
     Page(PageOptions),
+    /// Lists the presets, and the run directories in a folder with their states.
+    #[command(after_help = crate::after_help!("thalweg lab list /tmp"))]
+    List(ListOptions),
+    /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
+    #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
+    Resume(DirectoryOptions),
+    /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
+    #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
+    Verify(DirectoryOptions),
+    /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
+    #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
+    Compare(CompareOptions),
 }
 
 /// Options of `lab quick`.
@@ -65,6 +79,10 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::Quick(options) => run_quick(options, interrupt),
         Experiment::Run(options) => preset::run(options, interrupt),
         Experiment::Page(options) => preset::page(options),
+        Experiment::List(options) => study::list(options),
+        Experiment::Resume(options) => study::resume(options, interrupt),
+        Experiment::Verify(options) => study::verify(options),
+        Experiment::Compare(options) => study::compare(options),
     }
 }
 

@@ -6,5 +6,6 @@ pub mod measure;
 pub mod preset;
 pub mod publish;
 pub mod simulate;
+pub mod study;
 pub mod subscribe;
 pub mod why;

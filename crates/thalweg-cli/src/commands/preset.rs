@@ -1,4 +1,4 @@
-//! `thalweg lab run`: presets, and `thalweg lab page`: what they measured, drawn again.
+//! `thalweg lab run`: presets and scenarios, and `thalweg lab page`: what they measured, drawn again.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,16 +8,17 @@ use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab, not_written};
+use super::study;
 use crate::interrupt::Interrupt;
-use crate::nearest::nearest;
 use crate::outcome::{Failure, print_line, remark};
+use thalweg_lab::nearest::nearest;
 
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// Which preset.
-    #[arg(value_enum, value_name = "PRESET")]
-    pub preset: PresetName,
+    /// The preset paper1, or a scenario file; a scenario takes --out and --seed, all else stands in the file.
+    #[arg(value_name = "PRESET|FILE")]
+    pub what: String,
 
     /// Make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
     /// (default: twenty runs, 100 MB).
@@ -34,10 +35,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
 
-    /// Write report.html, results.json and profile.toml into DIRECTORY, which is made if it is missing (default: the current
-    /// directory).
-    #[arg(long, value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
-    pub out: PathBuf,
+    /// Write into DIRECTORY, which is made if it is missing: report.html, results.json and profile.toml of a preset, the run directory of
+    /// a scenario (default: the current directory, or one with the scenario's name in it).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
 
     /// Make N runs of each cell (default: 20, with --quick 5).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
@@ -51,20 +52,13 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
     pub link: LinkName,
 
-    /// Shuffle the contenders' turns by S, to repeat the order of an earlier run (default: the time of day).
+    /// Shuffle the turns by S, to repeat the order of an earlier run (default: the time of day, or what the scenario says).
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 
     /// Multiply the paper's numbers of samples and bytes by F, above 0 up to 1; for tests of the preset, not for figures (default: 1).
     #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
     pub scale: f64,
-}
-
-/// The presets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PresetName {
-    /// Transmission methods for three kinds of data (Jeong 2018).
-    Paper1,
 }
 
 /// What Table 4 runs over.
@@ -92,13 +86,30 @@ pub struct PageOptions {
     pub html: Option<PathBuf>,
 }
 
-/// Runs a preset, prints its tables and writes its files.
+/// Runs a preset or a scenario, prints its tables and writes its files.
 ///
 /// # Errors
-/// The preset has no result, its files cannot be written, or one of Thalweg's own methods failed.
+/// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if PRESETS.contains(&options.what.as_str()) {
+        return run_paper1(options, interrupt);
+    }
+    let path = Path::new(&options.what);
+    if path.extension().is_none() && !path.exists() {
+        let guess = nearest(&options.what, PRESETS).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+        let presets = PRESETS.join(", ");
+        return Err(Failure::Usage(format!("{} is no file and no preset: {guess}Presets: {presets}", options.what)));
+    }
+    if let Some(option) = options.preset_option() {
+        return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
+    }
+    study::run(path, options.seed, options.out.as_deref(), interrupt)
+}
+
+fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let plan = options.plan()?;
-    std::fs::create_dir_all(&options.out).map_err(|error| not_written(&options.out, &error))?;
+    let out = options.out.as_deref().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     let loud = |text: &str| remark(format_args!("MISSING: {text}"));
     let result = paper1::run(&plan, &launcher, &Stop::watching(interrupt.flag()), &loud).map_err(from_lab)?;
@@ -106,11 +117,11 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let profile = result.profile.to_toml().map_err(from_lab)?;
     let files = [("report.html", paper1::to_html(&result)), ("results.json", json), ("profile.toml", profile)];
     for (name, text) in files {
-        write(&options.out.join(name), &text)?;
+        write(&out.join(name), &text)?;
     }
     print_line(paper1::to_text(&result).trim_end())?;
-    print_line(format_args!("\nReport: {}", options.out.join("report.html").display()))?;
-    let profile = options.out.join("profile.toml");
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
+    let profile = out.join("profile.toml");
     print_line(format_args!("Profile: thalweg perf throughput --size 256 --profile {}", profile.display()))?;
     match result.contenders.iter().find(|contender| contender.is_ours && !contender.failures.is_empty()) {
         Some(failed) => Err(Failure::Failed(format!("{} failed: {}", failed.name, failed.failures.join("; ")))),
@@ -148,6 +159,20 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 impl RunOptions {
+    /// The first option that only presets have.
+    fn preset_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--quick", self.quick),
+            ("--peers", !self.peers.is_empty()),
+            ("--peer-dir", self.peer_dir.is_some()),
+            ("--runs", self.runs.is_some()),
+            ("--tables", !self.tables.is_empty()),
+            ("--link", self.link != LinkName::Tbf),
+            ("--scale", self.scale != 1.0),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     fn plan(&self) -> Result<Paper1Plan, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
         let seed = self.seed.unwrap_or(now);
@@ -187,6 +212,9 @@ fn scale(text: &str) -> Result<f64, String> {
         _ => Err("a factor above 0 and at most 1 is needed, such as 0.01".to_owned()),
     }
 }
+
+/// What `lab run` knows by name.
+pub const PRESETS: [&str; 1] = ["paper1"];
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["pub"],
     &["sub"],
@@ -17,6 +17,10 @@ const COMMANDS: [&[&str]; 15] = [
     &["lab", "quick"],
     &["lab", "run"],
     &["lab", "page"],
+    &["lab", "list"],
+    &["lab", "resume"],
+    &["lab", "verify"],
+    &["lab", "compare"],
     &["help", "pub"],
 ];
 
@@ -95,7 +99,8 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["perf", "throughput", "--max-bytes", "5"], &["--method coalesce or batch"]);
     check(&["perf", "throughput", "--flush-delay", "5"], &["us, ms or s"]);
     check(&["lab", "run", "paper1", "--peers", "cyclon"], &["did you mean \"cyclone\"", "iceoryx2"]);
-    check(&["lab", "run", "paper9"], &["paper1"]);
+    check(&["lab", "run", "paper9"], &["did you mean \"paper1\""]);
+    check(&["lab", "run", "s.toml", "--quick"], &["--quick is for presets"]);
     check(&["sbu", "t"], &["sub"]);
 }
 

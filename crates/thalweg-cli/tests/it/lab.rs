@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::program::{PATIENCE, Running, command, signal};
+use crate::workers::{children, expect_gone};
 
 /// An empty directory for the report.
 fn directory(name: &str) -> PathBuf {
@@ -20,19 +21,6 @@ fn start(out: &Path) -> Running {
     Running::start(command(&["lab", "quick", "--out", out, "--runs", "5", "--phase", "0.4"]))
 }
 
-/// Processes whose parent is `parent`.
-fn children(parent: u32) -> Vec<u32> {
-    let processes =
-        fs::read_dir("/proc").expect("proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    processes
-        .filter(|id| {
-            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            let fields = stat.rsplit_once(')').map(|(_, fields)| fields.to_owned()).unwrap_or_default();
-            fields.split_whitespace().nth(1) == Some(&parent.to_string())
-        })
-        .collect()
-}
-
 /// Waits until the experiment's processes run.
 #[track_caller]
 fn workers(lab: &Running) -> Vec<u32> {
@@ -44,20 +32,6 @@ fn workers(lab: &Running) -> Vec<u32> {
         }
         assert!(Instant::now() < deadline, "{found:?}");
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether a process is gone, or only waits to be collected.
-fn is_gone(id: u32) -> bool {
-    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
-}
-
-#[track_caller]
-fn expect_gone(processes: &[u32]) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !processes.iter().all(|id| is_gone(*id)) {
-        assert!(Instant::now() < deadline, "left behind: {processes:?}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -7,4 +7,6 @@ mod measure;
 mod methods;
 mod paper1;
 mod program;
+mod scenario;
 mod why;
+mod workers;

@@ -122,7 +122,7 @@ fn compare(before: &Counters, after: &Counters, seconds: f64) -> Conditions {
 }
 
 /// Total, busy (user, nice, system, interrupts) and stolen ticks of the first line of `/proc/stat`.
-fn parse_cpu(text: &str) -> Option<(u64, u64, u64)> {
+pub(super) fn parse_cpu(text: &str) -> Option<(u64, u64, u64)> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = ticks[..] else { return None };
@@ -131,22 +131,20 @@ fn parse_cpu(text: &str) -> Option<(u64, u64, u64)> {
 }
 
 /// Ticks of `/proc/self/stat`: user and system, own and of ended children.
-fn parse_own(text: &str) -> Option<u64> {
+pub(super) fn parse_own(text: &str) -> Option<u64> {
     // The program's name may hold spaces and parentheses; the fields start after the last one.
     let (_, fields) = text.rsplit_once(')')?;
     let ticks = fields.split_whitespace().skip(11).take(4).map_while(|word| word.parse::<u64>().ok());
     Some(ticks.sum())
 }
 
-fn parse_pressure(text: &str) -> Option<u64> {
+pub(super) fn parse_pressure(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
 /// `RcvbufErrors` of the UDP lines of `/proc/net/snmp`.
 fn parse_drops(text: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
-    let index = lines.next()?.split_whitespace().position(|name| name == "RcvbufErrors")?;
-    lines.next()?.split_whitespace().nth(index)?.parse().ok()
+    super::layers::titled(text, "Udp").into_iter().find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value)
 }
 
 /// Beyond this share of foreign work a two-core machine shows it in its percentiles.

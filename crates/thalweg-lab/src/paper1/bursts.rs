@@ -6,16 +6,16 @@ use super::contender::{Contender, MethodName, Stage};
 use super::plan::{Burst, Paper1Plan};
 use super::result::{Cell, burst_name};
 use super::search::{Grid, Measured, Search, Settings, search};
-use super::shuffle::Shuffle;
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
+use crate::random::Random;
 use crate::statistics::Summary;
 
 /// What the measurements of one run share.
 pub(super) struct Course<'a> {
     pub(super) plan: &'a Paper1Plan,
     pub(super) stage: Stage<'a>,
-    pub(super) shuffle: Shuffle,
+    pub(super) shuffle: Random,
     pub(super) pace: Pace,
     /// The first orders of turns, by name.
     pub(super) first_orders: Vec<Vec<String>>,

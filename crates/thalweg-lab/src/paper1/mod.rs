@@ -16,7 +16,6 @@ mod presentation;
 mod result;
 mod scenario;
 mod search;
-mod shuffle;
 
 pub use peers::{PEERS, SET_UP};
 pub use plan::{Length, LinkKind, Paper1Plan};

@@ -9,12 +9,12 @@ use super::peers::{self, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
 use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
 use super::search::{Search, Settings};
-use super::shuffle::Shuffle;
 use crate::error::LabError;
 use crate::host::{Environment, Watch};
 use crate::process::{Launcher, Stop};
 use crate::profile::{Found, KindSettings, ParticipantSettings, Profile};
 use crate::progress::Pace;
+use crate::random::Random;
 use crate::station::{Method, Sending, TokenBucket};
 
 /// Runs the preset with processes started by `launcher`; progress goes to standard error, loud words about what is missing by `remark`.
@@ -39,7 +39,7 @@ pub fn run(
     let mut course = Course {
         plan,
         stage: Stage { launcher, stop, cpus },
-        shuffle: Shuffle::new(plan.seed),
+        shuffle: Random::new(plan.seed),
         pace: Pace::new(expected_seconds(plan, peers.len())),
         first_orders: Vec::new(),
     };

@@ -3,12 +3,14 @@
 mod ecdf;
 mod lines;
 mod scale;
+mod stacks;
 mod strips;
 mod svg;
 mod timeline;
 
 pub use ecdf::ecdf;
 pub use lines::{Axis, lines};
+pub use stacks::stacks;
 pub use strips::strips;
 pub use svg::escape;
 pub use timeline::{Band, Trace, timeline};

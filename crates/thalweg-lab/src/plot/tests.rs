@@ -67,3 +67,13 @@ fn a_figure_of_its_own_brings_its_colours() {
     assert!(svg.starts_with("<svg xmlns=") && svg.contains(".dot.c1"), "{svg}");
     check_well_formed(&svg);
 }
+
+#[test]
+fn stacked_bars_fill_the_row_and_show_every_class_that_occurred() {
+    let rows = [("a".to_owned(), vec![999_999, 1, 0]), ("b & c".to_owned(), vec![0, 0, 0])];
+    let svg = stacks("share", &[("in time", 2), ("late", 4), ("lost", 1)], &rows);
+    check_well_formed(&svg);
+    // Two classes of the first row and three entries of the legend.
+    assert_eq!(svg.matches("<rect").count(), 5, "{svg}");
+    assert!(svg.contains("100 %") && svg.contains("b &amp; c"));
+}

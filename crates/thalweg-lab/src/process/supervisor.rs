@@ -58,6 +58,8 @@ pub struct Supervised {
     messages: Receiver<Result<Message, String>>,
     /// A message that a look took out of the queue.
     waiting: Option<Result<Message, String>>,
+    /// Whether the result was handed on: from then on the process may end.
+    is_done: bool,
     last_words: LastWords,
     /// Ends when the worker's standard error does.
     listening: Option<JoinHandle<()>>,
@@ -85,8 +87,16 @@ impl Supervised {
             std::thread::spawn(move || words.keep(stderr))
         });
         let orders = child.stdin.take();
-        let mut supervised =
-            Supervised { name: name.to_owned(), child, orders, messages, waiting: None, last_words, listening };
+        let mut supervised = Supervised {
+            name: name.to_owned(),
+            child,
+            orders,
+            messages,
+            waiting: None,
+            is_done: false,
+            last_words,
+            listening,
+        };
         supervised.send(order)?;
         Ok(supervised)
     }
@@ -121,10 +131,7 @@ impl Supervised {
             match heard {
                 Ok(Ok(Message::Failed(reason))) => return Err(LabError::Failed { process: self.name.clone(), reason }),
                 Ok(Ok(message)) => return Ok(message),
-                Ok(Err(nonsense)) => {
-                    let reason = format!("it answered {nonsense:?}, which is no message of this version");
-                    return Err(LabError::Failed { process: self.name.clone(), reason });
-                }
+                Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     let last_words = self.last_words.text();
@@ -135,12 +142,33 @@ impl Supervised {
         }
     }
 
+    /// The next message where one is there already.
+    ///
+    /// # Errors
+    /// The worker failed, died or wrote nonsense.
+    pub fn try_hear(&mut self) -> Result<Option<Message>, LabError> {
+        self.check_alive()?;
+        match self.waiting.take() {
+            Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
+            Some(Ok(message)) => {
+                self.is_done = matches!(message, Message::Done(_));
+                Ok(Some(message))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The system's number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether the worker has neither failed nor died; a result it has already delivered stays to be heard.
     ///
     /// # Errors
     /// How it ended, or the reason it gave.
     pub fn check_alive(&mut self) -> Result<(), LabError> {
-        if self.waiting.is_none() {
+        if self.waiting.is_none() && !self.is_done {
             self.waiting = match self.messages.try_recv() {
                 Ok(message) => Some(message),
                 Err(TryRecvError::Empty) => None,
@@ -174,6 +202,11 @@ impl Supervised {
                 Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
             }
         }
+    }
+
+    fn misunderstood(&self, nonsense: &str) -> LabError {
+        let reason = format!("it answered {nonsense:?}, which is no message of this version");
+        LabError::Failed { process: self.name.clone(), reason }
     }
 
     /// The error for a worker that is gone or about to be.

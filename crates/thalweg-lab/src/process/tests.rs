@@ -24,6 +24,23 @@ fn progress_and_result_arrive_in_order() {
 }
 
 #[test]
+fn a_worker_may_end_after_its_result_was_heard_and_not_before() {
+    let mut good = worker("read order; echo '{\"done\":7}'");
+    let mut bad = worker("read order");
+    let until = |worker: &mut Supervised| loop {
+        match worker.try_hear() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            other => return other,
+        }
+    };
+    assert_eq!(until(&mut good).expect("a result"), Some(Message::Done(json!(7))));
+    assert!(matches!(until(&mut bad), Err(LabError::Died { .. })));
+    std::thread::sleep(Duration::from_millis(50));
+    good.check_alive().expect("its end is no failure");
+    good.finish().expect("a peaceful end");
+}
+
+#[test]
 fn a_worker_that_dies_is_named_with_its_last_words() {
     let error = hear(&mut worker("read order; echo out of memory >&2; kill -9 $$")).expect_err("dead");
     let text = error.to_string();

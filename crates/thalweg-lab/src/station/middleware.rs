@@ -96,7 +96,7 @@ impl Station {
             ..ReaderQos::default()
         };
         let reader = self.participant.create_reader(&topic, qos).map_err(LabError::here)?;
-        Ok(Receiver { reader, pending: Arc::default() })
+        Ok(Receiver::new(reader, arrival))
     }
 
     pub(super) fn participant(&self) -> &DomainParticipant {
@@ -176,8 +176,12 @@ impl Sender {
 #[derive(Debug)]
 pub struct Receiver {
     reader: DataReader<Raw>,
+    read: Read,
     pending: Arc<Mutex<Pending>>,
 }
+
+/// How a sample's number and payload are found in its bytes.
+type Read = fn(&[u8]) -> Result<Arrival<'_>, LabError>;
 
 /// Samples that were taken and not handled yet: a handler may have enough in the middle of a batch.
 #[derive(Debug, Default)]
@@ -187,6 +191,15 @@ struct Pending {
 }
 
 impl Receiver {
+    pub(super) fn new(reader: DataReader<Raw>, read: Read) -> Receiver {
+        Receiver { reader, read, pending: Arc::default() }
+    }
+
+    /// Samples that newer ones took the place of before they were taken (KEEP_LAST).
+    pub fn overwritten(&self) -> u64 {
+        self.reader.overwritten()
+    }
+
     /// Writers matched now.
     pub fn matched(&self) -> usize {
         self.reader.matched_writers().len()
@@ -220,7 +233,7 @@ impl Receiver {
         let mut pending = lock(&self.pending);
         let (mut heard, mut looked) = (Instant::now(), Instant::now());
         loop {
-            let (handled, flow) = drain(&self.reader, &mut pending, &mut handler)?;
+            let (handled, flow) = drain(&self.reader, self.read, &mut pending, &mut handler)?;
             if flow == Flow::Enough {
                 return Ok((handler, Ended::Enough));
             }
@@ -251,7 +264,8 @@ impl Receiver {
         let course = Arc::new(Course { state: Mutex::new(CourseState::new(handler)), ended: Condvar::new() });
         let listener = Arc::clone(&course);
         let pending = Arc::clone(&self.pending);
-        let listen = move |reader: &DataReader<Raw>| listener.handle_data(reader, &mut lock(&pending));
+        let read = self.read;
+        let listen = move |reader: &DataReader<Raw>| listener.handle_data(reader, read, &mut lock(&pending));
         self.reader.on_data(thalweg::Delivery::Inline, listen).map_err(LabError::here)?;
         let outcome = course.wait(patience, over);
         self.reader.clear_on_data();
@@ -280,13 +294,13 @@ impl<H> CourseState<H> {
 }
 
 impl<H: Handler> Course<H> {
-    fn handle_data(&self, reader: &DataReader<Raw>, pending: &mut Pending) {
+    fn handle_data(&self, reader: &DataReader<Raw>, read: Read, pending: &mut Pending) {
         let mut state = lock(&self.state);
         if state.result.is_some() {
             return;
         }
         let Some(handler) = state.handler.as_mut() else { return };
-        let outcome = drain(reader, pending, handler);
+        let outcome = drain(reader, read, pending, handler);
         match outcome {
             Ok((handled, Flow::Continue)) => state.handled += handled,
             Ok((_, Flow::Enough)) => state.result = Some(Ok(Flow::Enough)),
@@ -333,6 +347,7 @@ impl<H: Handler> Course<H> {
 /// Handles what is there; returns how much it was and whether more is wanted.
 fn drain<H: Handler>(
     reader: &DataReader<Raw>,
+    read: Read,
     pending: &mut Pending,
     handler: &mut H,
 ) -> Result<(usize, Flow), LabError> {
@@ -344,7 +359,7 @@ fn drain<H: Handler>(
                 continue;
             }
             handled += 1;
-            if handler.handle(arrival(sample.bytes())?)? == Flow::Enough {
+            if handler.handle(read(sample.bytes())?)? == Flow::Enough {
                 handler.handled_some();
                 return Ok((handled, Flow::Enough));
             }
@@ -375,7 +390,7 @@ fn arrival(serialized: &[u8]) -> Result<Arrival<'_>, LabError> {
     read().ok_or_else(|| LabError::Here("a sample arrived that no experiment of this version sends".to_owned()))
 }
 
-fn limits(max_samples: u32) -> ResourceLimits {
+pub(super) fn limits(max_samples: u32) -> ResourceLimits {
     ResourceLimits { max_samples: Some(max_samples), ..ResourceLimits::default() }
 }
 

@@ -5,10 +5,13 @@
 mod flow;
 mod middleware;
 mod sending;
+mod stamped;
 
 pub use flow::TokenBucket;
 pub use middleware::{Numbered, Receiver, Sender, Station};
 pub use sending::{Destination, Limits, Method, Sending};
+pub(crate) use stamped::Publication;
+pub use stamped::WriterEffort;
 
 use std::time::Duration;
 

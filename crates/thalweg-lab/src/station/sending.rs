@@ -142,7 +142,7 @@ mod tests {
             (Method::Batch(Limits::default()), qos::Method::batch()),
             (Method::Asynchronous { flow_controller: "slow".into() }, qos::Method::asynchronous("slow")),
         ] {
-            let sending = Sending { method, destination: Destination::Multicast };
+            let sending = Sending { destination: Destination::Multicast, ..Sending::by(method) };
             assert_eq!(sending.to_qos().method, expect);
             assert_eq!(sending.to_qos().destination, qos::Destination::Multicast);
             let text = serde_json::to_string(&sending).expect("json");

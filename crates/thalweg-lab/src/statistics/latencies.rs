@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::buckets::LONGEST_NANOS;
 use super::is_supported;
 
 /// A distribution of latencies: constant memory and time for each sample, three significant digits, extremes and mean exact.
@@ -69,6 +70,3 @@ impl Default for Latencies {
         Latencies::new()
     }
 }
-
-/// Ten minutes: a latency beyond it is a stall that no percentile describes.
-const LONGEST_NANOS: u64 = 600_000_000_000;

@@ -1,9 +1,17 @@
 //! Figures computed from measurements: mean and deviation of a few runs, percentiles of many samples, shares of a whole.
 
+mod bootstrap;
+mod buckets;
 mod latencies;
+mod paired;
+mod settling;
 mod summary;
 
+pub use bootstrap::quantile_interval;
+pub use buckets::Buckets;
 pub use latencies::Latencies;
+pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, quantile_ranks, verdict};
+pub use settling::unsettled;
 pub use summary::Summary;
 
 /// How many values must lie beyond a quantile before it is shown: with fewer, the figure describes single accidents.
@@ -18,6 +26,13 @@ pub fn is_supported(q: f64, count: u64) -> bool {
     }
     // The small allowance absorbs that 1 − 0.99 is not exactly 0.01 in binary.
     count as f64 * (1.0 - q) >= TAIL_MIN - 1e-6
+}
+
+/// Jain's fairness index (Σx)²/(n·Σx²): 1 when all values are the same, 1/n when one has all; 1 for no values or zeros alone.
+pub fn jain(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum, squares) = values
+        .fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
+    if squares == 0.0 { 1.0 } else { sum * sum / (count * squares) }
 }
 
 #[cfg(test)]

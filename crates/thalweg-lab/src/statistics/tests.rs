@@ -66,3 +66,33 @@ fn a_stall_beyond_every_bucket_is_kept_as_maximum() {
     latencies.record(Duration::from_secs(7200));
     assert_eq!(latencies.max(), Duration::from_secs(7200));
 }
+
+#[test]
+fn buckets_agree_with_dense_histograms_and_can_be_added() {
+    let (mut dense, mut whole) = (Latencies::new(), Buckets::default());
+    let mut parts = [Buckets::default(), Buckets::default(), Buckets::default()];
+    for nanos in (1..=20_000_u64).map(|index| index * index) {
+        dense.record(Duration::from_nanos(nanos));
+        whole.record(nanos);
+        parts[nanos as usize % 2].record(nanos);
+    }
+    let mut sum = Buckets::default();
+    parts.iter().for_each(|part| sum.add(part));
+    assert_eq!(sum, whole);
+    for q in [0.01, 0.5, 0.9, 0.999] {
+        assert_eq!(whole.quantile(q), dense.quantile(q), "{q}");
+    }
+    assert_eq!(whole.quantile(0.9999), None);
+    assert_eq!((whole.min(), whole.mean(), whole.max()), (dense.min(), dense.mean(), dense.max()));
+    assert_eq!((whole.at_rank(1), whole.at_rank(20_000)), (whole.min(), whole.max()));
+    assert_eq!(whole.iter().map(|(_, count)| count).sum::<u64>(), 20_000);
+    assert_eq!((parts[2].count(), parts[2].min(), parts[2].quantile(0.5)), (0, Duration::ZERO, None));
+}
+
+#[test]
+fn jain_is_one_for_equals_and_a_share_for_one_that_has_all() {
+    assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
+    assert_eq!(jain([5.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
+    assert_eq!((jain([0.0, 0.0].into_iter()), jain(std::iter::empty())), (1.0, 1.0));
+    assert!((jain([1.0, 2.0, 3.0].into_iter()) - 36.0 / 42.0).abs() < 1e-12);
+}

@@ -1,22 +1,27 @@
-//! An order that chance gives and a recorded seed repeats.
+//! Chance that a recorded seed repeats.
 
 /// A stream of numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
-pub(super) struct Shuffle(u64);
+pub(crate) struct Random(u64);
 
-impl Shuffle {
-    pub(super) fn new(seed: u64) -> Shuffle {
-        Shuffle(seed)
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
     }
 
     /// The numbers below `count` in an order that the next numbers of the stream give.
-    pub(super) fn order(&mut self, count: usize) -> Vec<usize> {
+    pub(crate) fn order(&mut self, count: usize) -> Vec<usize> {
         let mut out: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
-            let chosen = (self.next() % (last as u64 + 1)) as usize;
-            out.swap(last, chosen);
+            out.swap(last, self.below(last + 1));
         }
         out
+    }
+
+    /// A number below `count`; 0 where `count` is 0.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        // The remainder favours small numbers by less than one in 2^32 for any count that occurs.
+        (self.next() % (count as u64).max(1)) as usize
     }
 
     fn next(&mut self) -> u64 {
@@ -29,13 +34,13 @@ impl Shuffle {
 
 #[cfg(test)]
 mod tests {
-    use super::Shuffle;
+    use super::Random;
 
     #[test]
     fn a_seed_repeats_its_orders_and_no_other_does() {
         let orders = |seed| {
-            let mut shuffle = Shuffle::new(seed);
-            [(); 4].map(|()| shuffle.order(8))
+            let mut random = Random::new(seed);
+            [(); 4].map(|()| random.order(8))
         };
         assert_eq!(orders(7), orders(7));
         assert_ne!(orders(7), orders(8));
@@ -43,6 +48,6 @@ mod tests {
             order.sort_unstable();
             assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7], "everybody has one turn");
         }
-        assert!(Shuffle::new(1).order(0).is_empty());
+        assert!(Random::new(1).order(0).is_empty());
     }
 }

@@ -1,0 +1,145 @@
+//! `thalweg lab run FILE`, and what one can do with the directory that it makes.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::scenario::Scenario;
+use thalweg_lab::study::{self, Conditions, StudyResult};
+
+use super::laboratory::{WORKER, from_lab};
+use super::preset::PRESETS;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `lab list`.
+#[derive(Args, Debug)]
+pub struct ListOptions {
+    /// List the run directories in FOLDER.
+    #[arg(value_name = "FOLDER", default_value = ".", hide_default_value = true)]
+    pub folder: PathBuf,
+}
+
+/// Options of the commands that work on one run directory.
+#[derive(Args, Debug)]
+pub struct DirectoryOptions {
+    /// The directory that `lab run FILE` made.
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+}
+
+/// Options of `lab compare`.
+#[derive(Args, Debug)]
+pub struct CompareOptions {
+    /// The baseline.
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+
+    /// What is compared with it.
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+
+    /// Compare although scenario, program, kernel, CPU or settings differ, and say in what (default: refuse).
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Makes all runs of the scenario in `file` and prints what they amount to.
+///
+/// # Errors
+/// The scenario cannot be run or has no result, or one of its expectations does not hold.
+pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Interrupt) -> Result<(), Failure> {
+    let (scenario, _) = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let out = out.map_or_else(|| PathBuf::from(&scenario.name), Path::to_path_buf);
+    remark(format_args!(
+        "{}: {} cells, {} runs each, about {} s; into {}",
+        scenario.name,
+        scenario.cells.len(),
+        scenario.schedule.runs.min,
+        scenario.duration().as_secs(),
+        out.display()
+    ));
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let result = study::run(file, seed, &out, &launcher, &Stop::watching(interrupt.flag()));
+    conclude(&out, result)
+}
+
+/// Makes the runs that a directory lacks and prints what all amount to.
+///
+/// # Errors
+/// As [`run`]; or the directory is complete, none, or was begun under other conditions.
+pub fn resume(options: &DirectoryOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
+    conclude(&options.directory, result)
+}
+
+fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {
+    let result = result.map_err(|error| {
+        if study::find(out).iter().any(|found| found.path == out) {
+            remark(format_args!("There is no result yet; `thalweg lab resume {}` goes on.", out.display()));
+        }
+        from_lab(error)
+    })?;
+    print_line(study::to_text(&result).trim_end())?;
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
+    let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count();
+    if failed > 0 {
+        let all = result.judgements.len();
+        return Err(Failure::Failed(format!("{failed} of {all} expectations of the scenario do not hold")));
+    }
+    Ok(())
+}
+
+/// Prints the presets and the run directories in a folder.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn list(options: &ListOptions) -> Result<(), Failure> {
+    print_line(format_args!("Presets: {}", PRESETS.join(", ")))?;
+    let found = study::find(&options.folder);
+    if found.is_empty() {
+        return print_line(format_args!("No run directories in {}", options.folder.display()));
+    }
+    for found in found {
+        let runs = found.manifest.as_ref().map_or_else(
+            |_| String::new(),
+            |manifest| format!("  {}  {} of {} runs", manifest.name, manifest.runs_done, manifest.runs_planned),
+        );
+        print_line(format_args!("{}{runs}  {}", found.path.display(), found.state()))?;
+    }
+    Ok(())
+}
+
+/// Checks a directory against its raw data.
+///
+/// # Errors
+/// It is not what it says, or no result yet.
+pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
+    let verification = study::verify(&options.directory).map_err(from_lab)?;
+    if verification.faults.is_empty() {
+        return print_line(format_args!(
+            "{} runs are what their raw data say, and so are the results",
+            verification.runs
+        ));
+    }
+    Err(Failure::Failed(verification.faults.join("\n")))
+}
+
+/// Prints how the second directory differs from the first.
+///
+/// # Errors
+/// One of them is no result, or their conditions differ and --force is not given.
+pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
+    let conditions = if options.force { Conditions::Any } else { Conditions::Same };
+    let comparison = study::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
+    for (name, a, b) in &comparison.conditions {
+        print_line(format_args!("DIFFERENT {name}: {a} in A, {b} in B"))?;
+    }
+    for cell in &comparison.unpaired {
+        print_line(format_args!("UNPAIRED {cell}"))?;
+    }
+    let caption =
+        "B against A; they did not take turns, so a drift of the machine between them is part of each difference";
+    print_line(study::difference_table(caption, &comparison.differences).to_text().trim_end())
+}

@@ -1,0 +1,193 @@
+//! What every layer below the middleware counted, in this network namespace.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// Counters of the kernel by `layer.name`, such as `udp.RcvbufErrors` or `device.lo.rx_drop`; what the kernel does not tell is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Layers(BTreeMap<String, u64>);
+
+impl Layers {
+    /// The counters of now: devices, IP with reassembly, UDP, and the queues between device and protocol (softnet).
+    pub fn read() -> Layers {
+        let mut out = Layers::default();
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        out.add_devices(&read("/proc/net/dev"));
+        out.add_titled(&read("/proc/net/snmp"), &[("Ip", "ip"), ("Udp", "udp")]);
+        out.add_titled(&read("/proc/net/netstat"), &[("IpExt", "ip")]);
+        out.add_listed(&read("/proc/net/snmp6"), &[("Ip6", "ip6"), ("Udp6", "udp6")]);
+        out.add_softnet(&read("/proc/net/softnet_stat"));
+        out
+    }
+
+    /// What was counted since `before`; counters that did not move are left out.
+    pub fn since(&self, before: &Layers) -> Layers {
+        let grown = |(name, value): (&String, &u64)| {
+            let by = value.saturating_sub(before.get(name));
+            (by > 0).then(|| (name.clone(), by))
+        };
+        Layers(self.0.iter().filter_map(grown).collect())
+    }
+
+    /// A counter; 0 where it is missing.
+    pub fn get(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Name and value of every counter, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// Those that count datagrams, fragments or packets that got lost here.
+    pub fn losses(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.iter().filter(|(name, _)| {
+            let last = name.rsplit('.').next().unwrap_or_default();
+            LOSSES.contains(&last.trim_start_matches("Ip6").trim_start_matches("Udp6"))
+        })
+    }
+
+    fn add(&mut self, layer: &str, name: &str, value: u64) {
+        let layer = if name.contains("Reasm") || name.starts_with("Frag") { "reassembly" } else { layer };
+        self.0.insert(format!("{layer}.{name}"), value);
+    }
+
+    fn add_devices(&mut self, text: &str) {
+        for (name, figures) in text.lines().filter_map(|line| line.split_once(':')) {
+            let values = figures.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+            for (column, value) in DEVICE_COLUMNS.iter().zip(values).filter(|(column, _)| !column.is_empty()) {
+                self.0.insert(format!("device.{}.{column}", name.trim()), value);
+            }
+        }
+    }
+
+    /// Files in which a line of titles stands above a line of values, both after the same word.
+    fn add_titled(&mut self, text: &str, layers: &[(&str, &str)]) {
+        for (word, layer) in layers {
+            for (name, value) in titled(text, word) {
+                self.add(layer, name, value);
+            }
+        }
+    }
+
+    /// Files with one name and value in each line.
+    fn add_listed(&mut self, text: &str, layers: &[(&str, &str)]) {
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(char::is_whitespace) else { continue };
+            let layer = layers.iter().find(|(word, _)| name.starts_with(word));
+            if let (Some((_, layer)), Ok(value)) = (layer, value.trim().parse()) {
+                self.add(layer, name, value);
+            }
+        }
+    }
+
+    /// Packets, drops and exhausted time slices of all CPUs together.
+    fn add_softnet(&mut self, text: &str) {
+        for (column, name) in ["packets", "dropped", "time_squeeze"].into_iter().enumerate() {
+            let values = text.lines().filter_map(|line| line.split_whitespace().nth(column));
+            let values: Vec<u64> = values.filter_map(|word| u64::from_str_radix(word, 16).ok()).collect();
+            if !values.is_empty() {
+                self.0.insert(format!("softnet.{name}"), values.iter().sum());
+            }
+        }
+    }
+}
+
+/// Titles and values of the lines that begin with `word` and a colon.
+pub(super) fn titled<'a>(text: &'a str, word: &str) -> Vec<(&'a str, u64)> {
+    let mut lines =
+        text.lines().filter_map(|line| line.split_once(':')).filter(|(first, _)| *first == word).map(|(_, rest)| rest);
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
+    // A value that is no counter, such as a negative one, keeps its place and counts nothing.
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    pairs.filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
+}
+
+const DEVICE_COLUMNS: [&str; 13] = [
+    "rx_bytes",
+    "rx_packets",
+    "rx_errors",
+    "rx_drop",
+    "rx_fifo",
+    "rx_frame",
+    "",
+    "rx_multicast",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errors",
+    "tx_drop",
+    "tx_fifo",
+];
+
+/// Names of counters whose growth is a loss.
+const LOSSES: [&str; 16] = [
+    "rx_errors",
+    "rx_drop",
+    "rx_fifo",
+    "tx_errors",
+    "tx_drop",
+    "tx_fifo",
+    "InDiscards",
+    "OutDiscards",
+    "ReasmFails",
+    "ReasmTimeout",
+    "FragFails",
+    "RcvbufErrors",
+    "SndbufErrors",
+    "InCsumErrors",
+    "MemErrors",
+    "dropped",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_the_kernels_own_texts() {
+        let mut layers = Layers::default();
+        layers.add_devices("Inter-| Receive\n face |bytes\n    lo: 100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n");
+        layers.add_titled(
+            "Ip: Forwarding InDiscards ReasmFails\nIp: 2 7 1\nUdp: InDatagrams RcvbufErrors\nUdp: 50 6\n",
+            &[("Ip", "ip"), ("Udp", "udp")],
+        );
+        layers
+            .add_listed("Ip6ReasmFails 4\nUdp6RcvbufErrors   8\nIcmp6InMsgs 1\n", &[("Ip6", "ip6"), ("Udp6", "udp6")]);
+        layers.add_softnet("0000000a 00000001 00000000 00000000\n00000010 00000002 00000001 00000000\n");
+        for (name, expect) in [
+            ("device.lo.rx_drop", 3),
+            ("device.lo.tx_packets", 4),
+            ("device.lo.tx_drop", 5),
+            ("ip.InDiscards", 7),
+            ("reassembly.ReasmFails", 1),
+            ("reassembly.Ip6ReasmFails", 4),
+            ("udp.RcvbufErrors", 6),
+            ("udp6.Udp6RcvbufErrors", 8),
+            ("softnet.packets", 26),
+            ("softnet.dropped", 3),
+            ("icmp6.Icmp6InMsgs", 0),
+        ] {
+            assert_eq!(layers.get(name), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_moved_is_told_and_losses_are_named() {
+        let of =
+            |pairs: &[(&str, u64)]| Layers(pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect());
+        let before = of(&[("udp.InDatagrams", 5), ("udp.RcvbufErrors", 1), ("ip.InDiscards", 2)]);
+        let after =
+            of(&[("udp.InDatagrams", 9), ("udp.RcvbufErrors", 4), ("ip.InDiscards", 2), ("udp6.Udp6RcvbufErrors", 1)]);
+        let grown = after.since(&before);
+        assert_eq!(grown, of(&[("udp.InDatagrams", 4), ("udp.RcvbufErrors", 3), ("udp6.Udp6RcvbufErrors", 1)]));
+        assert_eq!(grown.losses().collect::<Vec<_>>(), [("udp.RcvbufErrors", 3), ("udp6.Udp6RcvbufErrors", 1)]);
+    }
+
+    #[test]
+    fn this_machine_has_a_loopback_device() {
+        assert!(Layers::read().iter().any(|(name, _)| name == "device.lo.rx_packets"));
+    }
+}

@@ -1,0 +1,98 @@
+//! One combination of what a scenario varies.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figures::size;
+use crate::station::Destination;
+
+/// What is measured by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// What a sample is.
+    pub load: Load,
+    /// Samples a second of each publisher.
+    pub rate_hz: f64,
+    /// Publishers.
+    pub publishers: u32,
+    /// Subscribers.
+    pub subscribers: u32,
+    /// Where writers send to.
+    pub destination: Destination,
+    /// Who hears whom.
+    pub topics: Topics,
+}
+
+/// What a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Load {
+    /// A sequence of so many octets, a time and a number.
+    Octets(u32),
+    /// Sixteen octets, a time and a number: 32 bytes.
+    Struct16,
+    /// An array of 64 KiB, a time and a number.
+    Array64k,
+    /// The members of a point cloud with 1 MiB of data, a time and a number.
+    PointCloud1m,
+}
+
+/// Who hears whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Topics {
+    /// All subscribers hear all publishers.
+    One,
+    /// The first subscriber hears the first publisher, the second one the second, and so on.
+    PerPair,
+}
+
+impl Load {
+    /// The types that a scenario may name.
+    pub const TYPES: [(&'static str, Load); 3] =
+        [("Struct16", Load::Struct16), ("Array64k", Load::Array64k), ("PointCloud1m", Load::PointCloud1m)];
+
+    /// Bytes that the application means to move; what the encoding adds is not among them.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Load::Octets(bytes) => u64::from(bytes),
+            Load::Struct16 => 16,
+            Load::Array64k => 1 << 16,
+            Load::PointCloud1m => 1 << 20,
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Load::TYPES.iter().find(|(_, load)| load == self) {
+            Some((name, _)) => f.write_str(name),
+            None => f.write_str(&size(self.bytes())),
+        }
+    }
+}
+
+impl Cell {
+    /// Whether subscriber `reader` is meant to hear publisher `writer`.
+    pub fn is_pair(&self, writer: u32, reader: u32) -> bool {
+        self.topics == Topics::One || writer == reader
+    }
+
+    /// Every publisher with every subscriber that is meant to hear it.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        (0..self.publishers)
+            .flat_map(move |writer| (0..self.subscribers).map(move |reader| (writer, reader)))
+            .filter(|(writer, reader)| self.is_pair(*writer, *reader))
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)?;
+        f.write_str(match self.destination {
+            Destination::Auto => " auto",
+            Destination::Unicast => " unicast",
+            Destination::Multicast => " multicast",
+        })?;
+        f.write_str(if self.topics == Topics::PerPair { " per-pair" } else { "" })
+    }
+}

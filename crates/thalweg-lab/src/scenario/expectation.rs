@@ -1,0 +1,126 @@
+//! `[expect]`: what has to hold in every cell; it decides the exit code.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A bound on one quantity of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expectation {
+    /// What is judged.
+    pub quantity: Quantity,
+    /// On which side of the bound it has to lie.
+    pub comparison: Comparison,
+    /// The bound, in the unit of the quantity.
+    pub bound: f64,
+}
+
+/// What can be judged: the worst run of a cell for counts and shares, the median over its runs for latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Samples in time, in per cent of those due.
+    InTimePct,
+    /// Samples that were sent and never arrived.
+    Lost,
+    /// Samples that arrived after their time.
+    Late,
+    /// Samples that were due and never written.
+    NotSent,
+    /// Arrivals of a sample that had arrived before.
+    Duplicates,
+    /// Arrivals after a later sample of the same writer.
+    Reordered,
+    /// Median response latency in microseconds.
+    P50Us,
+    /// 99th percentile of the response latency in microseconds.
+    P99Us,
+    /// 99.9th percentile of the response latency in microseconds.
+    P999Us,
+    /// Jain's index of the samples in time over the pairs.
+    Jain,
+}
+
+impl Quantity {
+    /// Every quantity with its key.
+    pub const ALL: [(&'static str, Quantity); 10] = [
+        ("in_time_pct", Quantity::InTimePct),
+        ("lost", Quantity::Lost),
+        ("late", Quantity::Late),
+        ("not_sent", Quantity::NotSent),
+        ("duplicates", Quantity::Duplicates),
+        ("reordered", Quantity::Reordered),
+        ("p50_us", Quantity::P50Us),
+        ("p99_us", Quantity::P99Us),
+        ("p999_us", Quantity::P999Us),
+        ("jain", Quantity::Jain),
+    ];
+
+    /// The quantity's key in a scenario.
+    pub fn key(self) -> &'static str {
+        Quantity::ALL.iter().find(|(_, quantity)| *quantity == self).map_or("", |(key, _)| key)
+    }
+}
+
+/// On which side of a bound a quantity has to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `==`
+    Equal,
+    /// `>=`
+    AtLeast,
+    /// `>`
+    More,
+}
+
+impl Comparison {
+    /// Longer signs first, so that none is read as the beginning of another.
+    const SIGNS: [(&'static str, Comparison); 5] = [
+        ("<=", Comparison::AtMost),
+        (">=", Comparison::AtLeast),
+        ("==", Comparison::Equal),
+        ("<", Comparison::Less),
+        (">", Comparison::More),
+    ];
+
+    /// Whether `value` lies on this side of `bound`.
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Comparison::Less => value < bound,
+            Comparison::AtMost => value <= bound,
+            Comparison::Equal => value == bound,
+            Comparison::AtLeast => value >= bound,
+            Comparison::More => value > bound,
+        }
+    }
+}
+
+impl Expectation {
+    /// Reads a bound such as `<= 2000`.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub fn parse(quantity: Quantity, text: &str) -> Result<Expectation, String> {
+        let needed = || format!("a bound such as \"<= 2000\" is needed, not {text:?}; signs are <, <=, ==, >= and >");
+        let (comparison, rest) = Comparison::SIGNS
+            .iter()
+            .find_map(|(sign, comparison)| Some((*comparison, text.trim().strip_prefix(sign)?)))
+            .ok_or_else(needed)?;
+        let bound: f64 = rest.trim().parse().map_err(|_| needed())?;
+        if !bound.is_finite() {
+            return Err(needed());
+        }
+        Ok(Expectation { quantity, comparison, bound })
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = Comparison::SIGNS.iter().find(|(_, known)| *known == self.comparison).map_or("", |(sign, _)| sign);
+        write!(f, "{} {sign} {}", self.quantity.key(), self.bound)
+    }
+}

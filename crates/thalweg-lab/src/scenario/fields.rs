@@ -1,0 +1,234 @@
+//! Typed access to TOML tables with errors that name the place.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::nearest::nearest;
+
+/// Why a file is no scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// The file as it was given.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong there and what is allowed.
+    pub message: String,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A file's text, to turn offsets into lines.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn error(&self, at: usize, message: impl Into<String>) -> ScenarioError {
+        let mut end = at.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        ScenarioError {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    source: Source<'a>,
+    name: &'a str,
+    value: &'a DeValue<'a>,
+    at: usize,
+}
+
+/// A table whose keys are all known.
+#[derive(Clone)]
+pub(super) struct Fields<'a> {
+    source: Source<'a>,
+    /// As it stands in the file; empty for the whole file.
+    name: &'a str,
+    table: &'a DeTable<'a>,
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// The table `name`, whose keys must be among `known`; those of `planned` are refused in words of their own.
+    pub(super) fn new(
+        source: Source<'a>,
+        name: &'a str,
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        (known, planned): (&[&str], &[&str]),
+    ) -> Result<Fields<'a>, ScenarioError> {
+        for key in table.keys() {
+            let word: &str = key.get_ref();
+            let place = if name.is_empty() { String::new() } else { format!(" in [{name}]") };
+            if planned.contains(&word) {
+                let message =
+                    format!("{word:?}{place} is not built yet: remove it; what is left is measured without it");
+                return Err(source.error(key.span().start, message));
+            }
+            if !known.contains(&word) {
+                let message = format!("{word:?} is unknown{place}: {}", advice(word, known));
+                return Err(source.error(key.span().start, message));
+            }
+        }
+        Ok(Fields { source, name, table, at: span.start })
+    }
+
+    /// An error at the table itself.
+    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+        self.source.error(self.at, message)
+    }
+
+    /// The value of a key, where it is given.
+    pub(super) fn get(&self, key: &'a str) -> Option<Field<'a>> {
+        let (_, value) = self.table.iter().find(|(known, _)| known.get_ref() == key)?;
+        Some(self.field(key, value))
+    }
+
+    /// The value of a key that must be given.
+    pub(super) fn require(&self, key: &'a str) -> Result<Field<'a>, ScenarioError> {
+        let place = if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) };
+        self.get(key).ok_or_else(|| self.error(format!("{place} needs {key:?}")))
+    }
+
+    /// Every key with its value, in the order of the file.
+    pub(super) fn all(&self) -> Vec<(&'a str, Field<'a>)> {
+        let mut out: Vec<(&'a str, Field<'a>)> = self
+            .table
+            .iter()
+            .map(|(key, value)| {
+                let key: &'a str = key.get_ref();
+                (key, self.field(key, value))
+            })
+            .collect();
+        out.sort_by_key(|(_, field)| field.at);
+        out
+    }
+
+    fn field(&self, name: &'a str, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
+        Field { source: self.source, name, value: value.get_ref(), at: value.span().start }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// An error at this value.
+    pub(super) fn error(&self, message: impl fmt::Display) -> ScenarioError {
+        self.source.error(self.at, format!("{}: {message}", self.name))
+    }
+
+    /// A table with these keys.
+    pub(super) fn table(&self, keys: (&[&str], &[&str])) -> Result<Fields<'a>, ScenarioError> {
+        match self.value {
+            DeValue::Table(table) => Fields::new(self.source, self.name, table, self.at..self.at, keys),
+            other => Err(self.error(format!("a table is needed, not {}", shown(other)))),
+        }
+    }
+
+    /// Whether the value is a table.
+    pub(super) fn is_table(&self) -> bool {
+        self.value.is_table()
+    }
+
+    /// Text.
+    pub(super) fn text(&self) -> Result<&'a str, ScenarioError> {
+        self.value.as_str().ok_or_else(|| self.error(format!("text in quotes is needed, not {}", shown(self.value))))
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, ScenarioError> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let DeValue::String(text) = self.value else {
+            return Err(self.error(format!("{} is no choice: {}", shown(self.value), allowed(&words))));
+        };
+        let found = choices.iter().find(|(word, _)| word == text).map(|(_, value)| *value);
+        found.ok_or_else(|| self.error(format!("{:?} is no choice: {}", text.as_ref(), advice(text, &words))))
+    }
+
+    /// A whole number in a range.
+    pub(super) fn integer(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
+        let DeValue::Integer(digits) = self.value else {
+            return Err(self.error(format!("a whole number from {min} to {max} is needed, not {}", shown(self.value))));
+        };
+        let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok();
+        let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| (min..=max).contains(number));
+        number.ok_or_else(|| self.error(format!("{} is not within {min} to {max}", digits.as_str())))
+    }
+
+    /// A number in a range, whole or not.
+    pub(super) fn number(&self, min: f64, max: f64) -> Result<f64, ScenarioError> {
+        let text = match self.value {
+            DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str(),
+            DeValue::Float(digits) => digits.as_str(),
+            other => return Err(self.error(format!("a number from {min} to {max} is needed, not {}", shown(other)))),
+        };
+        let number = text.parse::<f64>().ok().filter(|number| (min..=max).contains(number));
+        number.ok_or_else(|| self.error(format!("{text} is not within {min} to {max}")))
+    }
+
+    /// The elements of an array, or the value itself as the only one; each once, at least one, at most `max`.
+    pub(super) fn list<T: PartialEq>(
+        &self,
+        max: usize,
+        read: impl Fn(&Field<'a>) -> Result<T, ScenarioError>,
+    ) -> Result<Vec<T>, ScenarioError> {
+        let DeValue::Array(elements) = self.value else { return Ok(vec![read(self)?]) };
+        if elements.is_empty() || elements.len() > max {
+            return Err(self.error(format!("1 to {max} values are needed, not {}", elements.len())));
+        }
+        let mut out = Vec::with_capacity(elements.len());
+        for element in elements {
+            let field = Field { value: element.get_ref(), at: element.span().start, ..*self };
+            let value = read(&field)?;
+            if out.contains(&value) {
+                return Err(field.error("this value stands here twice"));
+            }
+            out.push(value);
+        }
+        Ok(out)
+    }
+}
+
+/// What a value is, for an error.
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {:?}", text.chars().take(40).collect::<String>()),
+        DeValue::Integer(digits) => format!("the whole number {}", digits.as_str()),
+        DeValue::Float(digits) => format!("the number {}", digits.as_str()),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+fn advice(word: &str, known: &[&str]) -> String {
+    let guess = nearest(word, known.iter().copied()).map(|near| format!("did you mean {near:?}? ")).unwrap_or_default();
+    format!("{guess}{}", allowed(known))
+}
+
+fn allowed(known: &[&str]) -> String {
+    format!("allowed: {}", known.join(", "))
+}

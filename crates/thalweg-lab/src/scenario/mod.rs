@@ -1,0 +1,241 @@
+//! Scenario files: what is measured and how, in TOML with the schema `thalweg.scenario/1`.
+//!
+//! Whatever is read is honoured; what is not built yet is refused and so is every key that nobody knows. Errors name the file, the line,
+//! the column, what is allowed and the nearest known word.
+
+mod cells;
+mod expectation;
+mod fields;
+mod sections;
+
+pub use cells::{Cell, Load, Topics};
+pub use expectation::{Comparison, Expectation, Quantity};
+pub use fields::ScenarioError;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::station::Wait;
+
+/// A scenario that can be run as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Name: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Decides the order of the runs and every resampling. Default 1.
+    pub seed: u64,
+    /// What is compared, in the order of the file; the first one is the baseline.
+    pub cells: Vec<Cell>,
+    /// How samples are delivered.
+    pub qos: Qos,
+    /// What runs where.
+    pub process: Process,
+    /// When samples are due, and how many runs there are.
+    pub schedule: Schedule,
+    /// What has to hold in every cell.
+    pub expectations: Vec<Expectation>,
+    /// How quiet the machine has to be.
+    pub gate: Gate,
+}
+
+impl Scenario {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.scenario/1";
+
+    /// Reads the scenario in `path`; returns it with the file's text.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no scenario; the text names the place.
+    pub fn load(path: &Path) -> Result<(Scenario, String), LabError> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| LabError::Here(format!("the scenario {shown} cannot be read: {error}")))?;
+        let scenario = Scenario::parse(&shown.to_string(), &text).map_err(LabError::here)?;
+        Ok((scenario, text))
+    }
+
+    /// Reads a scenario's text; `file` stands in errors.
+    ///
+    /// # Errors
+    /// It is not TOML, has unknown keys, values that are not allowed or a combination that cannot be run.
+    pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        sections::read(file, text)
+    }
+
+    /// How long all runs take, the smallest number of them and without repetitions.
+    pub fn duration(&self) -> Duration {
+        let run = self.schedule.warm_up + self.schedule.measured + OVERHEAD;
+        run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
+    }
+}
+
+/// How samples are delivered, at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Qos {
+    /// Whether lost samples are sent again. Default reliable.
+    pub reliability: Reliability,
+    /// What writers and readers keep. Default all, up to 1,000 samples.
+    pub history: History,
+    /// How long a write may wait for room. Default 10 s.
+    pub max_blocking: Duration,
+}
+
+/// Whether lost samples are sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reliability {
+    /// BEST_EFFORT.
+    BestEffort,
+    /// RELIABLE.
+    Reliable,
+}
+
+/// What writers and readers keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum History {
+    /// KEEP_LAST with this depth.
+    KeepLast(u32),
+    /// KEEP_ALL with room for so many samples; a write waits while there is none.
+    KeepAll(u32),
+}
+
+/// What runs where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// How endpoints share processes. Default one process for each.
+    pub model: ProcessModel,
+    /// Which CPUs they run on. Default whatever the system chooses.
+    pub affinity: Affinity,
+    /// How subscribers learn that data are there. Default the listener.
+    pub wait: Wait,
+}
+
+/// How endpoints share processes; each endpoint is a participant of its own in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessModel {
+    /// One process for each publisher and each subscriber.
+    PerEndpoint,
+    /// One process for all publishers and one for all subscribers.
+    PerRole,
+    /// One process for all.
+    Single,
+}
+
+/// Which CPUs endpoints run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// The system chooses.
+    Free,
+    /// Each endpoint on one CPU of its role's list, in turns.
+    Lists {
+        /// CPUs of publishers.
+        publishers: Vec<usize>,
+        /// CPUs of subscribers.
+        subscribers: Vec<usize>,
+    },
+}
+
+/// When samples are due, and how many runs there are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Samples of this time at the start are sent and not counted. Default 1 s.
+    pub warm_up: Duration,
+    /// Length of the measurement.
+    pub measured: Duration,
+    /// Whether more than the warm-up is dropped. Default no.
+    pub settle: Settle,
+    /// Runs of each cell.
+    pub runs: Runs,
+    /// In what order cells take turns. Default ABBA.
+    pub design: Design,
+    /// A sample that arrives within this time after it was due is in time; missing means the period.
+    pub in_time: Option<Duration>,
+    /// A sample that cannot be written within this time after it was due is not sent at all. Default 1 s.
+    pub behind_max: Duration,
+    /// Whether the publishers' samples are due at the same time. Default spread over the period.
+    pub phase: Phase,
+    /// How a publisher waits for the time of a sample. Default sleep.
+    pub wake: Wake,
+    /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.
+    pub drain: Duration,
+}
+
+/// Whether the beginning of a measurement is dropped beyond the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Settle {
+    /// It is not.
+    No,
+    /// As far as MSER-5 finds latencies unsettled in steps of 100 ms, at most 30 % of the time.
+    Mser,
+}
+
+/// Runs of each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Runs {
+    /// So many in any case.
+    pub min: u32,
+    /// Not more, sure or not.
+    pub max: u32,
+    /// Between these two the runs end when all of this is known.
+    pub precision: Precision,
+}
+
+/// How well something is to be known: half the width of its 95 % interval, as a share of the ratio to the first cell, or of the value
+/// itself where there is one cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// The median response latency.
+    pub p50: Option<f64>,
+    /// The 99th percentile of the response latency.
+    pub p99: Option<f64>,
+}
+
+/// In what order cells take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Design {
+    /// Blocks of two rounds: all cells in an order that chance gives, then in the reverse order.
+    Abba,
+    /// Round after round in the order of the file.
+    Sequential,
+}
+
+/// Whether the publishers' samples are due at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Spread evenly over the period.
+    Spread,
+    /// All at once.
+    Together,
+}
+
+/// How a publisher waits for the time of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wake {
+    /// It sleeps to the end; the timer's lateness counts as schedule lag.
+    Sleep,
+    /// It looks at the clock for the last 200 µs: no lateness, for CPU time that others may miss.
+    Spin,
+}
+
+/// How quiet the machine has to be in each second of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// Largest share of the CPU time that other programs may use. Default 5 %.
+    pub foreign_cpu: f64,
+    /// Largest share that the hypervisor may give to others. Default 0.5 %.
+    pub steal: f64,
+    /// Largest share of the time in which a task waited for a CPU, ours included (PSI). Default no limit.
+    pub pressure: Option<f64>,
+    /// A run with a larger share of seconds beyond these limits is repeated. Default 2 %.
+    pub bad_seconds: f64,
+    /// Attempts at each run; the last one counts and is marked. Default 3.
+    pub attempts: u32,
+}
+
+/// Start, match and drain of a run, as an expectation for the time that is told before.
+const OVERHEAD: Duration = Duration::from_millis(2_500);
+
+#[cfg(test)]
+mod tests;

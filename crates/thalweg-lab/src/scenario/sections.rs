@@ -1,0 +1,371 @@
+//! The sections of a scenario file.
+
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+use super::fields::{Field, Fields, ScenarioError, Source};
+use super::{
+    Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Precision, Process, ProcessModel, Qos, Quantity,
+    Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
+};
+use crate::station::{Destination, Wait};
+
+/// Reads a whole file.
+pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    let source = Source { file, text };
+    if text.len() > FILE_BYTES_MAX {
+        return Err(source.error(0, format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", text.len())));
+    }
+    let table = DeTable::parse(text)
+        .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
+    let keys = (
+        &["schema", "name", "seed", "matrix", "qos", "process", "schedule", "expect", "system"][..],
+        &["hosts", "link", "trace", "paper"][..],
+    );
+    let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
+    let schema = root.require("schema")?;
+    if schema.text()? != Scenario::SCHEMA {
+        return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
+    }
+    let matrix = root.require("matrix")?;
+    let cells = read_cells(&matrix)?;
+    let schedule = read_schedule(&root.require("schedule")?)?;
+    check_volume(&matrix, &cells, &schedule)?;
+    Ok(Scenario {
+        name: read_name(&root.require("name")?)?,
+        seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
+        cells,
+        qos: read_qos(root.get("qos"))?,
+        process: read_process(root.get("process"))?,
+        schedule,
+        expectations: read_expectations(root.get("expect"))?,
+        gate: read_gate(root.get("system"))?,
+    })
+}
+
+fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
+    let name = field.text()?;
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_allowed) || name.starts_with('.') {
+        return Err(field.error("1 to 64 letters, digits, '-', '_' and '.' are needed, the first one no '.'"));
+    }
+    Ok(name.to_owned())
+}
+
+fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
+    let known = [
+        "middleware",
+        "payload_bytes",
+        "type",
+        "rate_hz",
+        "publishers",
+        "subscribers",
+        "endpoints",
+        "destination",
+        "topics",
+    ];
+    let matrix = field.table((&known, &[]))?;
+    check_middleware(matrix.get("middleware"))?;
+    let loads = read_loads(&matrix)?;
+    let rates = matrix.require("rate_hz")?.list(VALUES_MAX, |rate| rate.number(0.1, 100_000.0))?;
+    let endpoints = read_endpoints(&matrix)?;
+    let destinations =
+        [("auto", Destination::Auto), ("unicast", Destination::Unicast), ("multicast", Destination::Multicast)];
+    let destinations = matrix
+        .get("destination")
+        .map_or(Ok(vec![Destination::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
+    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair)];
+    let topics_field = matrix.get("topics");
+    let topics =
+        topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
+    if let (Some(field), Some((publishers, subscribers))) =
+        (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
+        && topics.contains(&Topics::PerPair)
+    {
+        let message = format!(
+            "\"per-pair\" needs as many subscribers as publishers, but the matrix has {publishers} and {subscribers}; give \
+             `endpoints` such as [\"1-1\", \"4-4\"]"
+        );
+        return Err(field.error(message));
+    }
+    let mut cells = Vec::new();
+    for (publishers, subscribers) in endpoints {
+        for load in &loads {
+            for rate_hz in &rates {
+                for topics in &topics {
+                    for destination in &destinations {
+                        cells.push(Cell {
+                            load: *load,
+                            rate_hz: *rate_hz,
+                            publishers,
+                            subscribers,
+                            destination: *destination,
+                            topics: *topics,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    if cells.len() > CELLS_MAX {
+        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
+    }
+    Ok(cells)
+}
+
+fn check_middleware(field: Option<Field<'_>>) -> Result<(), ScenarioError> {
+    let Some(field) = field else { return Ok(()) };
+    const LATER: [&str; 8] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2", "udp"];
+    let check =
+        |one: &Field<'_>| match one.text()? {
+            name if LATER.contains(&name) => Err(one
+                .error(format!("{name:?} cannot take part in scenarios yet; `thalweg lab run paper1` measures peers"))),
+            _ => one.choice(&[("thalweg", ())]),
+        };
+    field.list(VALUES_MAX, check).map(drop)
+}
+
+fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
+    match (matrix.get("payload_bytes"), matrix.get("type")) {
+        (None, None) => Err(matrix.error("[matrix] needs \"payload_bytes\" or \"type\"")),
+        (bytes, types) => {
+            let octets = |one: &Field<'_>| one.integer(0, PAYLOAD_MAX).map(|bytes| Load::Octets(bytes as u32));
+            let mut loads =
+                types.map_or(Ok(Vec::new()), |field| field.list(VALUES_MAX, |one| one.choice(&Load::TYPES)))?;
+            loads.extend(bytes.map_or(Ok(Vec::new()), |field| field.list(VALUES_MAX, octets))?);
+            Ok(loads)
+        }
+    }
+}
+
+/// Numbers of publishers and subscribers, combined or in pairs.
+fn read_endpoints(matrix: &Fields<'_>) -> Result<Vec<(u32, u32)>, ScenarioError> {
+    let counts = |key| {
+        let field: Option<Field<'_>> = matrix.get(key);
+        field.map_or(Ok(vec![1]), |field| {
+            field.list(VALUES_MAX, |one| one.integer(1, ENDPOINTS_MAX).map(|count| count as u32))
+        })
+    };
+    let Some(field) = matrix.get("endpoints") else {
+        let (publishers, subscribers) = (counts("publishers")?, counts("subscribers")?);
+        let most = publishers.iter().max().unwrap_or(&1) + subscribers.iter().max().unwrap_or(&1);
+        if u64::from(most) > ENDPOINTS_MAX {
+            return Err(matrix.error(format!(
+                "{most} endpoints in a cell are too many: a domain has room for {ENDPOINTS_MAX} on one host"
+            )));
+        }
+        return Ok(publishers.iter().flat_map(|one| subscribers.iter().map(move |other| (*one, *other))).collect());
+    };
+    if let Some(other) = matrix.get("publishers").or_else(|| matrix.get("subscribers")) {
+        return Err(other.error("not beside `endpoints`, which gives both"));
+    }
+    field.list(VALUES_MAX, |one| {
+        let needed = || one.error("publishers and subscribers are needed, such as \"1-7\", together up to 119");
+        let (publishers, subscribers) = one.text()?.split_once('-').ok_or_else(needed)?;
+        match (publishers.trim().parse::<u32>(), subscribers.trim().parse::<u32>()) {
+            (Ok(publishers @ 1..=128), Ok(subscribers @ 1..=128))
+                if u64::from(publishers + subscribers) <= ENDPOINTS_MAX =>
+            {
+                Ok((publishers, subscribers))
+            }
+            _ => Err(needed()),
+        }
+    })
+}
+
+fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Result<(), ScenarioError> {
+    let seconds = (schedule.warm_up + schedule.measured).as_secs_f64();
+    for cell in cells {
+        let deliveries = cell.pairs().count() as f64 * cell.rate_hz * seconds;
+        if deliveries > DELIVERIES_MAX {
+            return Err(field.error(format!(
+                "the cell {cell} delivers {deliveries:.0} samples in one run; at most {DELIVERIES_MAX:.0} are kept: lower rate_hz, \
+                 the endpoints or [schedule] seconds"
+            )));
+        }
+        if cell.rate_hz * schedule.measured.as_secs_f64() < 1.0 {
+            return Err(field.error(format!("the cell {cell} has no sample within the measured time")));
+        }
+    }
+    Ok(())
+}
+
+fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
+    let default = Qos {
+        reliability: Reliability::Reliable,
+        history: History::KeepAll(256),
+        max_blocking: Duration::from_secs(10),
+    };
+    let Some(field) = field else { return Ok(default) };
+    let planned = ["deadline_ms", "durability", "lifespan_ms", "partition", "method"];
+    let qos = field.table((&["reliability", "history", "max_blocking_ms"], &planned))?;
+    let reliability = [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
+    Ok(Qos {
+        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&reliability))?,
+        history: qos.get("history").map_or(Ok(default.history), |one| read_history(&one))?,
+        max_blocking: qos
+            .get("max_blocking_ms")
+            .map_or(Ok(default.max_blocking), |one| milliseconds(&one, 60_000.0))?,
+    })
+}
+
+fn read_history(field: &Field<'_>) -> Result<History, ScenarioError> {
+    let needed = "{ keep_last = N } or { keep_all = N } is needed, N samples that fit";
+    if !field.is_table() {
+        return Err(field.error(needed));
+    }
+    let table = field.table((&["keep_last", "keep_all"], &[]))?;
+    match (table.get("keep_last"), table.get("keep_all")) {
+        (Some(depth), None) => depth.integer(1, 100_000).map(|depth| History::KeepLast(depth as u32)),
+        (None, Some(room)) => room.integer(1, 1_000_000).map(|room| History::KeepAll(room as u32)),
+        _ => Err(field.error(needed)),
+    }
+}
+
+fn read_process(field: Option<Field<'_>>) -> Result<Process, ScenarioError> {
+    let default = Process { model: ProcessModel::PerEndpoint, affinity: Affinity::Free, wait: Wait::Listener };
+    let Some(field) = field else { return Ok(default) };
+    let process = field.table((&["model", "affinity", "wait"], &["sched"]))?;
+    let models = [
+        ("per-endpoint", ProcessModel::PerEndpoint),
+        ("per-role", ProcessModel::PerRole),
+        ("single", ProcessModel::Single),
+    ];
+    let waits = [("listener", Wait::Listener), ("block", Wait::Block)];
+    Ok(Process {
+        model: process.get("model").map_or(Ok(default.model), |one| one.choice(&models))?,
+        affinity: process.get("affinity").map_or(Ok(Affinity::Free), |one| read_affinity(&one))?,
+        wait: process.get("wait").map_or(Ok(default.wait), |one| one.choice(&waits))?,
+    })
+}
+
+fn read_affinity(field: &Field<'_>) -> Result<Affinity, ScenarioError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if !field.is_table() {
+        let words = [
+            ("free", Affinity::Free),
+            // Publishers do not take turns with who hears them, where there is a second CPU.
+            ("auto", Affinity::Lists { publishers: vec![0], subscribers: (1.min(cores - 1)..cores).collect() }),
+        ];
+        let choice = field.choice(&[("free", 0), ("auto", 1)])?;
+        let [free, auto] = words.map(|(_, affinity)| affinity);
+        return Ok(if choice == 0 { free } else { auto });
+    }
+    let table = field.table((&["publishers", "subscribers"], &[]))?;
+    let list = |key| -> Result<Vec<usize>, ScenarioError> {
+        table.require(key)?.list(VALUES_MAX, |one| one.integer(0, cores as u64 - 1).map(|cpu| cpu as usize))
+    };
+    Ok(Affinity::Lists { publishers: list("publishers")?, subscribers: list("subscribers")? })
+}
+
+fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
+    let known = [
+        "seconds",
+        "runs",
+        "warm_up_s",
+        "settle",
+        "precision",
+        "design",
+        "in_time_ms",
+        "behind_max_ms",
+        "phase",
+        "wake",
+        "drain_s",
+    ];
+    let schedule = field.table((&known, &["poisson", "budget_s"]))?;
+    let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
+    let phases = [("spread", Phase::Spread), ("together", Phase::Together)];
+    let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
+    let seconds = |key, default| -> Result<Duration, ScenarioError> {
+        let field: Option<Field<'_>> = schedule.get(key);
+        field.map_or(Ok(default), |one| one.number(0.0, 3_600.0).map(Duration::from_secs_f64))
+    };
+    let settles = [("no", Settle::No), ("mser", Settle::Mser)];
+    Ok(Schedule {
+        warm_up: seconds("warm_up_s", Duration::from_secs(1))?,
+        measured: Duration::from_secs(schedule.require("seconds")?.integer(1, 86_400)?),
+        settle: schedule.get("settle").map_or(Ok(Settle::No), |one| one.choice(&settles))?,
+        runs: read_runs(&schedule)?,
+        design: schedule.get("design").map_or(Ok(Design::Abba), |one| one.choice(&designs))?,
+        in_time: schedule.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
+        behind_max: schedule
+            .get("behind_max_ms")
+            .map_or(Ok(Duration::from_secs(1)), |one| milliseconds(&one, 3_600_000.0))?,
+        phase: schedule.get("phase").map_or(Ok(Phase::Spread), |one| one.choice(&phases))?,
+        wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
+        drain: seconds("drain_s", Duration::from_secs(1))?,
+    })
+}
+
+/// A number of runs, or the least and the most of them with the precision that ends them.
+fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
+    let field = schedule.require("runs")?;
+    let precision = schedule.get("precision");
+    if !field.is_table() {
+        let runs = field.integer(1, 1_000)? as u32;
+        return match precision {
+            Some(precision) => Err(precision.error("needs runs = { min = 8, max = 30 }, to end between them")),
+            None => Ok(Runs { min: runs, max: runs, precision: Precision::default() }),
+        };
+    }
+    let table = field.table((&["min", "max"], &[]))?;
+    let min = table.require("min")?.integer(1, 1_000)?;
+    let max = table.require("max")?.integer(min, 1_000)?;
+    let precision =
+        precision.ok_or_else(|| field.error("min and max need `precision`, which ends the runs between them"))?;
+    let bounds = precision.table((&["p50", "p99"], &[]))?;
+    let share = |key| -> Result<Option<f64>, ScenarioError> {
+        let field: Option<Field<'_>> = bounds.get(key);
+        field.map(|one| one.number(0.001, 1.0)).transpose()
+    };
+    let bounds = Precision { p50: share("p50")?, p99: share("p99")? };
+    if bounds == Precision::default() {
+        return Err(precision.error("p50 or p99 is needed, such as { p99 = 0.05 }"));
+    }
+    Ok(Runs { min: min as u32, max: max as u32, precision: bounds })
+}
+
+fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
+    let Some(field) = field else { return Ok(Vec::new()) };
+    let known = Quantity::ALL.map(|(key, _)| key);
+    let expect = field.table((&known, &[]))?;
+    let read = |(key, value): (&str, Field<'_>)| {
+        let quantity = Quantity::ALL.iter().find(|(known, _)| *known == key).map(|(_, quantity)| *quantity);
+        let quantity = quantity.ok_or_else(|| value.error("unknown"))?;
+        Expectation::parse(quantity, value.text()?).map_err(|reason| value.error(reason))
+    };
+    expect.all().into_iter().map(read).collect()
+}
+
+fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
+    let default = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+    let Some(field) = field else { return Ok(default) };
+    let known = ["foreign_cpu_max_pct", "steal_max_pct", "psi_cpu_max_pct", "bad_seconds_max_pct", "attempts"];
+    let system = field.table((&known, &["require", "record"]))?;
+    let share = |key| -> Result<Option<f64>, ScenarioError> {
+        let field: Option<Field<'_>> = system.get(key);
+        field.map(|one| one.number(0.0, 100.0).map(|percent| percent / 100.0)).transpose()
+    };
+    Ok(Gate {
+        foreign_cpu: share("foreign_cpu_max_pct")?.unwrap_or(default.foreign_cpu),
+        steal: share("steal_max_pct")?.unwrap_or(default.steal),
+        pressure: share("psi_cpu_max_pct")?,
+        bad_seconds: share("bad_seconds_max_pct")?.unwrap_or(default.bad_seconds),
+        attempts: system.get("attempts").map_or(Ok(3), |one| one.integer(1, 10).map(|attempts| attempts as u32))?,
+    })
+}
+
+fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> {
+    field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
+}
+
+/// Scenarios are written by people.
+const FILE_BYTES_MAX: usize = 1 << 20;
+const VALUES_MAX: usize = 64;
+const CELLS_MAX: usize = 1_000;
+/// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
+const ENDPOINTS_MAX: u64 = 119;
+const PAYLOAD_MAX: u64 = 64 << 20;
+/// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
+const DELIVERIES_MAX: f64 = 20e6;

@@ -1,0 +1,262 @@
+use std::time::Duration;
+
+use super::*;
+use crate::station::Destination;
+
+const SMALLEST: &str = r#"schema = "thalweg.scenario/1"
+name = "small"
+[matrix]
+payload_bytes = 100
+rate_hz = 10
+[schedule]
+seconds = 5
+runs = 2
+"#;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse("s.toml", text).map_err(|error| error.to_string())
+}
+
+/// Checks the error that one changed or added line of the smallest scenario gives.
+#[track_caller]
+fn check(before: &str, after: &str, expect: &[&str]) {
+    let text = SMALLEST.replacen(before, after, 1);
+    assert_ne!(text, SMALLEST, "{before:?} is not in the text");
+    let error = parse(&text).expect_err(after);
+    for part in expect {
+        assert!(error.contains(part), "{part:?} not in {error}");
+    }
+}
+
+#[test]
+fn the_smallest_scenario_has_the_documented_defaults() {
+    let scenario = parse(SMALLEST).expect("a scenario");
+    let cell = Cell {
+        load: Load::Octets(100),
+        rate_hz: 10.0,
+        publishers: 1,
+        subscribers: 1,
+        destination: Destination::Auto,
+        topics: Topics::One,
+    };
+    assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));
+    assert_eq!(scenario.qos.history, History::KeepAll(256));
+    assert_eq!(scenario.process.model, ProcessModel::PerEndpoint);
+    assert_eq!(scenario.schedule.measured, Duration::from_secs(5));
+    let schedule = &scenario.schedule;
+    assert_eq!((schedule.runs.min, schedule.runs.max, schedule.design), (2, 2, Design::Abba));
+    assert_eq!(schedule.settle, Settle::No);
+    assert_eq!((scenario.gate.foreign_cpu, scenario.gate.attempts), (0.05, 3));
+}
+
+#[test]
+fn everything_that_can_be_said_is_read() {
+    let text = r#"
+        schema = "thalweg.scenario/1"
+        name = "all-1_x.y"
+        seed = 42
+        [matrix]
+        middleware = ["thalweg"]
+        type = ["Struct16", "PointCloud1m"]
+        payload_bytes = [524_288]
+        rate_hz = [10, 100.5]
+        endpoints = ["2-2"]
+        destination = ["unicast", "multicast"]
+        topics = "per-pair"
+        [qos]
+        reliability = "best-effort"
+        history = { keep_last = 10 }
+        max_blocking_ms = 100
+        [process]
+        model = "single"
+        affinity = { publishers = 0, subscribers = [0] }
+        wait = "block"
+        [schedule]
+        seconds = 3
+        runs = { min = 4, max = 30 }
+        precision = { p99 = 0.05 }
+        settle = "mser"
+        warm_up_s = 0.5
+        design = "sequential"
+        in_time_ms = 2.5
+        behind_max_ms = 20
+        phase = "together"
+        wake = "spin"
+        drain_s = 2
+        [expect]
+        in_time_pct = ">= 99.9"
+        lost = "== 0"
+        [system]
+        foreign_cpu_max_pct = 50
+        psi_cpu_max_pct = 5
+        attempts = 1
+    "#;
+    let scenario = parse(text).expect("a scenario");
+    assert_eq!(scenario.cells.len(), 3 * 2 * 2);
+    assert_eq!(scenario.cells[0].to_string(), "2–2 Struct16 10 Hz unicast per-pair");
+    assert_eq!(scenario.cells[0].pairs().collect::<Vec<_>>(), [(0, 0), (1, 1)]);
+    assert_eq!(scenario.cells[11].to_string(), "2–2 512 KiB 100.5 Hz multicast per-pair");
+    assert_eq!(
+        scenario.qos,
+        Qos {
+            reliability: Reliability::BestEffort,
+            history: History::KeepLast(10),
+            max_blocking: Duration::from_millis(100)
+        }
+    );
+    assert_eq!(scenario.process.affinity, Affinity::Lists { publishers: vec![0], subscribers: vec![0] });
+    assert_eq!((scenario.process.model, scenario.process.wait), (ProcessModel::Single, crate::station::Wait::Block));
+    let schedule = &scenario.schedule;
+    let precision = Precision { p50: None, p99: Some(0.05) };
+    assert_eq!((schedule.runs, schedule.settle), (Runs { min: 4, max: 30, precision }, Settle::Mser));
+    assert_eq!(
+        (schedule.in_time, schedule.behind_max),
+        (Some(Duration::from_micros(2_500)), Duration::from_millis(20))
+    );
+    assert_eq!((schedule.phase, schedule.wake, schedule.design), (Phase::Together, Wake::Spin, Design::Sequential));
+    assert_eq!((schedule.warm_up, schedule.drain), (Duration::from_millis(500), Duration::from_secs(2)));
+    let told: Vec<String> = scenario.expectations.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["in_time_pct >= 99.9", "lost == 0"]);
+    assert_eq!((scenario.gate.foreign_cpu, scenario.gate.pressure, scenario.gate.attempts), (0.5, Some(0.05), 1));
+    assert_eq!(scenario.seed, 42);
+}
+
+#[test]
+fn errors_name_the_place_and_the_nearest_word() {
+    check(
+        "rate_hz",
+        "rate_khz",
+        &["s.toml:5:1: \"rate_khz\" is unknown in [matrix]", "did you mean \"rate_hz\"", "publishers"],
+    );
+    check("[schedule]", "[shedule]", &["s.toml:6:2:", "did you mean \"schedule\""]);
+    check(
+        "runs = 2",
+        "runs = \"2\"",
+        &["s.toml:8:8: runs: a whole number from 1 to 1000 is needed, not the text \"2\""],
+    );
+    check(
+        "runs = 2",
+        "runs = 2\ndesign = \"abab\"",
+        &["s.toml:9:10: design: \"abab\" is no choice: did you mean \"abba\"? allowed: abba, sequential"],
+    );
+    check("= 10\n", "= [10, 0]\n", &["s.toml:5:16: rate_hz: 0 is not within 0.1 to 100000"]);
+    check("= 10\n", "= [10, 10.0]\n", &["s.toml:5:16:", "twice"]);
+    check("= 10\n", "= nan\n", &["s.toml:5:11:", "not within"]);
+    check("= 100\n", "= -1\n", &["s.toml:4:17: payload_bytes: -1 is not within 0 to 67108864"]);
+    check("= 100\n", "= 0xffff_ffff_ffff_ffff_ff\n", &["s.toml:4:17:"]);
+    check("= 100\n", "= 1979-05-27\n", &["a whole number", "not a date"]);
+    check("scenario/1", "scenario/2", &["s.toml:1:10: schema: this version reads \"thalweg.scenario/1\" only"]);
+    check("\"small\"", "\"a/b\"", &["s.toml:2:8: name:"]);
+    check("name = \"small\"\n", "", &["the file needs \"name\""]);
+    check("payload_bytes = 100\n", "", &["payload_bytes", "type"]);
+    check("seconds = 5", "seconds = 5\nseconds = 6", &["s.toml:8:1:", "duplicate key"]);
+    check("[matrix]", "[matrix", &["s.toml:3:"]);
+}
+
+#[test]
+fn what_is_not_built_is_refused_in_clear_words() {
+    check("runs = 2", "runs = 2\n[hosts]\npub = \"netns:a\"", &["s.toml:9:2: \"hosts\" is not built yet"]);
+    check("runs = 2", "runs = 2\n[qos]\ndeadline_ms = 5", &["s.toml:10:1: \"deadline_ms\" in [qos] is not built yet"]);
+    check(
+        "rate_hz",
+        "middleware = [\"thalweg\", \"cyclone\"]\nrate_hz",
+        &["s.toml:5:26: middleware: \"cyclone\" cannot take part"],
+    );
+    check("rate_hz", "middleware = \"thalwag\"\nrate_hz", &["did you mean \"thalweg\""]);
+}
+
+#[test]
+fn combinations_that_cannot_be_run_are_refused() {
+    check("rate_hz", "topics = \"per-pair\"\nsubscribers = 3\nrate_hz", &["s.toml:5:10: topics:", "1 and 3"]);
+    check(
+        "rate_hz",
+        "endpoints = \"1-2\"\nsubscribers = 3\nrate_hz",
+        &["s.toml:6:15: subscribers: not beside `endpoints`"],
+    );
+    check("rate_hz", "endpoints = [\"1-1\", \"100-20\"]\nrate_hz", &["s.toml:5:21: endpoints:"]);
+    check("rate_hz", "publishers = 100\nsubscribers = 20\nrate_hz", &["120 endpoints"]);
+    check("= 10\n", "= 100000\nsubscribers = 50\n", &["delivers 30000000 samples", "lower rate_hz"]);
+    check("seconds = 5", "seconds = 1\n[matrix.x]", &["s.toml:8:9: \"x\" is unknown in [matrix]"]);
+    check("rate_hz = 10", "rate_hz = 0.1", &["no sample within the measured time"]);
+    check(
+        "runs = 2",
+        "runs = 2\n[qos]\nhistory = { keep_last = 1, keep_all = 1 }",
+        &["s.toml:10:11: history:", "keep_all = N"],
+    );
+    check(
+        "runs = 2",
+        "runs = 2\n[process]\naffinity = { publishers = [0], subscribers = [4096] }",
+        &["4096 is not within"],
+    );
+    check("runs = 2", "runs = { min = 8, max = 30 }", &["runs: min and max need `precision`"]);
+    check("runs = 2", "runs = 8\nprecision = { p50 = 0.03 }", &["precision: needs runs = { min"]);
+    check("runs = 2", "runs = { min = 8, max = 7 }\nprecision = { p50 = 0.03 }", &["7 is not within 8 to 1000"]);
+    check("runs = 2", "runs = { min = 8, max = 9 }\nprecision = {}", &["p50 or p99 is needed"]);
+    check("runs = 2", "runs = 2\n[expect]\nlost = \"= 0\"", &["s.toml:10:8: lost: a bound such as"]);
+    check("runs = 2", "runs = 2\n[expect]\nlast = \"== 0\"", &["did you mean \"lost\""]);
+}
+
+#[test]
+fn bounds_hold_on_their_side() {
+    let holds = |text, value| {
+        let one = Expectation::parse(Quantity::Lost, text).expect(text);
+        one.comparison.holds(value, one.bound)
+    };
+    assert!(holds("<= 5", 5.0) && !holds("< 5", 5.0) && holds("== 5", 5.0) && !holds("== 5", 5.5));
+    assert!(holds(">= 5", 5.0) && !holds("> 5", 5.0) && holds(">-1.5", 0.0));
+    assert!(Expectation::parse(Quantity::Lost, "<= inf").is_err());
+}
+
+/// Any bytes end in a scenario or an error whose place lies in the file: pieces of a good file are cut, doubled and changed.
+#[test]
+fn damaged_files_never_panic() {
+    let mut order = crate::random::Random::new(7);
+    let pieces = [
+        "=",
+        "[",
+        "]",
+        "\n",
+        "\"",
+        "{",
+        "}",
+        "0",
+        "-",
+        "é",
+        "\u{0}",
+        "1e999",
+        "'''",
+        "keep_last",
+        "matrix.",
+        ",",
+        "inf",
+    ];
+    let mut scenarios = 0;
+    for _ in 0..20_000 {
+        let mut text: Vec<char> = SMALLEST.chars().collect();
+        for _ in 0..=order.below(3) {
+            if text.len() < 2 {
+                break;
+            }
+            let at = order.below(text.len());
+            match order.below(3) {
+                0 => drop(text.remove(at)),
+                1 => text.truncate(at.max(1)),
+                _ => {
+                    let piece = pieces[order.below(pieces.len())];
+                    text.splice(at..at, piece.chars());
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        match Scenario::parse("s.toml", &text) {
+            Ok(_) => scenarios += 1,
+            Err(error) => {
+                assert!(
+                    error.line >= 1 && error.line <= text.matches('\n').count() + 1 && error.column >= 1,
+                    "{error}"
+                );
+            }
+        }
+    }
+    assert!(scenarios > 100, "some damage is harmless: {scenarios}");
+}

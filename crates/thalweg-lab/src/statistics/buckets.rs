@@ -1,0 +1,104 @@
+//! Latencies as the buckets of an HdrHistogram that hold something.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::is_supported;
+
+/// A distribution of latencies that takes memory for what occurs only: one for each pair and second is affordable, and any two can be
+/// added. Three significant digits; extremes and mean exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buckets {
+    /// Number of values by their bucket's upper edge in nanoseconds.
+    counts: BTreeMap<u64, u64>,
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: u128,
+}
+
+impl Buckets {
+    /// Adds one latency; those beyond ten minutes count as ten minutes in the quantiles.
+    pub fn record(&mut self, nanos: u64) {
+        *self.counts.entry(GRID.highest_equivalent(nanos.clamp(1, LONGEST_NANOS))).or_default() += 1;
+        self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
+        self.max = self.max.max(nanos);
+        self.count += 1;
+        self.sum += u128::from(nanos);
+    }
+
+    /// Adds so many latencies of one bucket, known by its upper edge: what [`Buckets::iter`] gave.
+    pub fn add_bucket(&mut self, edge: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        *self.counts.entry(edge).or_default() += count;
+        self.min = if self.count == 0 { edge } else { self.min.min(edge) };
+        self.max = self.max.max(edge);
+        self.count += count;
+        self.sum += u128::from(edge) * u128::from(count);
+    }
+
+    /// Adds all of another distribution.
+    pub fn add(&mut self, other: &Buckets) {
+        if other.count == 0 {
+            return;
+        }
+        other.counts.iter().for_each(|(edge, count)| *self.counts.entry(*edge).or_default() += count);
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    /// Number of latencies.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Shortest latency; zero when there is none.
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(self.min)
+    }
+
+    /// Longest latency; zero when there is none.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// Arithmetic mean; zero when there is none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.sum / u128::from(self.count.max(1))).unwrap_or(u64::MAX))
+    }
+
+    /// The latency that the share `q` of all does not exceed; `None` when too few were recorded to tell (see [`is_supported`]).
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        is_supported(q, self.count).then(|| self.at_rank((q * self.count as f64).ceil() as u64))
+    }
+
+    /// The latency with so many latencies up to it, itself included: from 1, the shortest, to the count, the longest.
+    pub fn at_rank(&self, rank: u64) -> Duration {
+        let mut below = 0;
+        let edge = self.counts.iter().find_map(|(edge, count)| {
+            below += count;
+            (below >= rank).then_some(*edge)
+        });
+        // A bucket's upper edge may lie beyond the longest latency that was seen.
+        Duration::from_nanos(edge.unwrap_or(self.max).clamp(self.min, self.max))
+    }
+
+    /// Upper edge in nanoseconds and number of latencies of each bucket, shortest first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(edge, count)| (*edge, *count))
+    }
+}
+
+/// Ten minutes: a latency beyond it is a stall that no quantile describes.
+pub(super) const LONGEST_NANOS: u64 = 600_000_000_000;
+/// The borders of all buckets.
+static GRID: LazyLock<Histogram<u64>> = LazyLock::new(|| {
+    Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the bounds are constants that the crate accepts")
+});

@@ -1,0 +1,205 @@
+//! The runs of a scenario, one after the other.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::compare;
+use super::directory::{Directory, RunName, load_manifest, load_run, load_scenario, whole_runs};
+use super::fingerprint::Fingerprint;
+use super::manifest::{Manifest, State};
+use super::order::{self, cells_of_round};
+use super::report;
+use super::results::{self, StudyResult};
+use crate::error::LabError;
+use crate::host::Environment;
+use crate::process::{Launcher, Stop};
+use crate::progress::{Pace, Progress};
+use crate::scenario::Scenario;
+use crate::trial::{self, RunContext};
+
+/// Makes all runs of the scenario in `file`, with `seed` in place of its own where one is given, into the new directory `out`.
+///
+/// # Errors
+/// The scenario is none, the directory cannot be used, a run failed, or `stop` was requested; then there is no result and the directory
+/// can be resumed.
+pub fn run(
+    file: &Path,
+    seed: Option<u64>,
+    out: &Path,
+    launcher: &Launcher,
+    stop: &Stop,
+) -> Result<StudyResult, LabError> {
+    let (mut scenario, text) = Scenario::load(file)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let environment = Environment::read();
+    let now = unix_seconds();
+    let manifest = Manifest {
+        schema: Manifest::SCHEMA.to_owned(),
+        state: State::Running,
+        reason: None,
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        runs_planned: u64::from(scenario.schedule.runs.min) * scenario.cells.len() as u64,
+        runs_done: 0,
+        started_unix_s: now,
+        changed_unix_s: now,
+        fingerprint: Fingerprint::read(&text, &environment),
+        environment,
+    };
+    let directory = Directory::create(out, &text)?;
+    Course { scenario, directory, manifest, launcher, stop }.run()
+}
+
+/// Makes the runs that are missing in a directory.
+///
+/// # Errors
+/// As [`run`]; and when the directory is complete already, or what it was begun with is no more what is here.
+pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResult, LabError> {
+    let directory = Directory::open(path)?;
+    let manifest = load_manifest(path)?;
+    if manifest.state == State::Complete {
+        let shown = path.display();
+        return Err(LabError::Here(format!("{shown} is complete; `thalweg lab verify {shown}` checks it")));
+    }
+    let (mut scenario, text) = load_scenario(path)?;
+    scenario.seed = manifest.seed;
+    let here = Fingerprint::read(&text, &Environment::read());
+    if let Some((name, before, now)) = manifest.fingerprint.differences(&here).into_iter().next() {
+        return Err(LabError::Here(format!(
+            "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together",
+            path.display()
+        )));
+    }
+    Course { scenario, directory, manifest, launcher, stop }.run()
+}
+
+struct Course<'a> {
+    scenario: Scenario,
+    directory: Directory,
+    manifest: Manifest,
+    launcher: &'a Launcher,
+    stop: &'a Stop,
+}
+
+impl Course<'_> {
+    fn run(mut self) -> Result<StudyResult, LabError> {
+        self.declare(State::Running, None)?;
+        match self.runs().and_then(|()| self.conclude()) {
+            Ok(result) => {
+                self.declare(State::Complete, None)?;
+                Ok(result)
+            }
+            Err(error) => {
+                let state = if matches!(error, LabError::Interrupted) { State::Interrupted } else { State::Failed };
+                // Where even this cannot be written, the directory says that it ended without a word.
+                let _ = self.declare(state, Some(error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    fn declare(&mut self, state: State, reason: Option<String>) -> Result<(), LabError> {
+        self.manifest.state = state;
+        self.manifest.reason = reason;
+        self.manifest.changed_unix_s = unix_seconds();
+        self.manifest.runs_done = self.runs_done();
+        self.directory.write_manifest(&self.manifest)?;
+        self.directory.note(&state.to_string(), &self.manifest.reason)
+    }
+
+    /// Places of runs that have an attempt that counts.
+    fn runs_done(&self) -> u64 {
+        let cells = self.scenario.cells.len() as u32;
+        let rounds = 0..self.scenario.schedule.runs.max;
+        let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
+        places.filter(|(round, cell)| self.attempts_left(*round, *cell).is_none()).count() as u64
+    }
+
+    /// The next attempt at a run, or `None` when one counts already.
+    fn attempts_left(&self, round: u32, cell: u32) -> Option<u32> {
+        let runs = whole_runs(self.directory.path());
+        let last = runs.into_iter().rfind(|run| (run.round, run.cell) == (round, cell));
+        let Some(last) = last else { return Some(1) };
+        let is_clean = load_run(self.directory.path(), last).is_ok_and(|result| !result.conditions.contaminated);
+        (!is_clean && last.attempt < self.scenario.gate.attempts).then_some(last.attempt + 1)
+    }
+
+    fn runs(&mut self) -> Result<(), LabError> {
+        let cells = self.scenario.cells.len() as u64;
+        let total = self.manifest.runs_planned;
+        let per_run = self.scenario.duration().as_secs_f64() / total.max(1) as f64;
+        let mut pace = Pace::new(total.saturating_sub(self.manifest.runs_done) as f64 * per_run);
+        let mut progress = Progress::new(&self.scenario.name);
+        let runs = self.scenario.schedule.runs;
+        for round in 0..runs.max {
+            if round >= runs.min && round % order::BLOCK == 0 && self.is_known_well(round)? {
+                break;
+            }
+            self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
+            for cell in cells_of_round(&self.scenario, round) {
+                if self.attempts_left(round, cell as u32).is_none() {
+                    continue;
+                }
+                progress.rest(pace.rest());
+                progress.show(
+                    &self.scenario.cells[cell].to_string(),
+                    self.manifest.runs_done,
+                    self.manifest.runs_planned,
+                );
+                self.run_cell(round, cell as u32)?;
+                pace.advance(per_run);
+                self.manifest.runs_done += 1;
+                self.directory.write_manifest(&self.manifest)?;
+            }
+        }
+        progress.finish();
+        Ok(())
+    }
+
+    /// Whether the rounds before `round` tell what the scenario wants to know.
+    fn is_known_well(&self, round: u32) -> Result<bool, LabError> {
+        let cells = results::cells(self.directory.path(), &self.scenario, round)?;
+        Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
+    }
+
+    /// Makes one run, again where the machine was not quiet, until one counts.
+    fn run_cell(&self, round: u32, cell: u32) -> Result<(), LabError> {
+        let context = RunContext { scenario: &self.scenario, launcher: self.launcher, stop: self.stop };
+        while let Some(attempt) = self.attempts_left(round, cell) {
+            let name = RunName { round, cell, attempt };
+            let partial = self.directory.begin_run(name)?;
+            let outcome = trial::run(context, &self.scenario.cells[cell as usize], &partial);
+            let place = json!({ "round": round, "cell": cell, "attempt": attempt });
+            match outcome {
+                Ok(result) => {
+                    self.directory.end_run(name, &partial)?;
+                    let event = if result.conditions.contaminated { "run contaminated" } else { "run" };
+                    self.directory.note(event, place)?;
+                }
+                Err(error) => {
+                    self.directory.abandon_run(&partial);
+                    // The error itself is what counts; a diary that cannot be written adds nothing.
+                    let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what all runs amount to.
+    fn conclude(&self) -> Result<StudyResult, LabError> {
+        let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
+        let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
+        self.directory.write("results.csv", &results::to_csv(&result))?;
+        self.directory.write("report.html", &report::to_html(self.directory.path(), &result)?)?;
+        self.directory.write(results::RESULTS, &json)?;
+        Ok(result)
+    }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,245 @@
+//! A run directory: who may write into it, what is whole in it, and what is not.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::manifest::{Manifest, State};
+use crate::error::LabError;
+use crate::scenario::Scenario;
+use crate::trial::{RESULT, TrialResult};
+
+/// A run directory that nobody else writes into while this value lives.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Locked; the system unlocks it when the process ends in any way.
+    _lock: File,
+}
+
+/// A whole run in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RunName {
+    pub(super) round: u32,
+    pub(super) cell: u32,
+    /// From 1.
+    pub(super) attempt: u32,
+}
+
+impl Directory {
+    /// Makes a directory for a new study.
+    pub(super) fn create(path: &Path, scenario: &str) -> Result<Directory, LabError> {
+        if path.join(MANIFEST).exists() {
+            return Err(LabError::Here(format!(
+                "{} holds a run already: choose another directory with --out, or `thalweg lab resume {}`",
+                path.display(),
+                path.display()
+            )));
+        }
+        fs::create_dir_all(path.join(RUNS)).map_err(|error| not_written(path, &error))?;
+        let directory = Directory { path: path.to_path_buf(), _lock: lock(path)? };
+        directory.write(SCENARIO, scenario)?;
+        Ok(directory)
+    }
+
+    /// Takes over a directory that was made before.
+    pub(super) fn open(path: &Path) -> Result<Directory, LabError> {
+        load_manifest(path)?;
+        Ok(Directory { path: path.to_path_buf(), _lock: lock(path)? })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces a file as a whole: readers see the old one or the new one.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<(), LabError> {
+        let (path, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let write = || {
+            let mut file = File::create(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        write().map_err(|error: std::io::Error| not_written(&path, &error))
+    }
+
+    pub(super) fn write_manifest(&self, manifest: &Manifest) -> Result<(), LabError> {
+        self.write(MANIFEST, &serde_json::to_string_pretty(manifest).map_err(LabError::here)?)
+    }
+
+    /// Adds a line to the diary.
+    pub(super) fn note(&self, event: &str, content: impl Serialize) -> Result<(), LabError> {
+        let path = self.path.join(EVENTS);
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let line = json!({ "at_unix_s": at, "event": event, "content": content });
+        let append =
+            || OpenOptions::new().create(true).append(true).open(&path)?.write_all(format!("{line}\n").as_bytes());
+        append().map_err(|error| not_written(&path, &error))
+    }
+
+    /// An empty folder for a run that is to be made, without what an earlier process left half done.
+    pub(super) fn begin_run(&self, name: RunName) -> Result<PathBuf, LabError> {
+        let path = self.path.join(RUNS).join(format!("{}{PARTIAL}", name.folder()));
+        let make = || {
+            if path.exists() {
+                fs::remove_dir_all(&path)?;
+            }
+            fs::create_dir_all(&path)?;
+            // Workers are told where to write; they may have another current directory.
+            fs::canonicalize(&path)
+        };
+        make().map_err(|error| not_written(&path, &error))
+    }
+
+    /// Declares a run whole.
+    pub(super) fn end_run(&self, name: RunName, partial: &Path) -> Result<(), LabError> {
+        let path = run_folder(&self.path, name);
+        fs::rename(partial, &path).map_err(|error| not_written(&path, &error))
+    }
+
+    /// Throws a run away that did not become whole; what cannot be removed now is removed by the next process.
+    pub(super) fn abandon_run(&self, partial: &Path) {
+        let _ = fs::remove_dir_all(partial);
+    }
+}
+
+impl RunName {
+    fn folder(self) -> String {
+        format!("round-{:03}-cell-{:03}-attempt-{}", self.round, self.cell, self.attempt)
+    }
+
+    fn parse(name: &str) -> Option<RunName> {
+        let mut words = name.split('-');
+        let mut number = |word: &str| (words.next()? == word).then(|| words.next()?.parse().ok()).flatten();
+        let found = RunName { round: number("round")?, cell: number("cell")?, attempt: number("attempt")? };
+        (found.folder() == name).then_some(found)
+    }
+}
+
+/// The folder of a whole run.
+pub(super) fn run_folder(directory: &Path, name: RunName) -> PathBuf {
+    directory.join(RUNS).join(name.folder())
+}
+
+/// Every whole run, by round, cell and attempt.
+pub(super) fn whole_runs(directory: &Path) -> Vec<RunName> {
+    let mut out: Vec<RunName> = entries(directory).into_iter().filter_map(|(_, name)| RunName::parse(&name)).collect();
+    out.sort();
+    out
+}
+
+/// The result of a whole run.
+pub(super) fn load_run(directory: &Path, name: RunName) -> Result<TrialResult, LabError> {
+    load(&run_folder(directory, name).join(RESULT))
+}
+
+/// The manifest of a run directory.
+pub(super) fn load_manifest(directory: &Path) -> Result<Manifest, LabError> {
+    let path = directory.join(MANIFEST);
+    if !path.exists() {
+        return Err(LabError::Here(format!(
+            "{} is no run directory: it has no {MANIFEST}; `thalweg lab list` shows those that are there",
+            directory.display()
+        )));
+    }
+    let manifest: Manifest = load(&path)?;
+    if manifest.schema != Manifest::SCHEMA {
+        return Err(LabError::Here(format!(
+            "{}: the schema is {:?} where {:?} was expected",
+            path.display(),
+            manifest.schema,
+            Manifest::SCHEMA
+        )));
+    }
+    Ok(manifest)
+}
+
+/// The scenario of a run directory, with its text.
+pub(super) fn load_scenario(directory: &Path) -> Result<(Scenario, String), LabError> {
+    Scenario::load(&directory.join(SCENARIO))
+}
+
+/// A run directory that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it says, or why that cannot be read.
+    pub manifest: Result<Manifest, LabError>,
+    /// Whether a process writes into it now.
+    pub is_in_use: bool,
+}
+
+/// The run directories in `folder`, itself included, by name.
+pub fn find(folder: &Path) -> Vec<Found> {
+    let below = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths: Vec<PathBuf> =
+        below.chain([folder.to_path_buf()]).filter(|path| path.join(MANIFEST).is_file()).collect();
+    paths.sort();
+    let found = |path: PathBuf| Found { manifest: load_manifest(&path), is_in_use: is_in_use(&path), path };
+    paths.into_iter().map(found).collect()
+}
+
+/// Whether a process writes into a run directory now.
+pub(super) fn is_in_use(path: &Path) -> bool {
+    File::open(path.join(LOCK)).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+fn lock(path: &Path) -> Result<File, LabError> {
+    let name = path.join(LOCK);
+    let file = File::create(&name).map_err(|error| not_written(&name, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(LabError::Here(format!("{} is in use: another process makes its runs", path.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(not_written(&name, &error)),
+    }
+}
+
+fn entries(directory: &Path) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(directory.join(RUNS)).into_iter().flatten();
+    let entry = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.ok()?;
+        Some((entry.path(), entry.file_name().to_str()?.to_owned()))
+    };
+    entries.filter_map(entry).collect()
+}
+
+fn load<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, LabError> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{shown} is damaged: {error}")))
+}
+
+fn not_written(path: &Path, error: &std::io::Error) -> LabError {
+    LabError::Here(format!(
+        "{} cannot be written: {error}; make room or choose another directory with --out",
+        path.display()
+    ))
+}
+
+const MANIFEST: &str = "manifest.json";
+const SCENARIO: &str = "scenario.toml";
+const EVENTS: &str = "events.jsonl";
+const LOCK: &str = "lock";
+const RUNS: &str = "runs";
+const PARTIAL: &str = ".partial";
+
+impl Found {
+    /// How far it is, in words.
+    pub fn state(&self) -> String {
+        match &self.manifest {
+            Ok(manifest) if manifest.state == State::Running && !self.is_in_use => {
+                "ended without a word; it can be resumed".to_owned()
+            }
+            Ok(manifest) => manifest.state.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a result was measured, with what: results are compared only where this is the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use super::sha256::hex_digest;
+use crate::host::Environment;
+
+/// What a result depends on beside chance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// SHA-256 of everything below.
+    pub id: String,
+    /// Name and value of each part: the scenario's digest, the program's checksum, CPU, kernel, settings of the network.
+    pub parts: BTreeMap<String, String>,
+}
+
+impl Fingerprint {
+    /// That of the scenario with this text on this machine, run by this program.
+    pub(super) fn read(scenario: &str, environment: &Environment) -> Fingerprint {
+        let unknown = || "unknown".to_owned();
+        let mut parts = BTreeMap::from([
+            ("scenario".to_owned(), hex_digest(scenario.as_bytes())),
+            ("program".to_owned(), program_checksum().unwrap_or_else(unknown)),
+            ("cpu".to_owned(), environment.cpu.clone().unwrap_or_else(unknown)),
+            ("cores".to_owned(), environment.cores.to_string()),
+            ("kernel".to_owned(), environment.kernel.clone().unwrap_or_else(unknown)),
+            ("governor".to_owned(), environment.governor.clone().unwrap_or_else(unknown)),
+            ("version".to_owned(), format!("{} ({})", environment.version, environment.build)),
+        ]);
+        for name in SETTINGS {
+            let path = format!("/proc/sys/{}", name.replace('.', "/"));
+            let value = fs::read_to_string(path).map_or_else(|_| unknown(), |text| words(&text));
+            parts.insert(name.to_owned(), value);
+        }
+        Fingerprint::of(parts)
+    }
+
+    fn of(parts: BTreeMap<String, String>) -> Fingerprint {
+        let text: String = parts.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        Fingerprint { id: hex_digest(text.as_bytes()), parts }
+    }
+
+    /// Name and both values of each part in which the other one differs.
+    pub fn differences(&self, other: &Fingerprint) -> Vec<(String, String, String)> {
+        let value = |parts: &BTreeMap<String, String>, name: &String| {
+            parts.get(name).cloned().unwrap_or_else(|| "missing".to_owned())
+        };
+        let mut names: Vec<&String> = self.parts.keys().chain(other.parts.keys()).collect();
+        names.sort();
+        names.dedup();
+        let both = |name: &String| (name.clone(), value(&self.parts, name), value(&other.parts, name));
+        names.into_iter().map(both).filter(|(_, one, two)| one != two).collect()
+    }
+}
+
+/// A checksum of the running program: it recognizes a build, it withstands no forger.
+fn program_checksum() -> Option<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(std::env::current_exe().ok()?).ok()?.read_to_end(&mut bytes).ok()?;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let sum = chunks.iter().fold(bytes.len() as u64, |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
+    Some(format!("{:016x}", rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte)))))
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Settings that change what UDP over this host can carry.
+const SETTINGS: [&str; 9] = [
+    "net.core.rmem_max",
+    "net.core.rmem_default",
+    "net.core.wmem_max",
+    "net.core.wmem_default",
+    "net.core.netdev_max_backlog",
+    "net.core.default_qdisc",
+    "net.ipv4.udp_mem",
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv4.ipfrag_time",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_scenario_is_another_fingerprint_and_says_where() {
+        let environment = Environment::read();
+        let one = Fingerprint::read("a", &environment);
+        let same = Fingerprint::read("a", &environment);
+        assert_eq!(one, same);
+        let other = Fingerprint::read("b", &environment);
+        assert_ne!(one.id, other.id);
+        let differences = one.differences(&other);
+        assert_eq!(differences.len(), 1, "{differences:?}");
+        assert_eq!(differences[0].0, "scenario");
+        assert!(one.parts["program"].len() == 16 && one.differences(&same).is_empty());
+    }
+}

@@ -1,0 +1,66 @@
+//! `manifest.json`: what a directory holds and how far it is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::fingerprint::Fingerprint;
+use crate::host::Environment;
+
+/// What a run directory holds and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Layout of the directory: `thalweg.run/1`.
+    pub schema: String,
+    /// How far it is.
+    pub state: State,
+    /// Why it is in this state, where there is more to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Name of the scenario.
+    pub name: String,
+    /// Decides the order of the runs.
+    pub seed: u64,
+    /// Runs that make it complete, at least.
+    pub runs_planned: u64,
+    /// Runs that count.
+    pub runs_done: u64,
+    /// First start in seconds since 1970 UTC.
+    pub started_unix_s: u64,
+    /// Last change in seconds since 1970 UTC.
+    pub changed_unix_s: u64,
+    /// The machine.
+    pub environment: Environment,
+    /// What the result depends on.
+    pub fingerprint: Fingerprint,
+}
+
+impl Manifest {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.run/1";
+}
+
+/// How far a run directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its runs are being made; when no process makes them any more, it ended without a word.
+    Running,
+    /// All runs are there and so are the results.
+    Complete,
+    /// Something went wrong; there is no result.
+    Failed,
+    /// Somebody stopped it; there is no result.
+    Interrupted,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::Running => "running",
+            State::Complete => "complete",
+            State::Failed => "failed",
+            State::Interrupted => "interrupted",
+        })
+    }
+}

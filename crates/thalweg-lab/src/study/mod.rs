@@ -1,0 +1,26 @@
+//! A scenario's runs from the first to the last, in a directory that says at any time how far they are.
+//!
+//! A run appears in the directory only when it is whole; results and report are written only when all runs are there. Whatever ends the
+//! runs before, the directory can be resumed.
+
+mod compare;
+mod course;
+mod directory;
+mod fingerprint;
+mod manifest;
+mod order;
+mod report;
+mod results;
+mod sha256;
+mod verify;
+
+pub use compare::{Comparison, Conditions, Difference, compare, table as difference_table};
+pub use course::{resume, run};
+pub use directory::{Found, find};
+pub use fingerprint::Fingerprint;
+pub use manifest::{Manifest, State};
+pub use results::{CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, to_csv, to_text};
+pub use verify::{Verification, verify};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,370 @@
+//! What all runs of a study amount to.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::compare::{self, Difference};
+use super::directory::{RunName, load_run, run_folder, whole_runs};
+use super::manifest::Manifest;
+use crate::error::LabError;
+use crate::figures::{grouped, percent, rounded};
+use crate::host::Environment;
+use crate::scenario::{Cell, Expectation, Quantity, Scenario};
+use crate::statistics::{Buckets, Interval, quantile_interval};
+use crate::table::Table;
+use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
+
+/// What all runs of a study amount to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyResult {
+    /// Layout of this file: `thalweg.results/1`.
+    pub schema: String,
+    /// Name of the scenario.
+    pub name: String,
+    /// Decided the order of the runs and every resampling.
+    pub seed: u64,
+    /// Digest of what the result depends on.
+    pub fingerprint: String,
+    /// First start in seconds since 1970 UTC.
+    pub started_unix_s: u64,
+    /// The machine.
+    pub environment: Environment,
+    /// Each cell, in the order of the scenario.
+    pub cells: Vec<CellResult>,
+    /// Each further cell against the first one.
+    pub differences: Vec<Difference>,
+    /// What the scenario expects, and whether it holds.
+    pub judgements: Vec<Judgement>,
+}
+
+impl StudyResult {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.results/1";
+
+    /// Whether everything holds that the scenario expects.
+    pub fn holds(&self) -> bool {
+        self.judgements.iter().all(|judgement| judgement.holds)
+    }
+
+    /// Runs that count although the machine was not quiet.
+    pub fn contaminated(&self) -> usize {
+        self.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.contaminated).count()
+    }
+}
+
+/// What the runs of a cell amount to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// What was measured.
+    pub cell: Cell,
+    /// The same in words.
+    pub name: String,
+    /// Each run that counts, by round.
+    pub runs: Vec<RunSummary>,
+    /// Quantiles with their intervals; missing below five runs.
+    pub intervals: Vec<QuantileInterval>,
+}
+
+/// A run in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its round, from 0.
+    pub round: u32,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// Whether the machine was not quiet even in the last one.
+    pub contaminated: bool,
+    /// What became of the samples.
+    pub totals: Totals,
+    /// Seconds at the beginning of the measurement whose samples do not count.
+    pub unsettled_s: f64,
+    /// How evenly the pairs were served.
+    pub fairness: Fairness,
+    /// What the publishers did, all together.
+    pub publishers: PublisherTotals,
+    /// Median response latency of each pair in microseconds, where it has enough samples.
+    pub pair_p50_us: Vec<f64>,
+    /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
+    pub cpu: f64,
+    /// Datagrams, fragments and packets that the layers below lost, by counter.
+    pub losses: Vec<(String, u64)>,
+}
+
+/// What the publishers of a run did with the samples that were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherTotals {
+    /// Samples whose write returned within their time after they were due.
+    pub in_time: u64,
+    /// Samples whose write returned later.
+    pub late: u64,
+    /// Samples that were never written.
+    pub not_sent: u64,
+}
+
+/// A quantile of the response latency over all runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantileInterval {
+    /// 0.5 is the median.
+    pub quantile: f64,
+    /// In microseconds, by resampling runs and seconds within them.
+    pub us: Interval,
+}
+
+/// An expectation in one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The cell in words.
+    pub cell: String,
+    /// What was expected.
+    pub expectation: String,
+    /// What was measured; missing where too few samples tell.
+    pub value: Option<f64>,
+    /// Whether the expectation holds; one that cannot be judged does not.
+    pub holds: bool,
+}
+
+/// Reads all runs that count and puts them together.
+pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
+    let counted = counted_runs(directory);
+    let mut cells = cells(directory, scenario, scenario.schedule.runs.max)?;
+    for (index, cell) in cells.iter_mut().enumerate() {
+        let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
+        if found < needed {
+            return Err(LabError::Here(format!(
+                "the cell {} has {found} of {needed} runs; `thalweg lab resume {}` makes the rest",
+                cell.name,
+                directory.display()
+            )));
+        }
+        cell.intervals = intervals(directory, &counted, index, manifest.seed)?;
+    }
+    let judgements = cells
+        .iter()
+        .flat_map(|cell| scenario.expectations.iter().map(|expectation| judge(cell, expectation)))
+        .collect();
+    Ok(StudyResult {
+        schema: StudyResult::SCHEMA.to_owned(),
+        name: manifest.name.clone(),
+        seed: manifest.seed,
+        fingerprint: manifest.fingerprint.id.clone(),
+        started_unix_s: manifest.started_unix_s,
+        environment: manifest.environment.clone(),
+        differences: compare::within(&cells),
+        cells,
+        judgements,
+    })
+}
+
+/// The cells with their runs of the rounds below `rounds`, without intervals.
+pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Result<Vec<CellResult>, LabError> {
+    let counted = counted_runs(directory);
+    let cell = |(index, cell): (usize, &Cell)| {
+        let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
+        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
+        let runs = runs.collect::<Result<_, _>>()?;
+        Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
+    };
+    scenario.cells.iter().enumerate().map(cell).collect()
+}
+
+fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
+    let runs = load_seconds(directory, counted, cell)?;
+    let interval = |quantile| {
+        let us = quantile_interval(&runs, quantile, seed)?;
+        Some(QuantileInterval { quantile, us })
+    };
+    Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
+}
+
+/// The response latencies of a cell: for each run that counts those of each second, all pairs together.
+pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
+    let own = counted.iter().filter(|run| run.cell as usize == cell);
+    own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
+}
+
+/// The last attempt at each run.
+pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
+    let mut out: Vec<RunName> = Vec::new();
+    for run in whole_runs(directory) {
+        match out.last_mut().filter(|last| (last.round, last.cell) == (run.round, run.cell)) {
+            Some(last) => *last = run,
+            None => out.push(run),
+        }
+    }
+    out
+}
+
+fn summary(name: RunName, result: &TrialResult) -> RunSummary {
+    let cpu_ns: u64 = result.processes.iter().map(|process| process.usage.cpu_ns).sum();
+    RunSummary {
+        round: name.round,
+        attempts: name.attempt,
+        contaminated: result.conditions.contaminated,
+        totals: result.totals.clone(),
+        unsettled_s: result.unsettled_s,
+        fairness: result.fairness.clone(),
+        publishers: PublisherTotals {
+            in_time: result.publishers.iter().map(|publisher| publisher.in_time).sum(),
+            late: result.publishers.iter().map(|publisher| publisher.late).sum(),
+            not_sent: result.publishers.iter().map(|publisher| publisher.not_sent).sum(),
+        },
+        pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
+        cpu: cpu_ns as f64 / 1e9 / result.seconds,
+        losses: result.layers.losses().map(|(name, count)| (name.to_owned(), count)).collect(),
+    }
+}
+
+fn judge(cell: &CellResult, expectation: &Expectation) -> Judgement {
+    let value = measured(cell, expectation.quantity);
+    Judgement {
+        cell: cell.name.clone(),
+        expectation: expectation.to_string(),
+        value,
+        holds: value.is_some_and(|value| expectation.comparison.holds(value, expectation.bound)),
+    }
+}
+
+/// The worst run for counts and shares, the median over the runs for latencies; `None` where a run has too few samples to tell.
+fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
+    let worst = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).max().map(|count| count as f64);
+    let least = |of: fn(&RunSummary) -> f64| cell.runs.iter().map(of).reduce(f64::min);
+    let latency = |of: fn(&Totals) -> Option<f64>| {
+        let all: Option<Vec<f64>> = cell.runs.iter().map(|run| of(&run.totals)).collect();
+        all.and_then(median)
+    };
+    match quantity {
+        Quantity::InTimePct => least(|run| 100.0 * run.totals.in_time_share()),
+        Quantity::Lost => worst(|totals| totals.lost),
+        Quantity::Late => worst(|totals| totals.late),
+        Quantity::NotSent => worst(|totals| totals.not_sent),
+        Quantity::Duplicates => worst(|totals| totals.duplicates),
+        Quantity::Reordered => worst(|totals| totals.reordered),
+        Quantity::P50Us => latency(|totals| totals.response.p50_us),
+        Quantity::P99Us => latency(|totals| totals.response.p99_us),
+        Quantity::P999Us => latency(|totals| totals.response.p999_us),
+        Quantity::Jain => least(|run| run.fairness.jain_in_time),
+    }
+}
+
+/// The median; `None` for no values.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    if values.len() % 2 == 1 {
+        Some(upper)
+    } else {
+        values.get(values.len() / 2 - 1).map(|lower| (lower + upper) / 2.0)
+    }
+}
+
+/// The cells as a table for a terminal, and what was expected.
+pub fn to_text(result: &StudyResult) -> String {
+    let mut out = table(result).to_text();
+    if !result.differences.is_empty() {
+        out.push('\n');
+        out.push_str(
+            &compare::table("Against the first cell, runs of the same round paired", &result.differences).to_text(),
+        );
+    }
+    for judgement in &result.judgements {
+        let verdict = if judgement.holds { "holds" } else { "DOES NOT HOLD" };
+        let value =
+            judgement.value.map_or_else(|| "cannot be judged: too few samples".to_owned(), |value| value.to_string());
+        out.push_str(&format!("  {verdict}: {} in {}: {value}\n", judgement.expectation, judgement.cell));
+    }
+    if result.contaminated() > 0 {
+        out.push_str(&format!(
+            "  MARKED: in {} runs the machine was not quiet in any attempt; their figures are those of a disturbed machine\n",
+            result.contaminated()
+        ));
+    }
+    out
+}
+
+/// One row a cell: fates of all runs together, latencies as medians over the runs.
+pub(super) fn table(result: &StudyResult) -> Table {
+    let header = [
+        "cell",
+        "runs",
+        "in time",
+        "late",
+        "lost",
+        "not sent",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "CPU",
+        "last − first p50",
+    ];
+    let mut table = Table::new("Fates of all samples; response latencies in µs, medians over the runs", &header);
+    for cell in &result.cells {
+        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+        };
+        let due = sum(|totals| totals.due).max(1) as f64;
+        table.rows.push(vec![
+            cell.name.clone(),
+            cell.runs.len().to_string(),
+            percent(sum(|totals| totals.in_time) as f64 / due),
+            grouped(sum(|totals| totals.late)),
+            grouped(sum(|totals| totals.lost)),
+            grouped(sum(|totals| totals.not_sent)),
+            median_of(&|run| run.totals.response.p50_us),
+            median_of(&|run| run.totals.response.p90_us),
+            median_of(&|run| run.totals.response.p99_us),
+            median_of(&|run| run.totals.response.p999_us),
+            median_of(&|run| Some(run.totals.response.max_us)),
+            median_of(&|run| Some(run.cpu)),
+            median_of(&|run| run.fairness.last_minus_first.p50_us),
+        ]);
+    }
+    table
+}
+
+/// One line a run.
+pub fn to_csv(result: &StudyResult) -> String {
+    let mut out = String::from(
+        "cell,round,attempts,contaminated,due,in_time,late,lost,not_sent,duplicates,reordered,response_p50_us,response_p90_us,\
+         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu\n",
+    );
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for cell in &result.cells {
+        for run in &cell.runs {
+            let (totals, response) = (&run.totals, &run.totals.response);
+            let counts = [
+                totals.due,
+                totals.in_time,
+                totals.late,
+                totals.lost,
+                totals.not_sent,
+                totals.duplicates,
+                totals.reordered,
+            ];
+            let figures = [
+                response.p50_us,
+                response.p90_us,
+                response.p99_us,
+                response.p999_us,
+                Some(response.max_us),
+                totals.service.p50_us,
+                totals.service.p99_us,
+                Some(run.fairness.jain_in_time),
+                Some(run.cpu),
+            ];
+            let counts = counts.map(|count| count.to_string()).join(",");
+            let figures = figures.map(number).join(",");
+            out.push_str(&format!(
+                "{},{},{},{},{counts},{figures}\n",
+                cell.name, run.round, run.attempts, run.contaminated
+            ));
+        }
+    }
+    out
+}
+
+pub(super) const RESULTS: &str = "results.json";

@@ -1,0 +1,55 @@
+//! `histograms.csv`: the latencies of each pair in each second, one line for each bucket that holds something.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::fates::Joined;
+use super::records::not_written;
+use crate::error::LabError;
+use crate::statistics::Buckets;
+
+/// Writes both latencies of each pair in each second.
+pub(super) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
+    let mut text = format!("{HEADER}\n");
+    for ((writer, reader, second), (response, service)) in &joined.seconds {
+        for (name, buckets) in [(RESPONSE, response), ("service", service)] {
+            for (edge, count) in buckets.iter() {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{writer},{reader},{second},{name},{edge},{count}");
+            }
+        }
+    }
+    let path = folder.join(FILE);
+    std::fs::write(&path, text).map_err(|error| not_written(&path, &error))
+}
+
+/// The response latencies of a run: those of each second, all pairs together.
+pub(crate) fn load(folder: &Path) -> Result<Vec<Buckets>, LabError> {
+    let path = folder.join(FILE);
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
+    let mut lines = text.lines();
+    if lines.next() != Some(HEADER) {
+        return Err(LabError::Here(format!("{shown}:1: expected {HEADER:?}")));
+    }
+    let mut seconds: BTreeMap<u64, Buckets> = BTreeMap::new();
+    for (index, line) in lines.enumerate() {
+        let words: Vec<&str> = line.split(',').collect();
+        let [_, _, second, latency, edge, count] = words[..] else {
+            return Err(LabError::Here(format!("{shown}:{}: expected six columns", index + 2)));
+        };
+        let number = |word: &str| {
+            word.parse().map_err(|_| LabError::Here(format!("{shown}:{}: {word:?} is no number", index + 2)))
+        };
+        if latency == RESPONSE {
+            seconds.entry(number(second)?).or_default().add_bucket(number(edge)?, number(count)?);
+        }
+    }
+    Ok(seconds.into_values().collect())
+}
+
+const FILE: &str = "histograms.csv";
+const HEADER: &str = "writer,reader,second,latency,up_to_ns,count";
+const RESPONSE: &str = "response";

@@ -1,0 +1,188 @@
+//! What a run amounts to.
+
+use serde::{Deserialize, Serialize};
+
+use super::order::{PublisherReport, SubscriberReport};
+use crate::figures::micros;
+use crate::host::{Layers, ProcessUsage, SecondConditions};
+use crate::scenario::Cell;
+use crate::statistics::Buckets;
+
+/// One run of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// Layout of this file: `thalweg.trial/1`.
+    pub schema: String,
+    /// What was measured.
+    pub cell: Cell,
+    /// Start of the first measured sample in seconds since 1970 UTC.
+    pub started_unix_s: u64,
+    /// Length of the measurement in seconds.
+    pub seconds: f64,
+    /// Seconds at its beginning in which latencies had not settled, and whose samples do not count.
+    pub unsettled_s: f64,
+    /// All pairs together.
+    pub totals: Totals,
+    /// How evenly the pairs were served.
+    pub fairness: Fairness,
+    /// Each publisher.
+    pub publishers: Vec<PublisherResult>,
+    /// Each publisher with each subscriber that is meant to hear it.
+    pub pairs: Vec<PairResult>,
+    /// What the subscribers noticed beside their samples.
+    pub subscribers: Vec<SubscriberReport>,
+    /// Each process.
+    pub processes: Vec<ProcessReport>,
+    /// What the layers below counted from the first measured sample to the end of the drain; counters that did not move are missing.
+    pub layers: Layers,
+    /// What else the machine did.
+    pub conditions: TrialConditions,
+}
+
+impl TrialResult {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.trial/1";
+}
+
+/// The fates of samples, and their latencies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Samples that were due, once for each pair.
+    pub due: u64,
+    /// Those that arrived within their time after they were due.
+    pub in_time: u64,
+    /// Those that arrived later.
+    pub late: u64,
+    /// Those that were written and never arrived.
+    pub lost: u64,
+    /// Those that were never written.
+    pub not_sent: u64,
+    /// Further arrivals of samples that had arrived before.
+    pub duplicates: u64,
+    /// Arrivals after a later sample of the same publisher.
+    pub reordered: u64,
+    /// From when a sample was due to its arrival.
+    pub response: LatencyFigures,
+    /// From when it was written to its arrival.
+    pub service: LatencyFigures,
+}
+
+impl Totals {
+    /// Samples in time as a share of those due.
+    pub fn in_time_share(&self) -> f64 {
+        if self.due == 0 { 0.0 } else { self.in_time as f64 / self.due as f64 }
+    }
+
+    /// Samples that arrived.
+    pub fn received(&self) -> u64 {
+        self.in_time + self.late
+    }
+}
+
+/// A distribution in figures, in microseconds; quantiles that too few values carry are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyFigures {
+    /// Number of values.
+    pub count: u64,
+    /// Smallest.
+    pub min_us: f64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: Option<f64>,
+    /// 90th percentile.
+    pub p90_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_us: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999_us: Option<f64>,
+    /// Largest.
+    pub max_us: f64,
+}
+
+impl LatencyFigures {
+    /// The figures of a distribution.
+    pub fn of(buckets: &Buckets) -> LatencyFigures {
+        let quantile = |q| buckets.quantile(q).map(micros);
+        LatencyFigures {
+            count: buckets.count(),
+            min_us: micros(buckets.min()),
+            mean_us: micros(buckets.mean()),
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            p9999_us: quantile(0.9999),
+            max_us: micros(buckets.max()),
+        }
+    }
+}
+
+/// How evenly the pairs were served.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Jain's index of the samples received: 1 when all pairs got the same, 1/n when one got all.
+    pub jain_received: f64,
+    /// Jain's index of the samples in time.
+    pub jain_in_time: f64,
+    /// The largest 99th percentile of a pair by the smallest; missing where the pairs have too few samples.
+    pub p99_worst_by_best: Option<f64>,
+    /// For each sample that more than one subscriber got: from its first arrival to its last.
+    pub last_minus_first: LatencyFigures,
+}
+
+/// What a publisher did with the measured samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PublisherResult {
+    /// Its number.
+    pub writer: u32,
+    /// Samples due.
+    pub due: u64,
+    /// Those whose write returned within their time after they were due.
+    pub in_time: u64,
+    /// Those whose write returned later.
+    pub late: u64,
+    /// Those that were never written.
+    pub not_sent: u64,
+    /// From when a sample was due to its write.
+    pub lag: LatencyFigures,
+    /// How long a write took.
+    pub write: LatencyFigures,
+    /// What it reported itself, the warm-up included.
+    pub report: PublisherReport,
+}
+
+/// A publisher with a subscriber.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairResult {
+    /// Number of the publisher.
+    pub writer: u32,
+    /// Number of the subscriber.
+    pub reader: u32,
+    /// What became of its samples.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+/// What a process used while the samples were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Which endpoints it held.
+    pub name: String,
+    /// What it used.
+    #[serde(flatten)]
+    pub usage: ProcessUsage,
+}
+
+/// What else the machine did during a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialConditions {
+    /// Each second.
+    pub seconds: Vec<SecondConditions>,
+    /// Seconds beyond the limits.
+    pub bad_seconds: u64,
+    /// Whether they are more than the scenario allows.
+    pub contaminated: bool,
+}

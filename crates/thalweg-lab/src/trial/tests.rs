@@ -1,0 +1,199 @@
+use std::time::Duration;
+
+use super::fates::{Joined, join};
+use super::order::PublisherReport;
+use super::records::{Raw, Received, Written, write_received, write_written};
+use super::timetable::Timetable;
+use crate::scenario::{Cell, Scenario, Schedule, Settle};
+
+const MS: u64 = 1_000_000;
+
+fn scenario(matrix: &str, schedule: &str) -> (Cell, Schedule) {
+    let text = format!(
+        "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 8\n{matrix}\n[schedule]\nruns = 1\n{schedule}"
+    );
+    let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
+    (scenario.cells[0].clone(), scenario.schedule)
+}
+
+/// Sample `number` written `after` ms after it was due, the write returning 1 ms later.
+fn written(timetable: &Timetable, writer: u32, number: u64, after: u64) -> Written {
+    let written_ns = timetable.due_ns(writer, number) + after * MS;
+    Written { number, written_ns, returned_ns: written_ns + MS }
+}
+
+fn received(timetable: &Timetable, writer: u32, number: u64, after: u64) -> Received {
+    let due = timetable.due_ns(writer, number);
+    Received { writer, number, written_ns: due + MS, received_ns: due + after * MS }
+}
+
+#[test]
+fn samples_are_due_on_an_absolute_schedule() {
+    let (cell, schedule) = scenario("rate_hz = 8\npublishers = 4", "seconds = 3\nwarm_up_s = 0.5");
+    let timetable = Timetable::new(&cell, &schedule);
+    assert_eq!((timetable.due_ns(0, 0), timetable.due_ns(0, 8), timetable.due_ns(2, 0)), (0, 1_000 * MS, 62_500_000));
+    assert_eq!(timetable.measured(), 4..28);
+    assert_eq!((timetable.start_ns(), timetable.end_ns(), timetable.period_ns()), (500 * MS, 3_500 * MS, 125 * MS));
+    assert_eq!((timetable.second(0, 4), timetable.second(0, 11), timetable.second(0, 12)), (0, 0, 1));
+    let (cell, schedule) = scenario("rate_hz = 8\npublishers = 4", "seconds = 3\nphase = \"together\"");
+    assert_eq!(Timetable::new(&cell, &schedule).due_ns(3, 0), 0);
+}
+
+#[test]
+fn a_long_schedule_does_not_drift() {
+    let (cell, schedule) = scenario("rate_hz = 3000", "seconds = 3600\nwarm_up_s = 0");
+    let timetable = Timetable::new(&cell, &schedule);
+    assert_eq!(timetable.due_ns(0, 3_000 * 3_600), 3_600_000 * MS);
+    assert_eq!(timetable.measured().end, 3_000 * 3_600);
+}
+
+/// 100 Hz for one second, one publisher, two subscribers: all fates at once.
+fn all_fates() -> Joined {
+    let (cell, schedule) = scenario("rate_hz = 100\nsubscribers = 2", "seconds = 1\nwarm_up_s = 0.05");
+    let timetable = Timetable::new(&cell, &schedule);
+    let numbers = timetable.measured();
+    assert_eq!(numbers, 5..105);
+    // The warm-up counts nowhere. 7 is never written, 8 is written late.
+    let samples = (0..105).filter(|number| *number != 7);
+    let samples: Vec<Written> =
+        samples.map(|number| written(&timetable, 0, number, if number == 8 { 15 } else { 0 })).collect();
+    // The first subscriber gets all that was sent, 8 and 20 late, 30 twice, 41 before 40.
+    let mut first: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
+    let place = first.iter().position(|number| *number == 40).expect("there");
+    first.swap(place, place + 1);
+    first.push(30);
+    let after = |number: u64| if number == 8 || number == 20 { 20 } else { 2 };
+    let first: Vec<Received> = first.into_iter().map(|number| received(&timetable, 0, number, after(number))).collect();
+    // The second loses 50 and 51 and everything else takes 5 ms.
+    let second: Vec<Received> = samples
+        .iter()
+        .filter(|sample| !(50..52).contains(&sample.number) && sample.number != 8)
+        .map(|sample| received(&timetable, 0, sample.number, 5))
+        .chain([received(&timetable, 0, 8, 20)])
+        .collect();
+    let reports = [PublisherReport { index: 0, written: 104, acknowledged: true, ..PublisherReport::default() }];
+    join(&cell, &schedule, &Raw { written: vec![samples], received: vec![first, second] }, &reports)
+}
+
+#[test]
+fn every_fate_is_counted_at_both_ends() {
+    let joined = all_fates();
+    let [first, second] = &joined.pairs[..] else { panic!("{:?}", joined.pairs) };
+    let fates = |totals: &super::Totals| (totals.due, totals.in_time, totals.late, totals.lost, totals.not_sent);
+    assert_eq!(fates(&first.totals), (100, 97, 2, 0, 1));
+    assert_eq!((first.totals.duplicates, first.totals.reordered), (1, 1));
+    assert_eq!(fates(&second.totals), (100, 96, 1, 2, 1));
+    // What came at the end after being passed by later ones is reordered, not lost.
+    assert_eq!((second.totals.duplicates, second.totals.reordered), (0, 1));
+    assert_eq!(fates(&joined.totals), (200, 193, 3, 2, 2));
+    let publisher = &joined.publishers[0];
+    assert_eq!((publisher.due, publisher.in_time, publisher.late, publisher.not_sent), (100, 98, 1, 1));
+    assert_eq!((publisher.lag.max_us, publisher.write.max_us), (15_000.0, 1_000.0));
+}
+
+#[test]
+fn response_counts_from_due_and_service_from_written() {
+    let joined = all_fates();
+    let first = &joined.pairs[0].totals;
+    assert_eq!((first.response.count, first.response.min_us, first.response.max_us), (99, 2_000.0, 20_000.0));
+    assert_eq!((first.service.min_us, first.service.max_us), (1_000.0, 19_000.0));
+    assert_eq!(
+        (first.response.p50_us.map(f64::round), first.response.p90_us),
+        (Some(2_001.0), None),
+        "99 are too few for p90"
+    );
+    let by_second: u64 = joined.seconds.values().map(|(response, _)| response.count()).sum();
+    assert_eq!(by_second, joined.totals.response.count);
+    assert!(joined.seconds.contains_key(&(0, 1, 0)));
+}
+
+#[test]
+fn fairness_compares_the_subscribers() {
+    let fairness = all_fates().fairness;
+    assert_eq!((fairness.last_minus_first.count, fairness.last_minus_first.max_us), (97, 15_000.0));
+    assert!(fairness.jain_received < 1.0 && fairness.jain_received > 0.99);
+    assert_eq!(fairness.p99_worst_by_best, None, "100 samples carry no 99th percentile");
+}
+
+#[test]
+fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
+    let (cell, schedule) =
+        scenario("rate_hz = 10\nendpoints = \"2-2\"\ntopics = \"per-pair\"", "seconds = 1\nwarm_up_s = 0");
+    let timetable = Timetable::new(&cell, &schedule);
+    let samples: Vec<Written> = (0..10).map(|number| written(&timetable, 0, number, 0)).collect();
+    let raw = Raw { written: vec![samples, Vec::new()], received: vec![Vec::new(), Vec::new()] };
+    let joined = join(&cell, &schedule, &raw, &[]);
+    assert_eq!(joined.pairs.len(), 2);
+    assert_eq!((joined.pairs[0].totals.lost, joined.pairs[0].totals.not_sent), (10, 0));
+    assert_eq!((joined.pairs[1].totals.lost, joined.pairs[1].totals.not_sent), (0, 10));
+    assert_eq!((joined.totals.due, joined.fairness.jain_received), (20, 1.0));
+}
+
+#[test]
+fn the_limit_of_a_sample_in_time_can_be_given() {
+    let (cell, mut schedule) = scenario("rate_hz = 10", "seconds = 1\nwarm_up_s = 0");
+    assert_eq!(super::fates::in_time_ns(&cell, &schedule), 100 * MS);
+    schedule.in_time = Some(Duration::from_millis(3));
+    assert_eq!(super::fates::in_time_ns(&cell, &schedule), 3 * MS);
+}
+
+#[test]
+fn what_has_not_settled_does_not_count() {
+    let (cell, mut schedule) = scenario("rate_hz = 100", "seconds = 10\nwarm_up_s = 0\nsettle = \"mser\"");
+    let timetable = Timetable::new(&cell, &schedule);
+    // Two seconds take ten times as long as the rest.
+    let after = |number: u64| if number < 200 { 50 } else { 5 + number % 3 };
+    let raw = Raw {
+        written: vec![(0..1_000).map(|number| written(&timetable, 0, number, 0)).collect()],
+        received: vec![(0..1_000).map(|number| received(&timetable, 0, number, after(number))).collect()],
+    };
+    let joined = join(&cell, &schedule, &raw, &[]);
+    assert_eq!((joined.unsettled_s, joined.totals.due, joined.publishers[0].due), (2.0, 800, 800));
+    assert_eq!((joined.totals.response.max_us, joined.seconds.len()), (7_000.0, 8));
+    schedule.settle = Settle::No;
+    let joined = join(&cell, &schedule, &raw, &[]);
+    assert_eq!((joined.unsettled_s, joined.totals.due, joined.totals.response.max_us), (0.0, 1_000, 50_000.0));
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("thalweg-trial-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("made");
+    folder
+}
+
+#[test]
+fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
+    let (cell, schedule) = scenario("rate_hz = 10", "seconds = 1\nwarm_up_s = 0");
+    let timetable = Timetable::new(&cell, &schedule);
+    let raw = Raw {
+        written: vec![(0..10).map(|number| written(&timetable, 0, number, 0)).collect()],
+        received: vec![(0..10).map(|number| received(&timetable, 0, number, 2)).collect()],
+    };
+    let folder = folder("raw");
+    write_written(&folder, 0, &raw.written[0]).expect("written");
+    write_received(&folder, 0, &raw.received[0]).expect("written");
+    assert_eq!(Raw::read(&folder, &cell).expect("read"), raw);
+    let check = |file: &str, text: &str, expect: &str| {
+        let path = folder.join(file);
+        let before = std::fs::read_to_string(&path).expect("there");
+        std::fs::write(&path, text).expect("changed");
+        let error = Raw::read(&folder, &cell).expect_err(text).to_string();
+        assert!(error.contains(file) && error.contains(expect), "{error}");
+        std::fs::write(&path, before).expect("restored");
+    };
+    check("publisher-000.csv", "number,written_ns,returned_ns\n1,2,3\n4,5\n", ":3: expected 3 numbers");
+    check("publisher-000.csv", "", ":1: expected");
+    check("subscriber-000.csv", "x\n", ":1: expected");
+    check("subscriber-000.csv", "writer,number,written_ns,received_ns\n7,1,2,3\n", "unknown publisher");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_file() {
+    let folder = folder("full");
+    std::os::unix::fs::symlink("/dev/full", folder.join("publisher-000.csv")).expect("linked");
+    let samples = [Written { number: 0, written_ns: 0, returned_ns: 1 }];
+    let error = write_written(&folder, 0, &samples).expect_err("full").to_string();
+    assert!(error.contains("publisher-000.csv cannot be written") && error.contains("No space left"), "{error}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

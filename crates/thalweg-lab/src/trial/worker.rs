@@ -1,0 +1,189 @@
+//! A process of a run: its endpoints in threads of their own, the controller's commands, its report.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use super::order::{Command, TrialOrder, Word, WorkerReport};
+use super::publisher::{self, Published};
+use super::records::{write_received, write_written};
+use super::subscriber::{self, Drained};
+use super::timetable::Timetable;
+use crate::error::LabError;
+use crate::host::{ProcessUsage, monotonic_nanos};
+use crate::process::{Link, Stop};
+
+/// Makes one run's part of this process.
+pub(crate) fn work(order: &TrialOrder, link: &Link) -> Result<WorkerReport, LabError> {
+    let course = Course { stop: link.stop().clone(), state: Mutex::default() };
+    std::thread::scope(|scope| {
+        let (told, matched) = channel();
+        let publishers: Vec<_> = order
+            .publishers
+            .iter()
+            .map(|placement| {
+                let (told, course) = (told.clone(), &course);
+                scope.spawn(move || tell_failure(&told, publisher::run(order, *placement, course, || matches(&told))))
+            })
+            .collect();
+        let subscribers: Vec<_> = order
+            .subscribers
+            .iter()
+            .map(|placement| {
+                let (told, course) = (told.clone(), &course);
+                scope.spawn(move || tell_failure(&told, subscriber::run(order, *placement, course, || matches(&told))))
+            })
+            .collect();
+        drop(told);
+        let report = conduct(order, link, &course, &matched, publishers, subscribers);
+        // Threads that still wait for something end with the first one that failed.
+        if report.is_err() {
+            course.stop.request();
+        }
+        report
+    })
+}
+
+fn conduct<'scope>(
+    order: &TrialOrder,
+    link: &Link,
+    course: &Course,
+    matched: &Receiver<bool>,
+    publishers: Vec<ScopedJoinHandle<'scope, Result<Published, LabError>>>,
+    subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, LabError>>>,
+) -> Result<WorkerReport, LabError> {
+    if !all_matched(course, matched, publishers.len() + subscribers.len()) {
+        course.stop.request();
+        // One of the threads knows why; the others were only interrupted.
+        let mut failed = [join_all(publishers).err(), join_all(subscribers).err()].into_iter().flatten();
+        let reason = failed.find(|error| !matches!(error, LabError::Interrupted));
+        return Err(reason.unwrap_or(LabError::Interrupted));
+    }
+    link.progress(&Word::Matched)?;
+    let origin_ns = match link.next()? {
+        Some(Command::Start { origin_ns }) => origin_ns,
+        _ => return Err(LabError::Interrupted),
+    };
+    course.lock().origin_ns = Some(origin_ns);
+    let timetable = Timetable::new(&order.cell, &order.schedule);
+    sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
+    let before = ProcessUsage::read();
+    sleep_until(origin_ns + timetable.end_ns(), &course.stop)?;
+    let usage = ProcessUsage::read().since(&before);
+    let published = join_all(publishers)?;
+    link.progress(&Word::Published(published.iter().map(|one| one.report.clone()).collect()))?;
+    match link.next()? {
+        Some(Command::Drain { written }) => course.lock().drain = Some((monotonic_nanos(), written)),
+        _ => return Err(LabError::Interrupted),
+    }
+    let drained = join_all(subscribers)?;
+    link.progress(&Word::Drained)?;
+    // Publishers live until the last subscriber of any process needs no repair.
+    let Some(Command::Finish) = link.next()? else { return Err(LabError::Interrupted) };
+    for one in &published {
+        write_written(&order.folder, one.report.index, &one.samples)?;
+    }
+    for one in &drained {
+        write_received(&order.folder, one.report.index, &one.samples)?;
+    }
+    Ok(WorkerReport { subscribers: drained.into_iter().map(|one| one.report).collect(), usage })
+}
+
+/// Whether so many endpoints told that they are matched; `false` as soon as one of them ended without it.
+fn all_matched(course: &Course, matched: &Receiver<bool>, count: usize) -> bool {
+    let mut found = 0;
+    while found < count && !course.stop.is_requested() {
+        match matched.recv_timeout(LOOK_PERIOD) {
+            Ok(true) => found += 1,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(false) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    found == count
+}
+
+fn matches(told: &Sender<bool>) {
+    // Nobody listens any more only when another endpoint has failed.
+    let _ = told.send(true);
+}
+
+fn tell_failure<T>(told: &Sender<bool>, result: Result<T, LabError>) -> Result<T, LabError> {
+    if result.is_err() {
+        let _ = told.send(false);
+    }
+    result
+}
+
+/// What all threads came to, or the error of one that was not only interrupted by another's.
+fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, LabError>>>) -> Result<Vec<T>, LabError> {
+    let join = |thread: ScopedJoinHandle<'_, Result<T, LabError>>| {
+        thread.join().unwrap_or_else(|_| Err(LabError::Here("the thread of an endpoint failed".to_owned())))
+    };
+    let mut results = Vec::with_capacity(threads.len());
+    let mut failure = None;
+    for result in threads.into_iter().map(join) {
+        match (result, &failure) {
+            (Ok(result), _) => results.push(result),
+            (Err(error), None | Some(LabError::Interrupted)) => failure = Some(error),
+            (Err(_), Some(_)) => {}
+        }
+    }
+    failure.map_or(Ok(results), Err)
+}
+
+fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), LabError> {
+    loop {
+        if stop.is_requested() {
+            return Err(LabError::Interrupted);
+        }
+        match at_ns.saturating_sub(monotonic_nanos()) {
+            0 => return Ok(()),
+            left => std::thread::sleep(Duration::from_nanos(left).min(LOOK_PERIOD)),
+        }
+    }
+}
+
+/// What the endpoints of a process learn from its controller.
+pub(super) struct Course {
+    stop: Stop,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    origin_ns: Option<u64>,
+    /// Since when subscribers wait for the rest, and what was written.
+    drain: Option<(u64, Vec<u64>)>,
+}
+
+impl Course {
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// The time zero of the schedule.
+    pub(super) fn wait_for_start(&self) -> Result<u64, LabError> {
+        loop {
+            if let Some(origin_ns) = self.lock().origin_ns {
+                return Ok(origin_ns);
+            }
+            if self.stop.is_requested() {
+                return Err(LabError::Interrupted);
+            }
+            std::thread::sleep(START_LOOK_PERIOD);
+        }
+    }
+
+    pub(super) fn drain(&self) -> Option<(u64, Vec<u64>)> {
+        self.lock().drain.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+/// Much shorter than the time between the order to start and the first sample.
+const START_LOOK_PERIOD: Duration = Duration::from_millis(5);

@@ -72,7 +72,9 @@ pub(super) struct PeerPair {
 impl PeerPair {
     /// Starts both processes and does not wait until they have met.
     pub(super) fn start(order: &PeerOrder) -> Result<PeerPair, LabError> {
-        let name = format!("program {}", order.program.display());
+        // The report says where it ran; a path would only name somebody's directories.
+        let file = order.program.file_name().unwrap_or(order.program.as_os_str());
+        let name = format!("program {}", file.display());
         let subscriber = Peer::start(order, "sub", order.cpus.map(|(_, reader)| reader), &name)?;
         let publisher = Peer::start(order, "pub", order.cpus.map(|(writer, _)| writer), &name)?;
         Ok(PeerPair { name, publisher, subscriber, version: String::new() })

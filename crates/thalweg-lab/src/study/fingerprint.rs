@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::sha256::hex_digest;
 use crate::host::Environment;
 
 /// What a result depends on beside chance.
@@ -16,6 +16,11 @@ pub struct Fingerprint {
     pub id: String,
     /// Name and value of each part: the scenario's digest, the program's checksum, CPU, kernel, settings of the network.
     pub parts: BTreeMap<String, String>,
+}
+
+/// SHA-256 of `bytes` in hexadecimal.
+pub(super) fn hex_digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Fingerprint {

@@ -11,7 +11,6 @@ mod manifest;
 mod order;
 mod report;
 mod results;
-mod sha256;
 mod verify;
 
 pub use compare::{Comparison, Conditions, Difference, compare, table as difference_table};

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::directory::{RunName, is_in_use, load_manifest, load_run, load_scenario, run_folder, whole_runs};
+use super::fingerprint::hex_digest;
 use super::manifest::State;
 use super::results::{self, RESULTS};
-use super::sha256::hex_digest;
 use crate::error::LabError;
 use crate::scenario::Scenario;
 use crate::trial::{Raw, TrialResult, join};

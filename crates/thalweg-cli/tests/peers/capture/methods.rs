@@ -21,10 +21,10 @@ fn count(submessages: &[u8], (_, id): (&str, u8)) -> usize {
     submessages.iter().filter(|other| **other == id).count()
 }
 
-/// Two thousand samples of 100 octets by this method.
-fn publish(method: &str) -> String {
+/// So many samples of 100 octets by this method.
+fn publish(method: &str, count: u32) -> String {
     let file = thalweg::octets_file(1, 100);
-    format!("pub burst --type bytes --rate 0 --count 2000 --method {method} @{}", file.display())
+    format!("pub burst --type bytes --rate 0 --count {count} --method {method} @{}", file.display())
 }
 
 /// A burst to Cyclone DDS is many DATA and at most one HEARTBEAT, the last, in one datagram.
@@ -32,19 +32,19 @@ fn publish(method: &str) -> String {
 fn check_to_cyclone(method: &str) {
     let host = Host::new(method);
     let capture = Capture::start(&host, "lo", &format!("{method}-to-cyclone"));
-    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 2000 --timeout 25");
-    thalweg::start(Some(&host), 0, &publish(method)).finish().well();
+    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 10000 --timeout 25");
+    thalweg::start(Some(&host), 0, &publish(method, 10_000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
     packets.check_well_formed(&[DATA, HEARTBEAT, ACKNACK]);
     let packets = packets.submessages();
     let full: Vec<&Vec<u8>> = packets.iter().filter(|packet| count(packet, DATA) > 5).collect();
     let carried: usize = full.iter().map(|packet| count(packet, DATA)).sum();
-    assert!(carried > 1_000, "{method}: {carried} samples in {} full datagrams", full.len());
+    assert!(carried > 5_000, "{method}: {carried} samples in {} full datagrams", full.len());
     // Those of discovery included.
     let carriers = packets.iter().filter(|packet| count(packet, DATA) > 0).count();
     assert!(carriers < 300, "{method}: {carriers} datagrams with DATA");
-    // Of several datagrams that leave together the last one asks for all.
+    // Of several datagrams that leave together the last one asks for all, once in a thousand samples at least.
     let asking =
         full.iter().filter(|packet| count(packet, HEARTBEAT) == 1 && packet.last() == Some(&HEARTBEAT.1)).count();
     let silent = full.iter().filter(|packet| count(packet, HEARTBEAT) == 0).count();
@@ -69,7 +69,7 @@ fn immediate_samples_have_a_datagram_each() {
     let host = Host::new("immediate");
     let capture = Capture::start(&host, "lo", "immediate-to-cyclone");
     let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 2000 --timeout 25");
-    thalweg::start(Some(&host), 0, &publish("immediate")).finish().well();
+    thalweg::start(Some(&host), 0, &publish("immediate", 2000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
     packets.check_well_formed(&[DATA, HEARTBEAT, ACKNACK]);
@@ -82,7 +82,7 @@ fn batches_between_thalweg_programs_are_well_formed() {
     let host = Host::new("batches");
     let capture = Capture::start(&host, "lo", "batches");
     let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 25");
-    thalweg::start(Some(&host), 0, &publish("batch")).finish().well();
+    thalweg::start(Some(&host), 0, &publish("batch", 2000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
     packets.check(&[DATA_BATCH, HEARTBEAT_BATCH, ACKNACK_BATCH]);

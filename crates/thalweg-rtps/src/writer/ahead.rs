@@ -3,6 +3,7 @@
 use super::Writer;
 use super::write::FRAMED_BYTES_MAX;
 use crate::qos::{History, WriterQos};
+use crate::types::KeyHash;
 
 /// Bytes that may wait to be sent before writes wait for the readers to follow.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
@@ -31,14 +32,15 @@ impl Ahead {
 
 impl Writer {
     /// True while a write does better to wait, for a moment, until the readers have followed: all of them run on this host, and
-    /// they are so far behind that what is written now will have left the processor's cache before it is sent. The history may
-    /// well have room. `Event::SpaceAvailable` tells when they have followed.
+    /// they are so far behind that what is written now will have left the processor's cache before it is sent, although the
+    /// history has room. `Event::SpaceAvailable` tells when they have followed.
     pub fn is_far_ahead(&mut self) -> bool {
         let far = self.ahead.applies
             && self.cached_readers().is_some()
             && !self.ahead.in_vain
             && !self.collection.is_asynchronous()
             && self.collection.was_blocked()
+            && self.history.room_for(&KeyHash::default(), 0)
             && self.ahead.unsent_bytes > AHEAD_BYTES_MAX + self.flow.room();
         self.ahead.awaited |= far;
         far

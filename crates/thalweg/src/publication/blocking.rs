@@ -29,7 +29,7 @@ pub(super) fn write_when_room(
             writer = cell.waiters.wait(&cell.writer, writer, deadline);
         }
         drop(writer);
-        match attempt(state, cell, outgoing.clone()) {
+        match attempt(state, cell, false, outgoing.clone()) {
             Ok(written) => return Ok(written.sequence),
             Err(again) => refused = again,
         }

@@ -51,7 +51,7 @@ pub(super) fn serialize<E>(bytes_hint: usize, fill: impl FnOnce(&mut Vec<u8>) ->
 /// Adds the change to the history and sends it, unless another thread is sending for this writer: then it leaves with that
 /// thread's next datagrams. Waits for room as RELIABILITY allows.
 pub(super) fn write(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing) -> Result<SequenceNumber, Error> {
-    match attempt(state, cell, outgoing.clone()) {
+    match attempt(state, cell, true, outgoing.clone()) {
         Ok(written) => Ok(written.sequence),
         Err(refused) => blocking::write_when_room(state, cell, outgoing, refused),
     }
@@ -117,9 +117,15 @@ pub(super) fn copied(bytes: &[u8]) -> Payload {
     }
 }
 
-/// One try: history, then what is due to be sent, also when there was no room (a request for acknowledgement).
-pub(super) fn attempt(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing) -> Result<Written, WriteRefused> {
-    let result = transmit(state, cell, true, |writer, now| {
+/// One try: history, then what is due to be sent, also when there was no room (a request for acknowledgement). `follows` as for
+/// [`transmit`].
+pub(super) fn attempt(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    follows: bool,
+    outgoing: Outgoing,
+) -> Result<Written, WriteRefused> {
+    let result = transmit(state, cell, follows, |writer, now| {
         let change = NewChange {
             kind: outgoing.kind,
             instance: outgoing.instance,

@@ -10,7 +10,7 @@ mod summary;
 pub use bootstrap::quantile_interval;
 pub use buckets::Buckets;
 pub use latencies::Latencies;
-pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, quantile_ranks, verdict};
+pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, verdict};
 pub use settling::unsettled;
 pub use summary::Summary;
 

@@ -106,28 +106,6 @@ pub fn verdict(difference: Option<Interval>, margin: f64, noise: Option<f64>) ->
     }
 }
 
-/// The ranks, from 1, of the two values of `count` independent ones between which the quantile `q` lies with [`CONFIDENCE`] or more;
-/// `None` where even the extremes are not sure enough.
-pub fn quantile_ranks(count: u64, q: f64) -> Option<(u64, u64)> {
-    let tail = (1.0 - CONFIDENCE) / 2.0;
-    let (mut below, mut low, mut high) = (0.0, None, None);
-    let mut logarithm = count as f64 * (1.0 - q).ln();
-    // The number of values up to the quantile is binomial; its terms follow from each other.
-    for hits in 0..=count {
-        below += logarithm.exp();
-        if low.is_none() && below > tail {
-            low = Some(hits);
-        }
-        if high.is_none() && below >= 1.0 - tail {
-            high = Some(hits + 1);
-            break;
-        }
-        logarithm += ((count - hits) as f64 / (hits + 1) as f64).ln() + q.ln() - (1.0 - q).ln();
-    }
-    let (low, high) = (low?, high?);
-    (low >= 1 && high <= count).then_some((low, high))
-}
-
 /// More pairs than anybody makes; the number of their means grows with the square.
 const PAIRS_MAX: usize = 1_000;
 
@@ -164,25 +142,6 @@ mod tests {
         }
         let share = f64::from(held) / f64::from(trials);
         assert!((0.94..0.98).contains(&share), "{share}");
-    }
-
-    #[test]
-    fn quantiles_lie_between_their_ranks_as_often_as_they_say() {
-        let mut random = Random::new(12);
-        for (count, q) in [(50, 0.5), (400, 0.9), (2_000, 0.99)] {
-            let (low, high) = quantile_ranks(count, q).expect("enough");
-            let (mut held, trials) = (0, 1_000);
-            for _ in 0..trials {
-                let mut values: Vec<usize> = (0..count).map(|_| random.below(1_000_000)).collect();
-                values.sort_unstable();
-                let truth = (q * 1e6) as usize;
-                held += u32::from(values[low as usize - 1] <= truth && truth <= values[high as usize - 1]);
-            }
-            let share = f64::from(held) / f64::from(trials);
-            assert!((0.935..=0.985).contains(&share), "{count} {q}: {share}");
-        }
-        assert_eq!((quantile_ranks(5, 0.5), quantile_ranks(100, 0.99), quantile_ranks(0, 0.5)), (None, None, None));
-        assert_eq!(quantile_ranks(100, 0.5), Some((40, 61)));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
+//! * [`presets`] computes scenarios that follow from a paper and from this machine;
 //! * [`scenario`] reads files that say what to measure;
 //! * [`trial`] makes one run of a scenario and follows every sample;
 //! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
+//! * [`peers`] finds and builds the programs that measure other middleware;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
@@ -19,8 +21,10 @@ pub mod figures;
 pub mod host;
 pub mod nearest;
 pub mod paper1;
+pub mod peers;
 pub mod perf;
 pub mod plot;
+pub mod presets;
 pub mod process;
 pub mod profile;
 mod progress;

@@ -7,8 +7,9 @@ use thalweg_lab::LabError;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
+use super::peers::{self, PeersOptions};
 use super::preset::{self, PageOptions, RunOptions};
-use super::study::{self, CompareOptions, DirectoryOptions, ListOptions};
+use super::study::{self, CompareOptions, DirectoryOptions, ListOptions, ResumeOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -40,12 +41,15 @@ pub enum Experiment {
     /// Draws the report and a page of Markdown from the results of an earlier run.
     #[command(after_help = crate::after_help!("thalweg lab page results.json --out docs/results/paper1.md"))]
     Page(PageOptions),
+    /// Builds the programs that measure other middleware, and says which of them are ready.
+    #[command(after_help = crate::after_help!("thalweg lab peers list", "thalweg lab peers install cyclone"))]
+    Peers(PeersOptions),
     /// Lists the presets, and the run directories in a folder with their states.
     #[command(after_help = crate::after_help!("thalweg lab list /tmp"))]
     List(ListOptions),
     /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
-    Resume(DirectoryOptions),
+    Resume(ResumeOptions),
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
@@ -79,6 +83,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::Quick(options) => run_quick(options, interrupt),
         Experiment::Run(options) => preset::run(options, interrupt),
         Experiment::Page(options) => preset::page(options),
+        Experiment::Peers(options) => peers::run(options),
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),
         Experiment::Verify(options) => study::verify(options),

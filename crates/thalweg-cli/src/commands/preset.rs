@@ -16,7 +16,7 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, or a scenario file; a scenario takes --out and --seed, all else stands in the file.
+    /// The preset paper1, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
@@ -103,7 +103,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(option) = options.preset_option() {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
     }
-    study::run(path, options.seed, options.out.as_deref(), interrupt)
+    study::run(path, options, interrupt)
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -164,7 +164,6 @@ impl RunOptions {
         let given = [
             ("--quick", self.quick),
             ("--peers", !self.peers.is_empty()),
-            ("--peer-dir", self.peer_dir.is_some()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
             ("--link", self.link != LinkName::Tbf),

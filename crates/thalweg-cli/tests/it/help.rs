@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["pub"],
     &["sub"],
@@ -18,6 +18,9 @@ const COMMANDS: [&[&str]; 19] = [
     &["lab", "run"],
     &["lab", "page"],
     &["lab", "list"],
+    &["lab", "peers"],
+    &["lab", "peers", "list"],
+    &["lab", "peers", "install"],
     &["lab", "resume"],
     &["lab", "verify"],
     &["lab", "compare"],

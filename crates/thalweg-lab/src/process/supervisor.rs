@@ -14,18 +14,21 @@ use serde::Serialize;
 
 use super::{Message, Stop};
 use crate::error::LabError;
+use crate::peers::Peer;
 
 /// How to start a worker.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     program: PathBuf,
     arguments: Vec<OsString>,
+    peer_folder: Option<PathBuf>,
 }
 
 impl Launcher {
     /// Starts `program` with `arguments`.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
-        Launcher { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Launcher { program: program.into(), arguments, peer_folder: None }
     }
 
     /// Starts the running executable again with one argument, the sub-command that calls [`super::serve`].
@@ -41,6 +44,31 @@ impl Launcher {
 }
 
 impl Launcher {
+    /// The same, and peers' programs are looked for in `folder`, see [`Peer::find`].
+    pub fn with_peers_in(self, folder: Option<PathBuf>) -> Launcher {
+        Launcher { peer_folder: folder, ..self }
+    }
+
+    /// The program of `peer`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn program_of(&self, peer: Peer) -> Result<PathBuf, LabError> {
+        peer.find(self.peer_folder.as_deref()).ok_or_else(|| {
+            LabError::Here(format!(
+                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir"
+            ))
+        })
+    }
+
+    /// How a process of `peer` is started that takes part in a run.
+    ///
+    /// # Errors
+    /// Its program is not there.
+    pub(crate) fn station_of(&self, peer: Peer) -> Result<Launcher, LabError> {
+        Ok(Launcher::new(self.program_of(peer)?, ["station"]))
+    }
+
     /// The same program inside the network namespace `name`; needs root.
     pub fn within_namespace(&self, name: &str) -> Launcher {
         let before = ["netns", "exec", name].map(OsString::from);

@@ -9,6 +9,7 @@ use super::{
     Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Precision, Process, ProcessModel, Qos, Quantity,
     Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
+use crate::peers::{Middleware, refusal};
 use crate::station::{Destination, Wait};
 
 /// Reads a whole file.
@@ -20,7 +21,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let table = DeTable::parse(text)
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
-        &["schema", "name", "seed", "matrix", "qos", "process", "schedule", "expect", "system"][..],
+        &["schema", "name", "seed", "notes", "matrix", "qos", "process", "schedule", "expect", "system"][..],
         &["hosts", "link", "trace", "paper"][..],
     );
     let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
@@ -29,17 +30,22 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
     }
     let matrix = root.require("matrix")?;
-    let cells = read_cells(&matrix)?;
+    let cells = read_matrices(&matrix)?;
     let schedule = read_schedule(&root.require("schedule")?)?;
+    let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
     check_volume(&matrix, &cells, &schedule)?;
+    check_endpoints(&matrix, &cells, &qos, &process)?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
         cells,
-        qos: read_qos(root.get("qos"))?,
-        process: read_process(root.get("process"))?,
+        qos,
+        process,
         schedule,
         expectations: read_expectations(root.get("expect"))?,
+        notes: root
+            .get("notes")
+            .map_or(Ok(Vec::new()), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
         gate: read_gate(root.get("system"))?,
     })
 }
@@ -53,6 +59,19 @@ fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
     Ok(name.to_owned())
 }
 
+/// The cells of one `[matrix]`, or of several `[[matrix]]` one after the other.
+fn read_matrices(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
+    let cells = field.list(CELLS_MAX, read_cells)?.concat();
+    if cells.len() > CELLS_MAX {
+        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
+    }
+    let twice = cells.iter().enumerate().find(|(index, cell)| cells[..*index].contains(cell));
+    match twice {
+        Some((_, cell)) => Err(field.error(format!("the cell {cell} stands twice"))),
+        None => Ok(cells),
+    }
+}
+
 fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
     let known = [
         "middleware",
@@ -64,9 +83,13 @@ fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
         "endpoints",
         "destination",
         "topics",
+        "reliability",
     ];
     let matrix = field.table((&known, &[]))?;
-    check_middleware(matrix.get("middleware"))?;
+    let middleware = read_middleware(matrix.get("middleware"))?;
+    let reliability = matrix
+        .get("reliability")
+        .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
     let loads = read_loads(&matrix)?;
     let rates = matrix.require("rate_hz")?.list(VALUES_MAX, |rate| rate.number(0.1, 100_000.0))?;
     let endpoints = read_endpoints(&matrix)?;
@@ -75,7 +98,7 @@ fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
     let destinations = matrix
         .get("destination")
         .map_or(Ok(vec![Destination::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
-    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair)];
+    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
     let topics_field = matrix.get("topics");
     let topics =
         topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
@@ -95,35 +118,37 @@ fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
             for rate_hz in &rates {
                 for topics in &topics {
                     for destination in &destinations {
-                        cells.push(Cell {
+                        let cell = Cell {
+                            middleware: Middleware::Thalweg,
                             load: *load,
                             rate_hz: *rate_hz,
                             publishers,
                             subscribers,
                             destination: *destination,
                             topics: *topics,
-                        });
+                            reliability: None,
+                        };
+                        for reliability in &reliability {
+                            let of = |middleware: &Middleware| Cell {
+                                middleware: *middleware,
+                                reliability: *reliability,
+                                ..cell.clone()
+                            };
+                            cells.extend(middleware.iter().map(of));
+                        }
                     }
                 }
             }
         }
     }
-    if cells.len() > CELLS_MAX {
-        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
-    }
     Ok(cells)
 }
 
-fn check_middleware(field: Option<Field<'_>>) -> Result<(), ScenarioError> {
-    let Some(field) = field else { return Ok(()) };
-    const LATER: [&str; 8] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2", "udp"];
-    let check =
-        |one: &Field<'_>| match one.text()? {
-            name if LATER.contains(&name) => Err(one
-                .error(format!("{name:?} cannot take part in scenarios yet; `thalweg lab run paper1` measures peers"))),
-            _ => one.choice(&[("thalweg", ())]),
-        };
-    field.list(VALUES_MAX, check).map(drop)
+fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<Middleware>, ScenarioError> {
+    let Some(field) = field else { return Ok(vec![Middleware::Thalweg]) };
+    let names: Vec<(String, Middleware)> = Middleware::all().map(|one| (one.to_string(), one)).collect();
+    let choices: Vec<(&str, Middleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
+    field.list(VALUES_MAX, |one| one.choice(&choices))
 }
 
 fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
@@ -191,6 +216,20 @@ fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Resul
     Ok(())
 }
 
+/// Refuses what a middleware cannot do, and what has no single thread to do it in.
+fn check_endpoints(field: &Field<'_>, cells: &[Cell], qos: &Qos, process: &Process) -> Result<(), ScenarioError> {
+    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process)) {
+        return Err(field.error(reason));
+    }
+    let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
+    match cells.iter().find(is_shared) {
+        Some(cell) if process.wait == Wait::Block => Err(field.error(format!(
+            "the cell {cell} has several subscriptions in one participant, which share the thread that receives: use wait = \"listener\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let default = Qos {
         reliability: Reliability::Reliable,
@@ -200,9 +239,8 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let Some(field) = field else { return Ok(default) };
     let planned = ["deadline_ms", "durability", "lifespan_ms", "partition", "method"];
     let qos = field.table((&["reliability", "history", "max_blocking_ms"], &planned))?;
-    let reliability = [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
     Ok(Qos {
-        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&reliability))?,
+        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&RELIABILITY))?,
         history: qos.get("history").map_or(Ok(default.history), |one| read_history(&one))?,
         max_blocking: qos
             .get("max_blocking_ms")
@@ -360,9 +398,12 @@ fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> 
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
+const RELIABILITY: [(&str, Reliability); 2] =
+    [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
 /// Scenarios are written by people.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 64;
+const NOTES_MAX: usize = 256;
 const CELLS_MAX: usize = 1_000;
 /// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
 const ENDPOINTS_MAX: u64 = 119;

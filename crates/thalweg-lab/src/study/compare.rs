@@ -10,7 +10,7 @@ use super::order::BLOCK;
 use super::results::{CellResult, RESULTS, RunSummary, StudyResult, median};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
-use crate::scenario::Precision;
+use crate::scenario::{Cell, Precision};
 use crate::statistics::{Interval, Verdict, paired_difference, verdict};
 use crate::table::Table;
 
@@ -65,10 +65,21 @@ pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
     })
 }
 
-/// Every cell against the first one.
+/// Every cell against its baseline.
 pub(super) fn within(cells: &[CellResult]) -> Vec<Difference> {
-    let Some((baseline, others)) = cells.split_first() else { return Vec::new() };
-    others.iter().flat_map(|cell| differences((&baseline.name, baseline), (&cell.name, cell))).collect()
+    let pairs = cells.iter().filter_map(|cell| Some((baseline_of(cells, cell)?, cell)));
+    pairs.flat_map(|(baseline, cell)| differences((&baseline.name, baseline), (&cell.name, cell))).collect()
+}
+
+/// What a cell is compared with: where several middleware take part the first one with the same data, else the first cell.
+fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a CellResult> {
+    let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
+    let is_same = |other: &&CellResult| {
+        let likened =
+            Cell { middleware: cell.cell.middleware, destination: cell.cell.destination, ..other.cell.clone() };
+        is_alone || likened == cell.cell
+    };
+    cells.iter().find(is_same).filter(|baseline| baseline.name != cell.name)
 }
 
 fn differences(

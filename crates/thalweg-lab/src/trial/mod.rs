@@ -7,24 +7,21 @@
 mod controller;
 mod fates;
 mod histograms;
-mod order;
-mod publisher;
-mod records;
+mod ours;
+mod places;
+mod processes;
 mod result;
-mod subscriber;
 mod timetable;
-mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use fates::join;
 pub(crate) use histograms::load as load_histograms;
-pub(crate) use order::TrialOrder;
-pub use order::{PublisherReport, SubscriberReport};
-pub(crate) use records::Raw;
+pub(crate) use ours::{TrialOrder, work};
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
-pub(crate) use worker::work;
+pub(crate) use thalweg_lab_station::Raw;
+pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
 
 #[cfg(test)]
 mod tests;

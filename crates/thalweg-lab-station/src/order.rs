@@ -70,6 +70,9 @@ pub struct Pace {
     /// Subscribers wait for missing samples until nothing came for so long.
     #[serde(rename = "drain_ns", with = "nanoseconds")]
     pub drain: Duration,
+    /// How long endpoints look for each other.
+    #[serde(rename = "match_ns", with = "nanoseconds")]
+    pub matching: Duration,
 }
 
 /// How a publisher waits for the time of a sample.
@@ -208,7 +211,7 @@ mod tests {
     use super::{Command, Order, Word};
 
     /// The order that `peers/README.md` shows.
-    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
+    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
 
     #[test]
     fn an_order_is_what_the_documentation_shows() {

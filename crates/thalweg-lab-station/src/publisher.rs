@@ -26,9 +26,10 @@ pub(crate) fn run<M: Middleware>(
     pin(place.cpu)?;
     request_exact_timers();
     let mut publication = M::publication(order, place)?;
-    if !wait_until(MATCH_PATIENCE, course.stop(), || publication.matched() >= place.readers)? {
+    let matching = order.pace.matching;
+    if !wait_until(matching, course.stop(), || publication.matched() >= place.readers)? {
         let (index, found, all) = (place.index, publication.matched(), place.readers);
-        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within 30 s")));
+        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
     }
     matched();
     let origin_ns = course.wait_for_start()?;
@@ -118,7 +119,5 @@ const NUMBER_BITS: u32 = 40;
 /// How late Linux wakes a sleeper on an idle machine.
 const SPIN_NANOS: u64 = 200_000;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-/// How long endpoints look for each other; some hundred participants on two cores need seconds.
-pub const MATCH_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a publisher that is through waits for acknowledgements.
 pub const ACKNOWLEDGEMENT_PATIENCE: Duration = Duration::from_secs(10);

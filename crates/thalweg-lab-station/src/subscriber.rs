@@ -8,7 +8,6 @@ use crate::fault::Fault;
 use crate::middleware::Middleware;
 use crate::note::{Note, Progress};
 use crate::order::{Order, SubscriberPlace, SubscriberReport};
-use crate::publisher::MATCH_PATIENCE;
 use crate::records::Received;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::monotonic_nanos;
@@ -29,9 +28,11 @@ pub(crate) fn run<M: Middleware>(
     pin(place.cpu)?;
     let subscription = M::subscription(order, place)?;
     let writers = place.writers.len();
-    if !wait_until(MATCH_PATIENCE, course.stop(), || subscription.matched() >= writers)? {
-        let (index, found) = (place.index, subscription.matched());
-        return Err(Fault::Here(format!("subscriber {index} found {found} of {writers} publishers within 30 s")));
+    if !wait_until(order.pace.matching, course.stop(), || subscription.matched() >= writers)? {
+        let (index, found, matching) = (place.index, subscription.matched(), order.pace.matching);
+        return Err(Fault::Here(format!(
+            "subscriber {index} found {found} of {writers} publishers within {matching:?}"
+        )));
     }
     let progress = Arc::new(Progress::default());
     let note = Note::new(order, writers as u64, Arc::clone(&progress));

@@ -5,10 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::peers::Peer;
+use thalweg_lab::presets::{Budget, Machine, paper4};
 use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::scenario::Scenario;
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::study;
+use super::{peers, study};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -16,17 +19,17 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the file.
+    /// The preset paper1 or paper4, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
-    /// Make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB).
+    /// paper1: make five runs of each cell, short searches, and transfers of 10 MB in the background, under four minutes without peers
+    /// (default: twenty runs, 100 MB). paper4: make what fits into a quarter of an hour (default: all that this machine carries).
     #[arg(long)]
     pub quick: bool,
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: cyclone,
-    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2).
+    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper4 also raw).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
     pub peers: Vec<String>,
 
@@ -91,8 +94,10 @@ pub struct PageOptions {
 /// # Errors
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if PRESETS.contains(&options.what.as_str()) {
-        return run_paper1(options, interrupt);
+    match options.what.as_str() {
+        "paper1" => return run_paper1(options, interrupt),
+        "paper4" => return run_paper4(options, interrupt),
+        _ => {}
     }
     let path = Path::new(&options.what);
     if path.extension().is_none() && !path.exists() {
@@ -100,10 +105,36 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         let presets = PRESETS.join(", ");
         return Err(Failure::Usage(format!("{} is no file and no preset: {guess}Presets: {presets}", options.what)));
     }
-    if let Some(option) = options.preset_option() {
+    if let Some(option) = options.given(|_| true) {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
     }
     study::run(path, options, interrupt)
+}
+
+/// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
+fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(option) = options.given(|option| !["--quick", "--peers"].contains(&option)) {
+        return Err(Failure::Usage(format!(
+            "{option} is for paper1; paper4 takes --quick, --peers, --peer-dir, --out and --seed"
+        )));
+    }
+    let wanted = match options.peers.as_slice() {
+        [] => Peer::ALL.to_vec(),
+        [none] if none == "none" => Vec::new(),
+        names => names.iter().map(|name| peers::parse(name)).collect::<Result<_, _>>()?,
+    };
+    let (there, missing): (Vec<Peer>, Vec<Peer>) =
+        wanted.into_iter().partition(|peer| peer.find(options.peer_dir.as_deref()).is_some());
+    for peer in missing {
+        remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
+    }
+    let budget = if options.quick { Budget::Quick } else { Budget::Full };
+    let preset = paper4(budget, &Machine::here(), &there);
+    for line in &preset.left_out {
+        remark(format_args!("Left out: {line}"));
+    }
+    let scenario = Scenario::parse("paper4", &preset.text).map_err(Failure::from_cause)?;
+    study::run_scenario((scenario, preset.text), options, interrupt)
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -159,8 +190,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 impl RunOptions {
-    /// The first option that only presets have.
-    fn preset_option(&self) -> Option<&'static str> {
+    /// The first option of presets that was given and for which `is_meant` holds.
+    fn given(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
         let given = [
             ("--quick", self.quick),
             ("--peers", !self.peers.is_empty()),
@@ -169,7 +200,7 @@ impl RunOptions {
             ("--link", self.link != LinkName::Tbf),
             ("--scale", self.scale != 1.0),
         ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        given.into_iter().find(|(name, is_given)| *is_given && is_meant(name)).map(|(name, _)| name)
     }
 
     fn plan(&self) -> Result<Paper1Plan, Failure> {
@@ -187,13 +218,13 @@ impl RunOptions {
             plan.tables = self.tables.clone();
         }
         if !self.peers.is_empty() {
-            plan.peers = peers(&self.peers)?;
+            plan.peers = peers_of_paper1(&self.peers)?;
         }
         Ok(plan)
     }
 }
 
-fn peers(names: &[String]) -> Result<Vec<String>, Failure> {
+fn peers_of_paper1(names: &[String]) -> Result<Vec<String>, Failure> {
     if names == ["none"] {
         return Ok(Vec::new());
     }
@@ -213,7 +244,7 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 /// What `lab run` knows by name.
-pub const PRESETS: [&str; 1] = ["paper1"];
+pub const PRESETS: [&str; 2] = ["paper1", "paper4"];
 
 #[cfg(test)]
 mod tests {
@@ -221,7 +252,7 @@ mod tests {
 
     #[test]
     fn peers_are_known_or_none() {
-        let check = |list: &[&str]| peers(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let check = |list: &[&str]| peers_of_paper1(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         assert_eq!(check(&["none"]).expect("allowed"), Vec::<String>::new());
         assert_eq!(check(&["zenoh", "dust"]).expect("allowed"), ["zenoh", "dust"]);
         let Err(Failure::Usage(text)) = check(&["zeno"]) else { panic!("allowed") };

@@ -29,6 +29,20 @@ pub struct Machine {
     pub memory_bytes: u64,
 }
 
+impl Machine {
+    /// This one, with the memory that is free now.
+    pub fn here() -> Machine {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let free = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse::<u64>().ok());
+        Machine {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),
+        }
+    }
+}
+
 /// The scenario for this machine, with these peers beside Thalweg.
 pub fn paper4(budget: Budget, machine: &Machine, peers: &[Peer]) -> Preset {
     let contenders = contenders(peers);
@@ -319,6 +333,8 @@ const RUN_SECONDS: f64 = 2.2;
 const PROCESS_SECONDS: f64 = 0.06;
 /// A quarter of an hour without a reserve for peers that fail late.
 const QUICK_SECONDS: f64 = 720.0;
+/// Where the system does not tell.
+const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
 
 #[cfg(test)]
 mod tests {

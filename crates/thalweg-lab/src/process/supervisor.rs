@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use thalweg_lab_station::kill_group;
 
 use super::{Message, Stop};
 use crate::error::LabError;
@@ -269,11 +270,9 @@ impl Supervised {
 impl Drop for Supervised {
     fn drop(&mut self) {
         drop(self.orders.take());
-        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
-            return;
-        }
-        // Neither call can fail for a child that was not waited for; if one does there is nothing left to end.
-        let _ = self.child.kill();
+        // What a worker started is in its group, also when the worker itself is gone.
+        kill_group(self.child.id());
+        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
         let _ = self.child.wait();
     }
 }

@@ -134,6 +134,8 @@ pub struct Schedule {
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.
     pub drain: Duration,
+    /// How long endpoints look for each other before the run is given up. Default 30 s.
+    pub matching: Duration,
 }
 
 /// Whether the beginning of a measurement is dropped beyond the warm-up.

@@ -310,6 +310,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         "phase",
         "wake",
         "drain_s",
+        "match_s",
     ];
     let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
@@ -333,6 +334,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         phase: schedule.get("phase").map_or(Ok(Phase::Spread), |one| one.choice(&phases))?,
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
+        matching: seconds("match_s", Duration::from_secs(30))?,
     })
 }
 

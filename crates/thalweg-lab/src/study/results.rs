@@ -301,7 +301,12 @@ pub fn to_text(result: &StudyResult) -> String {
     if !result.differences.is_empty() {
         out.push('\n');
         out.push_str(
-            &compare::table("Against the first cell, runs of the same round paired", &result.differences).to_text(),
+            &compare::table(
+                "Against the first cell, or the first one with the same data where several middleware take part; runs of the same round \
+                 paired",
+                &result.differences,
+            )
+            .to_text(),
         );
     }
     for judgement in &result.judgements {

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
-use thalweg_lab_station::{
-    ACKNOWLEDGEMENT_PATIENCE, Command, MATCH_PATIENCE, PublisherReport, Raw, Word, WorkerReport, not_written,
-};
+use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, Command, PublisherReport, Raw, Word, WorkerReport, not_written};
 
 use super::fates::join;
 use super::histograms;
@@ -31,7 +29,7 @@ pub(crate) struct RunContext<'a> {
 pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result<TrialResult, LabError> {
     let mut ensemble = Ensemble::start(context, cell, folder)?;
     let timetable = timetable(cell, &context.scenario.schedule);
-    ensemble.hear_all(MATCH_PATIENCE + MARGIN, matched)?;
+    ensemble.hear_all(context.scenario.schedule.matching + MARGIN, matched)?;
     // Time for every process to hear of it.
     let origin_ns =
         monotonic_nanos() + (START_DELAY + START_DELAY_EACH * ensemble.workers.len() as u32).as_nanos() as u64;
@@ -210,7 +208,7 @@ fn is_bad(second: &SecondConditions, gate: &Gate) -> bool {
 const STANDSTILL_S: f64 = 1.3;
 pub(crate) const RESULT: &str = "result.json";
 /// Longer than any wait inside the processes, so that their own reason is heard first.
-const MARGIN: Duration = Duration::from_secs(10);
+const MARGIN: Duration = Duration::from_secs(5);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(90);
 /// Millions of samples take their time to be written as text.
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);

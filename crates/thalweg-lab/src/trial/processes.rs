@@ -72,7 +72,12 @@ impl<'a> Processes<'a> {
             setup,
             qos: Qos { reliability: self.cell.reliability.unwrap_or(scenario.qos.reliability), ..scenario.qos },
             timetable: timetable(self.cell, schedule),
-            pace: Pace { behind_max: schedule.behind_max, wake: schedule.wake, drain: schedule.drain },
+            pace: Pace {
+                behind_max: schedule.behind_max,
+                wake: schedule.wake,
+                drain: schedule.drain,
+                matching: schedule.matching,
+            },
             publishers: share.publishers.clone(),
             subscribers: share.subscribers.clone(),
             folder: self.folder.to_path_buf(),

@@ -182,3 +182,41 @@ impl Sink for Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use thalweg_lab_station::Order;
+
+    use super::{bytes_of, channel};
+    use crate::middleware::Keep;
+
+    /// The order of the README with other delivery and another length.
+    fn order(qos: &str, sample_bytes: u64) -> Order<super::PeerSetup> {
+        let text = format!(
+            r#"{{"setup":{{"domain":20,"interface":"lo","profile":"tuned","wait":"listener","sample_bytes":{sample_bytes},
+            "topic_writers":1,"topic_readers":7}},"qos":{{{qos},"max_blocking_ns":5000000}},"timetable":{{"rate_hz":100.0,
+            "publishers":1,"phase":"spread","first":100,"count":2000}},"pace":{{"behind_max_ns":1000000000,"wake":"sleep",
+            "drain_ns":1000000000,"match_ns":30000000000}},"publishers":[],"subscribers":[],"folder":"/tmp/run"}}"#
+        );
+        serde_json::from_str(&text).expect("an order")
+    }
+
+    #[test]
+    fn a_sample_is_as_long_as_thalwegs_and_has_room_for_its_time() {
+        const QOS: &str = r#""reliability":"reliable","history":{"keep_last":10}"#;
+        assert_eq!([32, 65_552, 24, 0].map(|bytes| bytes_of(&order(QOS, bytes))), [20, 65_540, 12, 8]);
+    }
+
+    #[test]
+    fn delivery_is_what_the_order_says() {
+        let check = |qos: &str, keep: Keep, best_effort: bool| {
+            let channel = channel(&order(qos, 32), "t");
+            assert!(channel.keep == keep && channel.best_effort == best_effort, "{qos}");
+            assert_eq!((channel.topic.as_str(), channel.max_blocking), ("t", Duration::from_millis(5)));
+        };
+        check(r#""reliability":"reliable","history":{"keep_last":10}"#, Keep::Last(10), false);
+        check(r#""reliability":"best-effort","history":{"keep_all":7}"#, Keep::AllOf(7), true);
+    }
+}

@@ -84,6 +84,9 @@ pub(super) fn run_scenario(
         scenario.duration().as_secs(),
         out.display()
     ));
+    if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
+        remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
+    }
     let launcher = launcher(options.peer_dir.as_deref())?;
     let result = study::run((scenario, text), options.seed, &out, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&out, result)

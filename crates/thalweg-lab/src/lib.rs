@@ -18,6 +18,7 @@ mod error;
 pub mod figures;
 pub mod host;
 pub mod nearest;
+mod network;
 pub mod paper1;
 pub mod perf;
 pub mod plot;

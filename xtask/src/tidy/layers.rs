@@ -10,7 +10,7 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("thalweg-transport", &["thalweg-rtps"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
-    ("thalweg-lab", &["thalweg", "thalweg-sim"]),
+    ("thalweg-lab", &["thalweg", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("xtask", &[]),
 ];

@@ -232,6 +232,7 @@ mod tests {
                 publishers: Default::default(),
                 pair_p50_us: Vec::new(),
                 cpu: 0.5,
+                wire: None,
                 losses: Vec::new(),
             }
         };

@@ -14,6 +14,7 @@ use super::report;
 use super::results::{self, StudyResult};
 use crate::error::LabError;
 use crate::host::Environment;
+use crate::network::Hosts;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
 use crate::scenario::Scenario;
@@ -48,8 +49,9 @@ pub fn run(
         fingerprint: Fingerprint::read(&text, &environment),
         environment,
     };
+    let hosts = make_hosts(&scenario)?;
     let directory = Directory::create(out, &text)?;
-    Course { scenario, directory, manifest, launcher, stop }.run()
+    Course { hosts, scenario, directory, manifest, launcher, stop }.run()
 }
 
 /// Makes the runs that are missing in a directory.
@@ -72,10 +74,16 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResu
             path.display()
         )));
     }
-    Course { scenario, directory, manifest, launcher, stop }.run()
+    Course { hosts: make_hosts(&scenario)?, scenario, directory, manifest, launcher, stop }.run()
+}
+
+/// The hosts that a scenario wants, before anything is written: a machine that cannot have them is told so at once.
+fn make_hosts(scenario: &Scenario) -> Result<Option<Hosts>, LabError> {
+    scenario.hosts.as_ref().map(|plan| Hosts::new(plan.count, &scenario.link)).transpose()
 }
 
 struct Course<'a> {
+    hosts: Option<Hosts>,
     scenario: Scenario,
     directory: Directory,
     manifest: Manifest,
@@ -166,7 +174,14 @@ impl Course<'_> {
 
     /// Makes one run, again where the machine was not quiet, until one counts.
     fn run_cell(&self, round: u32, cell: u32) -> Result<(), LabError> {
-        let context = RunContext { scenario: &self.scenario, launcher: self.launcher, stop: self.stop };
+        let context = RunContext {
+            scenario: &self.scenario,
+            launcher: self.launcher,
+            stop: self.stop,
+            hosts: self.hosts.as_ref(),
+            // The cells of a round meet the same chance.
+            chance: self.scenario.seed ^ u64::from(round) << 32,
+        };
         while let Some(attempt) = self.attempts_left(round, cell) {
             let name = RunName { round, cell, attempt };
             let partial = self.directory.begin_run(name)?;

@@ -10,6 +10,7 @@ use super::manifest::Manifest;
 use crate::error::LabError;
 use crate::figures::{grouped, percent, rounded};
 use crate::host::Environment;
+use crate::network::INTERFACE;
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, quantile_interval};
 use crate::table::Table;
@@ -87,7 +88,10 @@ pub struct RunSummary {
     pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,
-    /// Datagrams, fragments and packets that the layers below lost, by counter.
+    /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireBytes>,
+    /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process.
     pub losses: Vec<(String, u64)>,
 }
 
@@ -100,6 +104,15 @@ pub struct PublisherTotals {
     pub late: u64,
     /// Samples that were never written.
     pub not_sent: u64,
+}
+
+/// Bytes on the links of all hosts from the first measured sample to the end of the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireBytes {
+    /// Those that left a host.
+    pub sent: u64,
+    /// Those that reached one: more where groups are copied to every host.
+    pub received: u64,
 }
 
 /// A quantile of the response latency over all runs of a cell.
@@ -211,7 +224,27 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         },
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
-        losses: result.layers.losses().map(|(name, count)| (name.to_owned(), count)).collect(),
+        wire: WireBytes::of(result),
+        losses: result
+            .layers
+            .losses()
+            .map(|(name, count)| (name.to_owned(), count))
+            .chain(socket_losses(result))
+            .collect(),
+    }
+}
+
+/// What processes lost at their sockets.
+fn socket_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
+    let drops = result.processes.iter().map(|process| (format!("socket.{}", process.name), process.usage.socket_drops));
+    drops.filter(|(_, count)| *count > 0)
+}
+
+impl WireBytes {
+    fn of(result: &TrialResult) -> Option<WireBytes> {
+        let sum =
+            |counter: &str| result.hosts.iter().map(|host| host.get(&format!("device.{INTERFACE}.{counter}"))).sum();
+        (!result.hosts.is_empty()).then(|| WireBytes { sent: sum("tx_bytes"), received: sum("rx_bytes") })
     }
 }
 

@@ -11,20 +11,26 @@ use super::order::{Command, Placement, PublisherReport, TrialOrder, Word, Worker
 use super::publisher::{ACKNOWLEDGEMENT_PATIENCE, MATCH_PATIENCE};
 use super::records::{Raw, not_written};
 use super::result::{ProcessReport, TrialConditions, TrialResult};
+use super::site::{Site, SiteCounters, by_host};
 use super::timetable::Timetable;
 use crate::error::LabError;
-use crate::host::{Layers, SecondConditions, SecondWatch, monotonic_nanos};
+use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
+use crate::network::Hosts;
 use crate::process::{Launcher, Message, Stop, Supervised};
 use crate::scenario::{Affinity, Cell, Gate, ProcessModel, Scenario};
 use crate::station::Network;
 use crate::worker::Order;
 
-/// What all runs of a scenario have in common.
+/// What a run is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
+    /// Where endpoints live, unless all live here.
+    pub(crate) hosts: Option<&'a Hosts>,
+    /// What decides the fate of frames between the hosts.
+    pub(crate) chance: u64,
 }
 
 /// Makes one run of `cell`; `folder` gets the raw data, the histograms and the result.
@@ -32,6 +38,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let mut ensemble = Ensemble::start(context, cell, folder)?;
     let timetable = Timetable::new(cell, &context.scenario.schedule);
     ensemble.hear_all(MATCH_PATIENCE + MARGIN, matched)?;
+    ensemble.site.begin()?;
     // Time for every process to hear of it.
     let origin_ns =
         monotonic_nanos() + (START_DELAY + START_DELAY_EACH * ensemble.workers.len() as u32).as_nanos() as u64;
@@ -39,14 +46,14 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let at = |relative_ns: u64| origin_ns + relative_ns;
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let layers = Layers::read();
+    let before = ensemble.counters()?;
     let seconds = ensemble.watch(at(timetable.start_ns()), at(timetable.end_ns()), &context.scenario.gate)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
     ensemble.tell_all(&Command::Drain { written: written(cell, &reports) })?;
     ensemble.hear_all(DRAIN_PATIENCE, drained)?;
-    let layers = Layers::read().since(&layers);
+    let (layers, hosts) = ensemble.counters()?.since(&before);
     ensemble.tell_all(&Command::Finish)?;
     let (workers, processes) = ensemble.finish()?;
     let raw = Raw::read(folder, cell)?;
@@ -65,6 +72,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         subscribers: workers.into_iter().flat_map(|report| report.subscribers).collect(),
         processes,
         layers,
+        hosts,
         conditions: judge(seconds, &context.scenario.gate),
     };
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
@@ -113,12 +121,19 @@ struct Ensemble<'a> {
     stop: &'a Stop,
     /// Names and processes, in the order in which they were started.
     workers: Vec<(String, Supervised)>,
+    /// The host of each process.
+    places: Vec<u32>,
+    // Dropped after the processes, whose last datagrams it forwards.
+    site: Site<'a>,
 }
 
 impl<'a> Ensemble<'a> {
     fn start(context: RunContext<'a>, cell: &Cell, folder: &Path) -> Result<Ensemble<'a>, LabError> {
         let order = TrialOrder {
-            network: Network::apart(0),
+            network: Network {
+                receive_buffer_bytes: context.scenario.process.receive_buffer_bytes,
+                ..Network::apart(0)
+            },
             cell: cell.clone(),
             qos: context.scenario.qos,
             schedule: context.scenario.schedule.clone(),
@@ -127,11 +142,15 @@ impl<'a> Ensemble<'a> {
             subscribers: Vec::new(),
             folder: folder.to_path_buf(),
         };
-        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new() };
-        for (name, publishers, subscribers) in shares(context.scenario, cell) {
+        let site = Site::start(context)?;
+        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), places: Vec::new(), site };
+        let plan = context.scenario.hosts.as_ref();
+        let shares = shares(context.scenario, cell).into_iter().flat_map(|share| by_host(share, cell, plan));
+        for (host, (name, publishers, subscribers)) in shares {
             let order = TrialOrder { publishers, subscribers, ..order.clone() };
-            let worker = Supervised::start(context.launcher, &name, &Order::Trial(order))?;
+            let worker = Supervised::start(&ensemble.site.launcher(host), &name, &Order::Trial(order))?;
             ensemble.workers.push((name, worker));
+            ensemble.places.push(host);
         }
         Ok(ensemble)
     }
@@ -142,6 +161,7 @@ impl<'a> Ensemble<'a> {
         let mut heard: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
         while heard.iter().any(Option::is_none) {
             self.check_stop()?;
+            self.site.check_alive()?;
             for ((name, worker), slot) in self.workers.iter_mut().zip(&mut heard) {
                 let message = match slot {
                     Some(_) => worker.check_alive().map(|()| None)?,
@@ -165,6 +185,11 @@ impl<'a> Ensemble<'a> {
         self.workers.iter_mut().try_for_each(|(_, worker)| worker.send(command))
     }
 
+    fn counters(&mut self) -> Result<SiteCounters, LabError> {
+        let workers = self.places.iter().copied().zip(self.workers.iter().map(|(_, worker)| worker.id()));
+        self.site.counters(&workers.collect::<Vec<_>>())
+    }
+
     fn check_stop(&self) -> Result<(), LabError> {
         if self.stop.is_requested() { Err(LabError::Interrupted) } else { Ok(()) }
     }
@@ -172,6 +197,7 @@ impl<'a> Ensemble<'a> {
     fn wait_until(&mut self, at_ns: u64) -> Result<(), LabError> {
         loop {
             self.check_stop()?;
+            self.site.check_alive()?;
             for (_, worker) in &mut self.workers {
                 worker.check_alive()?;
             }
@@ -184,7 +210,8 @@ impl<'a> Ensemble<'a> {
 
     /// Looks at the machine once a second from `start_ns` to `end_ns`.
     fn watch(&mut self, start_ns: u64, end_ns: u64, gate: &Gate) -> Result<Vec<SecondConditions>, LabError> {
-        let mut watch = SecondWatch::start(self.workers.iter().map(|(_, worker)| worker.id()).collect());
+        let workers = self.workers.iter().map(|(_, worker)| worker.id());
+        let mut watch = SecondWatch::start(workers.chain(self.site.processes()).collect());
         let mut out = Vec::new();
         let mut next = start_ns;
         while next < end_ns {

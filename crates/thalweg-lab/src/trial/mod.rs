@@ -11,6 +11,7 @@ mod order;
 mod publisher;
 mod records;
 mod result;
+mod site;
 mod subscriber;
 mod timetable;
 mod worker;

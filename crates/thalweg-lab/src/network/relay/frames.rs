@@ -1,0 +1,91 @@
+//! What a switch reads in a frame: where it goes to, and whether it carries user data.
+
+use std::collections::HashMap;
+
+type Mac = [u8; 6];
+
+/// At which port which station was heard last.
+#[derive(Debug, Default)]
+pub(super) struct Stations(HashMap<Mac, usize>);
+
+impl Stations {
+    /// The ports, of so many, that a frame (from its Ethernet header on) goes to, its own perhaps among them: all for groups and unknown
+    /// stations.
+    pub(super) fn handle_frame(&mut self, from: usize, ports: usize, frame: &[u8]) -> std::ops::Range<usize> {
+        let source = frame.get(6..).and_then(|rest| rest.first_chunk());
+        let (Some(destination), Some(source)) = (frame.first_chunk(), source) else { return 0..0 };
+        if self.0.len() < STATIONS_MAX || self.0.contains_key(source) {
+            self.0.insert(*source, from);
+        }
+        match self.0.get(destination) {
+            Some(port) if !is_group(destination) => *port..port + 1,
+            _ => 0..ports,
+        }
+    }
+}
+
+fn is_group(mac: &Mac) -> bool {
+    mac[0] & 1 == 1
+}
+
+/// Whether a frame (from its Ethernet header on) is RTPS over UDP to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3).
+/// Later fragments of a datagram are not recognized.
+pub(super) fn is_user_data(frame: &[u8]) -> bool {
+    let read = || {
+        let packet = frame.get(14..)?;
+        let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
+        let fragment = u16::from_be_bytes(packet.get(6..8)?.try_into().ok()?) & 0x1fff;
+        let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
+        let datagram = packet.get(header_bytes..)?;
+        let port = u16::from_be_bytes(datagram.get(2..4)?.try_into().ok()?);
+        Some(is_udp && port % 2 == 1 && datagram.get(8..12)? == b"RTPS")
+    };
+    read().unwrap_or(false)
+}
+
+const IPV4: [u8; 2] = [0x08, 0x00];
+const UDP: u8 = 17;
+/// Each host has one; more would be somebody else's.
+const STATIONS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(destination: u8, source: u8) -> Vec<u8> {
+        [[destination; 6], [source; 6]].concat()
+    }
+
+    #[test]
+    fn known_stations_get_their_frames_alone_and_groups_reach_all() {
+        let mut stations = Stations::default();
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 0..3, "nobody knows the station yet");
+        assert_eq!(stations.handle_frame(2, 3, &frame(2, 4)), 0..1);
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 2..3);
+        assert_eq!(stations.handle_frame(0, 3, &frame(0xff, 2)), 0..3);
+        stations.handle_frame(1, 3, &frame(2, 4));
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 1..2, "it has moved");
+        assert_eq!(stations.handle_frame(0, 3, &[1, 2, 3]), 0..0, "no frame at all");
+    }
+
+    #[test]
+    fn user_data_is_rtps_to_an_odd_port() {
+        let packet = |port: u16, fragment: u16, payload: &[u8]| {
+            let mut out = frame(2, 4);
+            out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
+            out.extend_from_slice(&fragment.to_be_bytes());
+            out.extend_from_slice(&[64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9]);
+            out.extend_from_slice(&port.to_be_bytes());
+            out.extend_from_slice(&[0, 0, 0, 0]);
+            out.extend_from_slice(payload);
+            out
+        };
+        assert!(is_user_data(&packet(7_411, 0, b"RTPS\x02")));
+        assert!(!is_user_data(&packet(7_410, 0, b"RTPS\x02")));
+        assert!(!is_user_data(&packet(7_411, 0, b"else\x02")));
+        assert!(!is_user_data(&packet(7_411, 185, b"RTPS\x02")), "a later fragment");
+        for length in 0..44 {
+            assert!(!is_user_data(&packet(7_411, 0, b"")[..length.min(42)]));
+        }
+    }
+}

@@ -142,7 +142,8 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
             }
         });
         for number in 0..count {
-            sender.send_to(&[&b"RTPS"[..], &number.to_le_bytes()].concat(), "10.89.0.2:7401").expect("sent");
+            let sample = [&b"RTPS"[..], &[0; 16], &[0x15, 1, 8, 0], &number.to_le_bytes()].concat();
+            sender.send_to(&sample, "10.89.0.2:7401").expect("sent");
             // Whoever sends faster than the relay forwards tests the buffers between.
             std::thread::sleep(Duration::from_micros(50));
         }

@@ -12,7 +12,7 @@ pub(super) struct Counts {
     pub(super) seen: u64,
     /// Those that were lost by chance.
     pub(super) dropped: u64,
-    /// Those among them that carried user data.
+    /// DATA submessages to users that were in them.
     pub(super) dropped_data: u64,
     /// Those that arrive twice.
     pub(super) duplicated: u64,
@@ -44,11 +44,11 @@ impl<Frame: Clone> Direction<Frame> {
     }
 
     /// Decides what becomes of a frame; `out` gets each copy that passes with its time of arrival.
-    pub(super) fn handle_frame(&mut self, now_ns: u64, frame: Frame, is_data: bool, out: &mut Vec<(u64, Frame)>) {
+    pub(super) fn handle_frame(&mut self, now_ns: u64, frame: Frame, data: u64, out: &mut Vec<(u64, Frame)>) {
         self.counts.seen += 1;
         if self.is_lost() {
             self.counts.dropped += 1;
-            self.counts.dropped_data += u64::from(is_data);
+            self.counts.dropped_data += data;
             return;
         }
         let at_ns = self.arrival(now_ns);
@@ -115,7 +115,7 @@ mod tests {
         let mut direction = Direction::new(impairment, chance);
         let mut out = Vec::new();
         for number in 0..count {
-            direction.handle_frame(number * 1_000, number, number % 2 == 0, &mut out);
+            direction.handle_frame(number * 1_000, number, u64::from(number % 2 == 0), &mut out);
         }
         let end = count * 1_000 + HOLD.as_nanos() as u64 * 2;
         direction.handle_timeout(end, &mut out);

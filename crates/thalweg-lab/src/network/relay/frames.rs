@@ -1,4 +1,4 @@
-//! What a switch reads in a frame: where it goes to, and whether it carries user data.
+//! What a switch reads in a frame: where it goes to, and how much user data it carries.
 
 use std::collections::HashMap;
 
@@ -28,23 +28,37 @@ fn is_group(mac: &Mac) -> bool {
     mac[0] & 1 == 1
 }
 
-/// Whether a frame (from its Ethernet header on) is RTPS over UDP to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3).
-/// Later fragments of a datagram are not recognized.
-pub(super) fn is_user_data(frame: &[u8]) -> bool {
-    let read = || {
-        let packet = frame.get(14..)?;
-        let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
-        let fragment = u16::from_be_bytes(packet.get(6..8)?.try_into().ok()?) & 0x1fff;
-        let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
-        let datagram = packet.get(header_bytes..)?;
-        let port = u16::from_be_bytes(datagram.get(2..4)?.try_into().ok()?);
-        Some(is_udp && port % 2 == 1 && datagram.get(8..12)? == b"RTPS")
-    };
-    read().unwrap_or(false)
+/// DATA submessages in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5
+/// §9.6.2.3): as many samples, unless they are fragments or batches. Later fragments of a datagram are not looked into.
+pub(super) fn user_data(frame: &[u8]) -> u64 {
+    rtps_to_users(frame).map_or(0, |message| submessages(message).filter(|kind| *kind == DATA).count() as u64)
+}
+
+/// The submessages of an RTPS message to an odd port.
+fn rtps_to_users(frame: &[u8]) -> Option<&[u8]> {
+    let packet = frame.get(14..)?;
+    let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
+    let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
+    let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
+    let datagram = packet.get(header_bytes..)?;
+    let port = u16::from_be_bytes(*datagram.get(2..)?.first_chunk()?);
+    let message = datagram.get(8..)?;
+    (is_udp && port % 2 == 1 && message.starts_with(b"RTPS")).then(|| message.get(20..))?
+}
+
+/// The kind of each submessage (RTPS 2.5 §9.4.5.1); one without a length is the last.
+fn submessages(mut rest: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    std::iter::from_fn(move || {
+        let [kind, flags, length @ ..] = *rest.first_chunk::<4>()?;
+        let length = if flags & 1 == 1 { u16::from_le_bytes(length) } else { u16::from_be_bytes(length) };
+        rest = if length == 0 { &[] } else { rest.get(4 + usize::from(length)..).unwrap_or_default() };
+        Some(kind)
+    })
 }
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const UDP: u8 = 17;
+const DATA: u8 = 0x15;
 /// Each host has one; more would be somebody else's.
 const STATIONS_MAX: usize = 4_096;
 
@@ -69,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_is_rtps_to_an_odd_port() {
+    fn user_data_is_data_to_an_odd_port() {
         let packet = |port: u16, fragment: u16, payload: &[u8]| {
             let mut out = frame(2, 4);
             out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
@@ -80,12 +94,18 @@ mod tests {
             out.extend_from_slice(payload);
             out
         };
-        assert!(is_user_data(&packet(7_411, 0, b"RTPS\x02")));
-        assert!(!is_user_data(&packet(7_410, 0, b"RTPS\x02")));
-        assert!(!is_user_data(&packet(7_411, 0, b"else\x02")));
-        assert!(!is_user_data(&packet(7_411, 185, b"RTPS\x02")), "a later fragment");
-        for length in 0..44 {
-            assert!(!is_user_data(&packet(7_411, 0, b"")[..length.min(42)]));
+        let message = |submessages: &[u8]| [&b"RTPS\x02\x05"[..], &[0; 14], submessages].concat();
+        // A timestamp, two samples of which the last has no length, and an acknowledgement.
+        let two = message(&[9, 1, 1, 0, 7, 0x15, 5, 2, 0, 7, 7, 0x15, 4, 0, 0, 7]);
+        let other = message(&[6, 0, 0, 1, 7, 9, 1, 0, 0]);
+        assert_eq!(user_data(&packet(7_411, 0, &two)), 2);
+        assert_eq!(user_data(&packet(7_411, 0, &other)), 0);
+        assert_eq!(user_data(&packet(7_410, 0, &two)), 0);
+        assert_eq!(user_data(&packet(7_411, 0, &two[1..])), 0);
+        assert_eq!(user_data(&packet(7_411, 185, &two)), 0, "a later fragment");
+        let whole = packet(7_411, 0, &two);
+        for length in 0..whole.len() {
+            assert!(user_data(&whole[..length]) <= 2);
         }
     }
 }

@@ -10,7 +10,7 @@ use thalweg_transport::frames::{FramePort, FrameSent};
 
 use super::RelayOrder;
 use super::direction::{Counts, Direction};
-use super::frames::{Stations, is_user_data};
+use super::frames::{Stations, user_data};
 use super::line::Line;
 use crate::error::LabError;
 use crate::host::{Layers, monotonic_nanos};
@@ -147,11 +147,11 @@ impl RelaySwitch {
             self.ports[from].overflowed += 1;
             return;
         };
-        let is_data = is_user_data(ethernet);
+        let data = user_data(ethernet);
         let targets = self.stations.handle_frame(from, self.ports.len(), ethernet);
         let frame: Frame = Rc::from(&self.buffer[..bytes]);
         for to in targets.filter(|to| *to != from) {
-            self.directions[from][to].handle_frame(at_ns, Rc::clone(&frame), is_data, &mut self.passed);
+            self.directions[from][to].handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed);
             self.depart(from, to);
         }
     }

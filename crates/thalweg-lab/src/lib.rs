@@ -2,6 +2,7 @@
 //!
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
+//! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
 //! * [`scenario`] reads files that say what to measure;
 //! * [`trial`] makes one run of a scenario and follows every sample;
 //! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
@@ -20,6 +21,7 @@ pub mod host;
 pub mod nearest;
 mod network;
 pub mod paper1;
+pub mod paper2;
 pub mod perf;
 pub mod plot;
 pub mod process;

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab, not_written};
@@ -16,12 +17,13 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, or a scenario file; a scenario takes --out and --seed, all else stands in the file.
+    /// The preset paper1 or paper2, or a scenario file; a scenario takes --out and --seed, all else stands in the file, and paper2 takes
+    /// --quick besides.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
-    /// Make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB).
+    /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
+    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: under a quarter of an hour.
     #[arg(long)]
     pub quick: bool,
 
@@ -91,8 +93,10 @@ pub struct PageOptions {
 /// # Errors
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if PRESETS.contains(&options.what.as_str()) {
-        return run_paper1(options, interrupt);
+    match options.what.as_str() {
+        "paper1" => return run_paper1(options, interrupt),
+        "paper2" => return run_paper2(options, interrupt),
+        _ => {}
     }
     let path = Path::new(&options.what);
     if path.extension().is_none() && !path.exists() {
@@ -129,6 +133,29 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     }
 }
 
+fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(option) = options.paper1_option() {
+        return Err(Failure::Usage(format!(
+            "{option} is for the preset paper1; paper2 takes --quick, --out and --seed"
+        )));
+    }
+    let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
+    std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = Paper2Plan { is_quick: options.quick, seed: options.seed.unwrap_or(1), cpus };
+    for omitted in plan.omitted() {
+        remark(format_args!("LEFT OUT: {omitted}"));
+    }
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let result = paper2::run(&plan, out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
+    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
+    for (name, text) in [("report.html", paper2::to_html(&result)), ("results.json", json)] {
+        write(&out.join(name), &text)?;
+    }
+    print_line(paper2::to_text(&result).trim_end())?;
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))
+}
+
 /// Draws the page of an earlier run.
 ///
 /// # Errors
@@ -161,8 +188,12 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 impl RunOptions {
     /// The first option that only presets have.
     fn preset_option(&self) -> Option<&'static str> {
+        self.quick.then_some("--quick").or_else(|| self.paper1_option())
+    }
+
+    /// The first option that only paper1 has.
+    fn paper1_option(&self) -> Option<&'static str> {
         let given = [
-            ("--quick", self.quick),
             ("--peers", !self.peers.is_empty()),
             ("--peer-dir", self.peer_dir.is_some()),
             ("--runs", self.runs.is_some()),
@@ -214,7 +245,7 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 /// What `lab run` knows by name.
-pub const PRESETS: [&str; 1] = ["paper1"];
+pub const PRESETS: [&str; 2] = ["paper1", "paper2"];
 
 #[cfg(test)]
 mod tests {

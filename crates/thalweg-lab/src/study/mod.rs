@@ -13,6 +13,7 @@ mod report;
 mod results;
 mod verify;
 
+pub(crate) use compare::log_ratios;
 pub use compare::{Comparison, Conditions, Difference, compare, table as difference_table};
 pub use course::{resume, run};
 pub use directory::{Found, find};
@@ -21,6 +22,7 @@ pub use manifest::{Manifest, State};
 pub use results::{
     CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv, to_text,
 };
+pub(crate) use results::{latencies, load, median};
 pub use verify::{Verification, verify};
 
 #[cfg(test)]

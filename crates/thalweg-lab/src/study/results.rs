@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_run, run_folder, whole_runs};
-use super::manifest::Manifest;
+use super::directory::{RunName, load_manifest, load_run, run_folder, whole_runs};
+use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::figures::{grouped, percent, rounded};
 use crate::host::Environment;
@@ -190,6 +190,17 @@ fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> R
     Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
 }
 
+/// All response latencies of each cell of the study in `directory`.
+pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
+    let counted = counted_runs(directory);
+    let of = |cell| {
+        let mut all = Buckets::default();
+        load_seconds(directory, &counted, cell)?.iter().flatten().for_each(|second| all.add(second));
+        Ok(all)
+    };
+    (0..study.cells.len()).map(of).collect()
+}
+
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
 pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
@@ -280,8 +291,24 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     }
 }
 
+/// The results of a complete directory.
+pub(crate) fn load(path: &Path) -> Result<StudyResult, LabError> {
+    let manifest = load_manifest(path)?;
+    if manifest.state != State::Complete {
+        let shown = path.display();
+        return Err(LabError::Here(format!(
+            "{shown} is no result: it is {}; `thalweg lab verify` says more",
+            manifest.state
+        )));
+    }
+    let file = path.join(RESULTS);
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
+    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
+}
+
 /// The median; `None` for no values.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     if values.len() % 2 == 1 {

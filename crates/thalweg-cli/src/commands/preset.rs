@@ -142,8 +142,9 @@ fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Paper2Plan { is_quick: options.quick, seed: options.seed.unwrap_or(1), cpus };
-    for omitted in plan.omitted() {
+    let seed = options.seed.unwrap_or(1);
+    let plan = if options.quick { Paper2Plan::quick(seed, cpus) } else { Paper2Plan::full(seed, cpus) };
+    for omitted in &plan.omitted {
         remark(format_args!("LEFT OUT: {omitted}"));
     }
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;

@@ -4,13 +4,9 @@ use crate::scenario::Scenario;
 use crate::statistics::Buckets;
 use crate::study::StudyResult;
 
-fn plan(is_quick: bool, cpus: usize) -> Paper2Plan {
-    Paper2Plan { is_quick, seed: 5, cpus }
-}
-
 #[test]
 fn every_part_is_a_scenario_with_each_way_in_turn() {
-    for plan in [plan(true, 2), plan(false, 2), plan(false, 64)] {
+    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
         for part in plan.parts() {
             let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scenario.cells.len() % 3, 0, "{}", part.name);
@@ -21,23 +17,21 @@ fn every_part_is_a_scenario_with_each_way_in_turn() {
 
 #[test]
 fn what_a_machine_does_not_carry_is_left_out_and_said() {
-    let counts = |plan: Paper2Plan| {
-        let text = &plan.parts()[0].text;
-        let line = text.lines().find(|line| line.starts_with("endpoints")).expect("endpoints").to_owned();
-        (line, plan.omitted().len())
+    let check = |plan: Paper2Plan, counts: &[u32], omitted: usize| {
+        assert_eq!((plan.counts.as_slice(), plan.omitted.len()), (counts, omitted), "{:?}", plan.omitted);
     };
-    let (line, omitted) = counts(plan(false, 64));
-    assert!(line.contains("\"75-75\"") && omitted == 0, "{line}");
-    let (line, omitted) = counts(plan(false, 2));
-    assert!(line.contains("\"50-50\"") && !line.contains("\"75-75\"") && omitted == 1, "{line}");
-    let (line, omitted) = counts(plan(true, 64));
-    assert!(line.contains("\"25-25\"") && !line.contains("\"50-50\"") && omitted == 2, "{line}");
-    assert!(plan(true, 64).omitted()[0].contains("leave out --quick"));
+    check(Paper2Plan::full(5, 64), &[1, 3, 10, 25, 50, 75], 0);
+    check(Paper2Plan::full(5, 2), &[1, 3, 10, 25, 50], 1);
+    check(Paper2Plan::quick(5, 64), &[1, 3, 10, 25], 2);
+    let plan = Paper2Plan::quick(5, 2);
+    assert!(plan.omitted[0].contains("leave out --quick") && plan.omitted[1].contains("50 of each are the most"));
+    let few = Paper2Plan { overloaded: Vec::new(), payload_bytes: Vec::new(), ..plan };
+    assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
 }
 
 /// A part whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.
 fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
-    let text = &plan(true, 2).parts()[2].text;
+    let text = &Paper2Plan::quick(5, 2).parts()[2].text;
     let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
     let cells = scenario.cells.iter().zip(latencies_us.into_iter().zip(wire)).map(|(cell, (us, sent))| {
         let run = |round: u32| {
@@ -69,7 +63,7 @@ fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
         (1..1_000).for_each(|rank| out.record((us * 1e3 * f64::from(rank)) as u64));
         out
     };
-    PartResult::of(&plan(true, 2).parts()[2], study, latencies_us.map(of).to_vec())
+    PartResult::of(&Paper2Plan::quick(5, 2).parts()[2], study, latencies_us.map(of).to_vec())
 }
 
 fn check_of(part: &PartResult) -> AutoCheck {
@@ -105,7 +99,7 @@ fn winners_and_pages_say_what_the_runs_say() {
         checks: answers::checks(&part),
         winners,
         parts: vec![part],
-        omitted: plan(true, 2).omitted(),
+        omitted: Paper2Plan::quick(5, 2).omitted,
     };
     let (text, html) = (to_text(&result), to_html(&result));
     for shown in [&text, &html] {

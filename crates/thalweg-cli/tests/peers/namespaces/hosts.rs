@@ -6,6 +6,8 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::process::{Launcher, Stop};
 
 use crate::program::{PATIENCE, Program, Said};
 
@@ -78,7 +80,7 @@ fn namespaces(maker: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("thalweg-{maker}-"))).map(str::to_owned).collect()
 }
 
-/// The number of the lab that made hosts while `lab` ran, found by the names of its namespaces.
+/// Waits until a process has made so many namespaces and not removed them.
 #[track_caller]
 fn wait_for_namespaces(process: u32, expect: usize) {
     let deadline = Instant::now() + PATIENCE;
@@ -169,6 +171,24 @@ fn a_publisher_beside_a_busy_neighbour_marks_the_run() {
     assert_eq!((busy, &conditions["contaminated"]), (seconds.len(), &true.into()), "{conditions}");
     assert!(said.lines.iter().any(|line| line.contains("MARKED: in 1 runs")), "{:?}", said.lines);
     assert!(lab.report().contains("the machine was not quiet"), "the report does not say so");
+}
+
+#[test]
+fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-paper2");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).expect("made");
+    let (counts, none) = (vec![1], Vec::new());
+    let plan =
+        Paper2Plan { counts, overloaded: none.clone(), varied: none, seconds: 1, runs: 1, ..Paper2Plan::quick(1, 2) };
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
+    let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
+    assert_eq!((result.parts.len(), result.parts[0].study.cells.len()), (1, 3));
+    assert!(result.parts[0].study.cells.iter().all(|cell| cell.runs[0].totals.lost == 0));
+    assert!(!result.checks.is_empty() && !result.omitted.is_empty());
+    let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
+    assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
+    assert_eq!(paper2::to_html(&again), paper2::to_html(&result));
 }
 
 #[test]

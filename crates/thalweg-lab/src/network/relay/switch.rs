@@ -158,8 +158,7 @@ impl RelaySwitch {
 
     /// Puts what passed a direction on its way.
     fn depart(&mut self, from: usize, to: usize) {
-        while !self.passed.is_empty() {
-            let (at_ns, frame) = self.passed.remove(0);
+        for (at_ns, frame) in std::mem::take(&mut self.passed) {
             if self.journeys.len() >= JOURNEYS_MAX {
                 self.directions[from][to].counts.refused += 1;
                 continue;

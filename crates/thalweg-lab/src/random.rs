@@ -24,7 +24,17 @@ impl Random {
         (self.next() % (count as u64).max(1)) as usize
     }
 
-    fn next(&mut self) -> u64 {
+    /// A number from 0 to just below 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Whether something happens that does with this probability (0 to 1).
+    pub(crate) fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.share() < probability
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_lab_station::serve;
 
 use crate::error::LabError;
+use crate::network::{self, RelayOrder};
 use crate::paper1::pair::{self, PairOrder};
 use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::Link;
@@ -32,6 +33,8 @@ pub(crate) enum Order {
     PairReceiver(PairOrder),
     /// Endpoints of one run of a scenario.
     Trial(TrialOrder),
+    /// The switch between hosts that impairs what it forwards.
+    Relay(RelayOrder),
 }
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
@@ -52,6 +55,7 @@ fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
         Order::PairSender(order) => to_value(&pair::send(&order, link)?),
         Order::PairReceiver(order) => to_value(&pair::receive(&order, link)?),
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
+        Order::Relay(order) => to_value(&network::work(&order, link)?),
     }
 }
 

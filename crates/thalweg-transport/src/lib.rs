@@ -8,6 +8,8 @@ pub mod clock;
 #[forbid(unsafe_code)]
 pub mod entropy;
 #[forbid(unsafe_code)]
+pub mod frames;
+#[forbid(unsafe_code)]
 pub mod host;
 #[forbid(unsafe_code)]
 pub mod interfaces;

@@ -11,7 +11,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
-    ("thalweg-lab", &["thalweg", "thalweg-lab-station", "thalweg-sim"]),
+    ("thalweg-lab", &["thalweg", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("xtask", &[]),
 ];

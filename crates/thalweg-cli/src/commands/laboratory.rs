@@ -30,13 +30,15 @@ pub enum Experiment {
     #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
     Quick(QuickOptions),
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
-    /// programs, searches every method's best parameters first and writes them as a profile; paper4 repeats those of a paper on ROS 2:
-    /// messages, rates and topologies of an automated car, with every middleware in turns.
+    /// programs, searches every method's best parameters first and writes them as a profile; paper2 asks whether multicast helps when
+    /// there are many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
+    /// ROS 2, with every middleware in turns.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
+        "sudo thalweg lab run paper2 --quick --out /tmp/paper2",
         "thalweg perf throughput --size 256 --profile profile.toml"
     ))]
     Run(RunOptions),

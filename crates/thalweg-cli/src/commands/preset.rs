@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::Peer;
 use thalweg_lab::presets::{Budget, Machine, paper4};
 use thalweg_lab::process::{Launcher, Stop};
@@ -19,12 +20,14 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1 or paper4, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the file.
+    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the
+    /// file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
-    /// paper1: make five runs of each cell, short searches, and transfers of 10 MB in the background, under four minutes without peers
-    /// (default: twenty runs, 100 MB). paper4: make what fits into a quarter of an hour (default: all that this machine carries).
+    /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
+    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: under a quarter of an hour. Of
+    /// paper4, make what fits into a quarter of an hour (default: all that this machine carries).
     #[arg(long)]
     pub quick: bool,
 
@@ -96,6 +99,7 @@ pub struct PageOptions {
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
+        "paper2" => return run_paper2(options, interrupt),
         "paper4" => return run_paper4(options, interrupt),
         _ => {}
     }
@@ -158,6 +162,30 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
         Some(failed) => Err(Failure::Failed(format!("{} failed: {}", failed.name, failed.failures.join("; ")))),
         None => Ok(()),
     }
+}
+
+fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(option) = options.given(|option| option != "--quick") {
+        return Err(Failure::Usage(format!(
+            "{option} is for the preset paper1; paper2 takes --quick, --out and --seed"
+        )));
+    }
+    let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
+    std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let seed = options.seed.unwrap_or(1);
+    let plan = if options.quick { Paper2Plan::quick(seed, cpus) } else { Paper2Plan::full(seed, cpus) };
+    for omitted in &plan.omitted {
+        remark(format_args!("LEFT OUT: {omitted}"));
+    }
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let result = paper2::run(&plan, out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
+    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
+    for (name, text) in [("report.html", paper2::to_html(&result)), ("results.json", json)] {
+        write(&out.join(name), &text)?;
+    }
+    print_line(paper2::to_text(&result).trim_end())?;
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))
 }
 
 /// Draws the page of an earlier run.
@@ -244,7 +272,7 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 /// What `lab run` knows by name.
-pub const PRESETS: [&str; 2] = ["paper1", "paper4"];
+pub const PRESETS: [&str; 3] = ["paper1", "paper2", "paper4"];
 
 #[cfg(test)]
 mod tests {

@@ -104,6 +104,7 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["lab", "run", "paper1", "--peers", "cyclon"], &["did you mean \"cyclone\"", "iceoryx2"]);
     check(&["lab", "run", "paper9"], &["did you mean \"paper1\""]);
     check(&["lab", "run", "s.toml", "--quick"], &["--quick is for presets"]);
+    check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["--tables is for the preset paper1"]);
     check(&["sbu", "t"], &["sub"]);
 }
 

@@ -46,6 +46,11 @@ impl Program {
         Program { name: name.to_owned(), child, lines, seen: Vec::new() }
     }
 
+    /// The system's number of it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the next line that fits.
     #[track_caller]
     pub fn expect(&mut self, what: &str, mut fits: impl FnMut(&str) -> bool) -> String {

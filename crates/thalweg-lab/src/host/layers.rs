@@ -1,4 +1,4 @@
-//! What every layer below the middleware counted, in this network namespace.
+//! What every layer below the middleware counted, in a network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,37 @@ pub struct Layers(BTreeMap<String, u64>);
 impl Layers {
     /// The counters of now: devices, IP with reassembly, UDP, and the queues between device and protocol (softnet).
     pub fn read() -> Layers {
+        Layers::read_in("/proc/net")
+    }
+
+    /// The counters of now in the network namespace of a process.
+    pub fn read_of(process: u32) -> Layers {
+        Layers::read_in(&format!("/proc/{process}/net"))
+    }
+
+    fn read_in(folder: &str) -> Layers {
         let mut out = Layers::default();
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        out.add_devices(&read("/proc/net/dev"));
-        out.add_titled(&read("/proc/net/snmp"), &[("Ip", "ip"), ("Udp", "udp")]);
-        out.add_titled(&read("/proc/net/netstat"), &[("IpExt", "ip")]);
-        out.add_listed(&read("/proc/net/snmp6"), &[("Ip6", "ip6"), ("Udp6", "udp6")]);
-        out.add_softnet(&read("/proc/net/softnet_stat"));
+        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
+        out.add_devices(&read("dev"));
+        out.add_titled(&read("snmp"), &[("Ip", "ip"), ("Udp", "udp")]);
+        out.add_titled(&read("netstat"), &[("IpExt", "ip")]);
+        out.add_listed(&read("snmp6"), &[("Ip6", "ip6"), ("Udp6", "udp6")]);
+        out.add_softnet(&read("softnet_stat"));
         out
+    }
+
+    /// These counters with those of `other` added.
+    pub fn plus(mut self, other: &Layers) -> Layers {
+        for (name, value) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += value;
+        }
+        self
+    }
+
+    /// These counters without those of the queues between device and protocol, which all hosts of a machine share.
+    pub fn without_softnet(mut self) -> Layers {
+        self.0.retain(|name, _| !name.starts_with("softnet."));
+        self
     }
 
     /// What was counted since `before`; counters that did not move are left out.
@@ -96,6 +119,12 @@ impl Layers {
     }
 }
 
+impl FromIterator<(String, u64)> for Layers {
+    fn from_iter<Counters: IntoIterator<Item = (String, u64)>>(counters: Counters) -> Layers {
+        Layers(counters.into_iter().collect())
+    }
+}
+
 /// Titles and values of the lines that begin with `word` and a colon.
 pub(super) fn titled<'a>(text: &'a str, word: &str) -> Vec<(&'a str, u64)> {
     let mut lines =
@@ -123,7 +152,7 @@ const DEVICE_COLUMNS: [&str; 13] = [
 ];
 
 /// Names of counters whose growth is a loss.
-const LOSSES: [&str; 16] = [
+const LOSSES: [&str; 19] = [
     "rx_errors",
     "rx_drop",
     "rx_fifo",
@@ -140,6 +169,9 @@ const LOSSES: [&str; 16] = [
     "InCsumErrors",
     "MemErrors",
     "dropped",
+    "missed",
+    "overflowed",
+    "refused",
 ];
 
 #[cfg(test)]

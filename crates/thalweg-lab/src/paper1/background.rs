@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::contender::Stage;
-use super::link::{BITS_PER_SECOND, Link};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
 use super::result::{BackgroundCell, Missing};
 use crate::error::LabError;
-use crate::process::{Launcher, Message, Supervised};
+use crate::network::Hosts;
+use crate::process::{Message, Supervised};
 use crate::progress::{Pace, Progress};
 use crate::quick::duel::{Course, DuelOrder, Received, Sent};
 use crate::quick::scenario::{Sorted, hear, parse, transfers_ms};
+use crate::scenario::LinkPlan;
 use crate::station::{Method, Network, Sending, TokenBucket};
 use crate::statistics::Summary;
 use crate::worker::Order;
@@ -24,7 +25,7 @@ pub(super) fn table(
 ) -> Result<Vec<BackgroundCell>, LabError> {
     let link = match plan.link {
         LinkKind::Loopback => None,
-        LinkKind::Tbf => match Link::new() {
+        LinkKind::Tbf => match Hosts::new(2, &LinkPlan { rate_mbit: Some(LINK_MBIT), ..LinkPlan::default() }) {
             Ok(link) => Some(link),
             Err(error) => {
                 missing.push(Missing {
@@ -81,7 +82,7 @@ fn transfer_seconds(plan: &Paper1Plan, bucket: &TokenBucket) -> f64 {
 fn cell(
     plan: &Paper1Plan,
     stage: &Stage<'_>,
-    link: Option<&Link>,
+    link: Option<&Hosts>,
     bucket: &TokenBucket,
 ) -> Result<BackgroundCell, LabError> {
     let transfer = Duration::from_secs_f64(transfer_seconds(plan, bucket));
@@ -123,12 +124,9 @@ fn cell(
     })
 }
 
-fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Link>) -> Result<(Sent, Received), LabError> {
-    let within = |name: Option<&String>| -> Launcher {
-        name.map_or_else(|| stage.launcher.clone(), |name| stage.launcher.within_namespace(name))
-    };
-    let receiver = within(link.map(|link| &link.receiver));
-    let sender = within(link.map(|link| &link.sender));
+fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Hosts>) -> Result<(Sent, Received), LabError> {
+    let on = |host| link.map_or_else(|| stage.launcher.clone(), |hosts| hosts.launcher(stage.launcher, host));
+    let (sender, receiver) = (on(0), on(1));
     let mut receiver =
         Supervised::start(&receiver, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
     let mut sender = Supervised::start(&sender, "sender of background data", &Order::DuelSender(order.clone()))?;
@@ -149,5 +147,8 @@ fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Link>) -> Resul
     Ok((sent, received))
 }
 
+/// Megabits a second of the link.
+const LINK_MBIT: f64 = 1_000.0;
+const BITS_PER_SECOND: f64 = LINK_MBIT * 1e6;
 /// 100 Hz.
 const PERIOD: Duration = Duration::from_millis(10);

@@ -8,7 +8,6 @@
 mod background;
 mod bursts;
 mod contender;
-mod link;
 pub(crate) mod pair;
 mod peers;
 mod plan;

@@ -32,6 +32,7 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
         "[process]\nmodel = \"single\"",
         "zenoh cannot measure 1–1 1 B 10 Hz zenoh: a process",
     );
+    check("middleware = \"zenoh\"", "[hosts]\non = \"netns:2\"", "meet on the loopback interface of one host");
     check("middleware = \"raw\"", "", "plain sockets send nothing again");
     check("middleware = \"raw\"", BEST_EFFORT, "");
     check("middleware = \"raw\"\nendpoints = \"2-1\"", BEST_EFFORT, "a reader of it hears one writer");

@@ -6,11 +6,13 @@
 mod cells;
 mod expectation;
 mod fields;
+mod network;
 mod sections;
 
 pub use cells::{Cell, Load, Topics};
 pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
+pub use network::{HostPlan, Impairment, LinkPlan, LossBursts, Switch};
 pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
 
 use std::path::Path;
@@ -30,6 +32,10 @@ pub struct Scenario {
     pub seed: u64,
     /// What is compared, in the order of the file; the first one is the baseline.
     pub cells: Vec<Cell>,
+    /// Between which hosts; none means that all endpoints live on this one.
+    pub hosts: Option<HostPlan>,
+    /// What lies between the hosts.
+    pub link: LinkPlan,
     /// How samples are delivered.
     pub qos: Qos,
     /// What runs where.
@@ -84,6 +90,8 @@ pub struct Process {
     pub affinity: Affinity,
     /// How subscribers learn that data are there. Default the listener.
     pub wait: Wait,
+    /// Bytes to ask for in each socket's receive buffer; the kernel keeps its own notes in it too. Default the middleware's.
+    pub receive_buffer_bytes: Option<u64>,
 }
 
 /// How endpoints share processes; each endpoint is a participant of its own in any case.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 use super::fields::{Field, Fields, ScenarioError, Source};
+use super::network;
 use super::{
-    Affinity, Cell, Design, Expectation, Gate, History, Load, Phase, Precision, Process, ProcessModel, Qos, Quantity,
-    Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
+    Affinity, Cell, Design, Expectation, Gate, History, HostPlan, Load, Phase, Precision, Process, ProcessModel, Qos,
+    Quantity, Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
 use crate::peers::{Middleware, refusal};
 use crate::station::{Destination, Wait};
@@ -21,24 +22,29 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let table = DeTable::parse(text)
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
-        &["schema", "name", "seed", "notes", "matrix", "qos", "process", "schedule", "expect", "system"][..],
-        &["hosts", "link", "trace", "paper"][..],
+        &[
+            "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system",
+        ][..],
+        &["trace", "paper"][..],
     );
     let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
     let schema = root.require("schema")?;
     if schema.text()? != Scenario::SCHEMA {
         return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
     }
+    let hosts = network::read_hosts(root.get("hosts"))?;
     let matrix = root.require("matrix")?;
-    let cells = read_matrices(&matrix)?;
+    let cells = read_matrices(&matrix, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
     let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
     check_volume(&matrix, &cells, &schedule)?;
-    check_endpoints(&matrix, &cells, &qos, &process)?;
+    check_endpoints(&matrix, &cells, (&qos, &process, hosts.as_ref()))?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
         cells,
+        link: network::read_link(root.get("link"), hosts.as_ref())?,
+        hosts,
         qos,
         process,
         schedule,
@@ -60,8 +66,8 @@ fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
 }
 
 /// The cells of one `[matrix]`, or of several `[[matrix]]` one after the other.
-fn read_matrices(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
-    let cells = field.list(CELLS_MAX, read_cells)?.concat();
+fn read_matrices(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
+    let cells = field.list(CELLS_MAX, |matrix| read_cells(matrix, hosts))?.concat();
     if cells.len() > CELLS_MAX {
         return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
     }
@@ -72,12 +78,13 @@ fn read_matrices(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
     }
 }
 
-fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
+fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
     let known = [
         "middleware",
         "payload_bytes",
         "type",
         "rate_hz",
+        "deliveries_hz",
         "publishers",
         "subscribers",
         "endpoints",
@@ -91,8 +98,8 @@ fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
         .get("reliability")
         .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
     let loads = read_loads(&matrix)?;
-    let rates = matrix.require("rate_hz")?.list(VALUES_MAX, |rate| rate.number(0.1, 100_000.0))?;
-    let endpoints = read_endpoints(&matrix)?;
+    let rates = read_rates(&matrix)?;
+    let endpoints = read_endpoints(&matrix, hosts)?;
     let destinations =
         [("auto", Destination::Auto), ("unicast", Destination::Unicast), ("multicast", Destination::Multicast)];
     let destinations = matrix
@@ -115,22 +122,29 @@ fn read_cells(field: &Field<'_>) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     for (publishers, subscribers) in endpoints {
         for load in &loads {
-            for rate_hz in &rates {
+            for rate in &rates {
                 for topics in &topics {
                     for destination in &destinations {
                         let cell = Cell {
                             middleware: Middleware::Thalweg,
                             load: *load,
-                            rate_hz: *rate_hz,
+                            rate_hz: 1.0,
                             publishers,
                             subscribers,
                             destination: *destination,
                             topics: *topics,
                             reliability: None,
                         };
+                        let rate_hz = rate.of_publisher(&cell);
+                        if !RATES_HZ.contains(&rate_hz) {
+                            let message =
+                                format!("the cell {cell} would need {rate_hz} samples a second of each publisher");
+                            return Err(field.error(message));
+                        }
                         for reliability in &reliability {
                             let of = |middleware: &Middleware| Cell {
                                 middleware: *middleware,
+                                rate_hz,
                                 reliability: *reliability,
                                 ..cell.clone()
                             };
@@ -151,6 +165,35 @@ fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<Middleware>, Scenario
     field.list(VALUES_MAX, |one| one.choice(&choices))
 }
 
+/// How often a scenario wants samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rate {
+    /// Samples a second of each publisher.
+    Publisher(f64),
+    /// Samples a second that all subscribers together are to get.
+    Deliveries(f64),
+}
+
+impl Rate {
+    /// To hundredths of a hertz, which is finer than anybody reads a cell's name.
+    fn of_publisher(self, cell: &Cell) -> f64 {
+        match self {
+            Rate::Publisher(rate_hz) => rate_hz,
+            Rate::Deliveries(rate_hz) => (rate_hz / cell.pairs().count().max(1) as f64 * 100.0).round() / 100.0,
+        }
+    }
+}
+
+fn read_rates(matrix: &Fields<'_>) -> Result<Vec<Rate>, ScenarioError> {
+    match (matrix.get("rate_hz"), matrix.get("deliveries_hz")) {
+        (Some(_), Some(field)) => Err(field.error("not beside `rate_hz`")),
+        (_, Some(field)) => field.list(VALUES_MAX, |rate| rate.number(1.0, 10e6).map(Rate::Deliveries)),
+        (_, None) => matrix
+            .require("rate_hz")?
+            .list(VALUES_MAX, |rate| rate.number(*RATES_HZ.start(), *RATES_HZ.end()).map(Rate::Publisher)),
+    }
+}
+
 fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
     match (matrix.get("payload_bytes"), matrix.get("type")) {
         (None, None) => Err(matrix.error("[matrix] needs \"payload_bytes\" or \"type\"")),
@@ -165,38 +208,49 @@ fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
 }
 
 /// Numbers of publishers and subscribers, combined or in pairs.
-fn read_endpoints(matrix: &Fields<'_>) -> Result<Vec<(u32, u32)>, ScenarioError> {
+fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(u32, u32)>, ScenarioError> {
+    let most = ENDPOINTS_MAX * hosts.map_or(1, |hosts| u64::from(hosts.count));
     let counts = |key| {
         let field: Option<Field<'_>> = matrix.get(key);
-        field.map_or(Ok(vec![1]), |field| {
-            field.list(VALUES_MAX, |one| one.integer(1, ENDPOINTS_MAX).map(|count| count as u32))
-        })
+        field.map_or(Ok(vec![1]), |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
     };
     let Some(field) = matrix.get("endpoints") else {
         let (publishers, subscribers) = (counts("publishers")?, counts("subscribers")?);
-        let most = publishers.iter().max().unwrap_or(&1) + subscribers.iter().max().unwrap_or(&1);
-        if u64::from(most) > ENDPOINTS_MAX {
-            return Err(matrix.error(format!(
-                "{most} endpoints in a cell are too many: a domain has room for {ENDPOINTS_MAX} on one host"
-            )));
-        }
-        return Ok(publishers.iter().flat_map(|one| subscribers.iter().map(move |other| (*one, *other))).collect());
+        let all: Vec<_> =
+            publishers.iter().flat_map(|one| subscribers.iter().map(move |other| (*one, *other))).collect();
+        return match all.iter().map(|endpoints| crowd(*endpoints, hosts)).max() {
+            Some(crowd) if crowd > ENDPOINTS_MAX => Err(matrix.error(format!(
+                "{crowd} endpoints in a cell are too many: a domain has room for {ENDPOINTS_MAX} on one host"
+            ))),
+            _ => Ok(all),
+        };
     };
     if let Some(other) = matrix.get("publishers").or_else(|| matrix.get("subscribers")) {
         return Err(other.error("not beside `endpoints`, which gives both"));
     }
     field.list(VALUES_MAX, |one| {
-        let needed = || one.error("publishers and subscribers are needed, such as \"1-7\", together up to 119");
+        let needed = || {
+            one.error(format!(
+                "publishers and subscribers are needed, such as \"1-7\", together up to {ENDPOINTS_MAX} on one host"
+            ))
+        };
         let (publishers, subscribers) = one.text()?.split_once('-').ok_or_else(needed)?;
-        match (publishers.trim().parse::<u32>(), subscribers.trim().parse::<u32>()) {
-            (Ok(publishers @ 1..=128), Ok(subscribers @ 1..=128))
-                if u64::from(publishers + subscribers) <= ENDPOINTS_MAX =>
-            {
-                Ok((publishers, subscribers))
-            }
-            _ => Err(needed()),
-        }
+        let count =
+            |text: &str| text.trim().parse::<u32>().ok().filter(|count| (1..=most).contains(&u64::from(*count)));
+        let endpoints = count(publishers).zip(count(subscribers)).ok_or_else(needed)?;
+        if crowd(endpoints, hosts) <= ENDPOINTS_MAX { Ok(endpoints) } else { Err(needed()) }
     })
+}
+
+/// Endpoints on the fullest host.
+fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
+    let Some(hosts) = hosts else { return u64::from(publishers) + u64::from(subscribers) };
+    let mut counts = vec![0_u64; hosts.count as usize];
+    let of = (0..publishers).map(|index| hosts.of_publisher(index));
+    for host in of.chain((0..subscribers).map(|index| hosts.of_subscriber(publishers, index))) {
+        counts[host as usize] += 1;
+    }
+    counts.into_iter().max().unwrap_or(0)
 }
 
 fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Result<(), ScenarioError> {
@@ -217,8 +271,12 @@ fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Resul
 }
 
 /// Refuses what a middleware cannot do, and what has no single thread to do it in.
-fn check_endpoints(field: &Field<'_>, cells: &[Cell], qos: &Qos, process: &Process) -> Result<(), ScenarioError> {
-    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process)) {
+fn check_endpoints(
+    field: &Field<'_>,
+    cells: &[Cell],
+    (qos, process, hosts): (&Qos, &Process, Option<&HostPlan>),
+) -> Result<(), ScenarioError> {
+    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process, hosts)) {
         return Err(field.error(reason));
     }
     let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
@@ -262,9 +320,14 @@ fn read_history(field: &Field<'_>) -> Result<History, ScenarioError> {
 }
 
 fn read_process(field: Option<Field<'_>>) -> Result<Process, ScenarioError> {
-    let default = Process { model: ProcessModel::PerEndpoint, affinity: Affinity::Free, wait: Wait::Listener };
+    let default = Process {
+        model: ProcessModel::PerEndpoint,
+        affinity: Affinity::Free,
+        wait: Wait::Listener,
+        receive_buffer_bytes: None,
+    };
     let Some(field) = field else { return Ok(default) };
-    let process = field.table((&["model", "affinity", "wait"], &["sched"]))?;
+    let process = field.table((&["model", "affinity", "wait", "receive_buffer_bytes"], &["sched"]))?;
     let models = [
         ("per-endpoint", ProcessModel::PerEndpoint),
         ("per-role", ProcessModel::PerRole),
@@ -275,6 +338,10 @@ fn read_process(field: Option<Field<'_>>) -> Result<Process, ScenarioError> {
         model: process.get("model").map_or(Ok(default.model), |one| one.choice(&models))?,
         affinity: process.get("affinity").map_or(Ok(Affinity::Free), |one| read_affinity(&one))?,
         wait: process.get("wait").map_or(Ok(default.wait), |one| one.choice(&waits))?,
+        receive_buffer_bytes: process
+            .get("receive_buffer_bytes")
+            .map(|one| one.integer(RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX))
+            .transpose()?,
     })
 }
 
@@ -407,8 +474,13 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 64;
 const NOTES_MAX: usize = 256;
 const CELLS_MAX: usize = 1_000;
+/// Samples a second that a publisher can be asked for.
+const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
 /// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
 const ENDPOINTS_MAX: u64 = 119;
 const PAYLOAD_MAX: u64 = 64 << 20;
+/// Linux gives no socket less.
+const RECEIVE_BUFFER_MIN: u64 = 2_304;
+const RECEIVE_BUFFER_MAX: u64 = 1 << 30;
 /// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
 const DELIVERIES_MAX: f64 = 20e6;

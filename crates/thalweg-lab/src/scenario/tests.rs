@@ -181,7 +181,7 @@ fn errors_name_the_place_and_the_nearest_word() {
 
 #[test]
 fn what_is_not_built_is_refused_in_clear_words() {
-    check("runs = 2", "runs = 2\n[hosts]\npub = \"netns:a\"", &["s.toml:9:2: \"hosts\" is not built yet"]);
+    check("runs = 2", "runs = 2\n[trace]\nlayers = true", &["s.toml:9:2: \"trace\" is not built yet"]);
     check("runs = 2", "runs = 2\n[qos]\ndeadline_ms = 5", &["s.toml:10:1: \"deadline_ms\" in [qos] is not built yet"]);
     check("rate_hz", "middleware = \"thalwag\"\nrate_hz", &["did you mean \"thalweg\""]);
 }
@@ -215,6 +215,75 @@ fn combinations_that_cannot_be_run_are_refused() {
     check("runs = 2", "runs = { min = 8, max = 9 }\nprecision = {}", &["p50 or p99 is needed"]);
     check("runs = 2", "runs = 2\n[expect]\nlost = \"= 0\"", &["s.toml:10:8: lost: a bound such as"]);
     check("runs = 2", "runs = 2\n[expect]\nlast = \"== 0\"", &["did you mean \"lost\""]);
+}
+
+#[test]
+fn hosts_are_taken_in_turns_or_as_the_file_says() {
+    let scenario = |hosts: &str| {
+        let text = SMALLEST.replacen("[matrix]", &format!("{hosts}\n[matrix]\nendpoints = \"3-3\""), 1);
+        parse(&text).unwrap_or_else(|error| panic!("{error}")).hosts
+    };
+    let places = |hosts: &str| {
+        let hosts = scenario(hosts).expect("hosts");
+        let publishers: Vec<u32> = (0..3).map(|index| hosts.of_publisher(index)).collect();
+        let subscribers: Vec<u32> = (0..3).map(|index| hosts.of_subscriber(3, index)).collect();
+        (publishers, subscribers)
+    };
+    assert_eq!(scenario(""), None);
+    assert_eq!(places("hosts = \"netns:4\""), (vec![0, 1, 2], vec![3, 0, 1]));
+    let placed = "hosts = { on = \"netns:3\", publishers = [2], subscribers = [0, 1] }";
+    assert_eq!(places(placed), (vec![2, 2, 2], vec![0, 1, 0]));
+    let crowded = "endpoints = \"119-357\"\nrate_hz";
+    check("rate_hz", crowded, &["together up to 119 on one host"]);
+    let text = format!("hosts = \"netns:4\"\n{}", SMALLEST.replacen("rate_hz", crowded, 1));
+    assert!(parse(&text).is_ok(), "four hosts have room for four times as many");
+    let placed = text.replacen("\"netns:4\"", "{ on = \"netns:4\", publishers = [0], subscribers = [0] }", 1);
+    assert!(parse(&placed).is_err(), "one of them has not");
+}
+
+#[test]
+fn links_are_read_and_what_they_lack_is_told() {
+    let with = |lines: &str| format!("hosts = \"netns:2\"\n{SMALLEST}[link]\n{lines}\n");
+    let link = |lines: &str| parse(&with(lines)).unwrap_or_else(|error| panic!("{error}")).link;
+    assert_eq!(link(""), LinkPlan::default());
+    assert_eq!(
+        link("rate_mbit = 100\nmtu_bytes = 9000\nqueue_ms = 5"),
+        LinkPlan { rate_mbit: Some(100.0), mtu_bytes: 9000, queue: Duration::from_millis(5), switch: Switch::Bridge }
+    );
+    assert_eq!(link("switch = \"relay\"").switch, Switch::Relay(Impairment::default()));
+    let all = "delay_us = 200\njitter_us = 50\nloss_pct = 1\nreorder_pct = 2\nduplicate_pct = 3\ncoalesce_us = 125\n\
+               loss_bursts = { enter_pct = 0.5, leave_pct = 20 }";
+    let expect = Impairment {
+        delay: Duration::from_micros(200),
+        jitter: Duration::from_micros(50),
+        loss: 0.01,
+        bursts: Some(LossBursts { enter: 0.005, leave: 0.2, loss: 1.0 }),
+        reorder: 0.02,
+        duplicate: 0.03,
+        coalesce: Duration::from_micros(125),
+    };
+    assert_eq!(link(all).switch, Switch::Relay(expect));
+    check("runs = 2", "runs = 2\n[link]\nrate_mbit = 1", &["s.toml:9:1: link: hosts = \"netns:2\""]);
+    for (lines, part) in [
+        ("loss_pct = 1\nswitch = \"bridge\"", "s.toml:11:12: loss_pct: needs switch = \"relay\""),
+        ("los_pct = 1", "did you mean \"loss_pct\""),
+        ("mtu_bytes = 100", "100 is not within 576 to 9000"),
+        ("loss_bursts = { enter_pct = 1 }", "[loss_bursts] needs \"leave_pct\""),
+    ] {
+        let error = parse(&with(lines)).expect_err(lines);
+        assert!(error.contains(part), "{part:?} not in {error}");
+    }
+    check("schema", "hosts = \"netns:17\"\nschema", &["s.toml:1:9: hosts: \"netns:N\" is needed"]);
+    check("schema", "hosts = { a = \"10.0.0.1:7000\" }\nschema", &["\"a\" is unknown in [hosts]"]);
+}
+
+#[test]
+fn a_rate_of_deliveries_is_shared_by_all_pairs() {
+    let text = SMALLEST.replacen("rate_hz = 10", "deliveries_hz = 1000\nendpoints = [\"1-1\", \"10-10\", \"3-7\"]", 1);
+    let rates: Vec<f64> = parse(&text).expect("a scenario").cells.iter().map(|cell| cell.rate_hz).collect();
+    assert_eq!(rates, [1000.0, 10.0, 47.62]);
+    check("rate_hz = 10", "rate_hz = 10\ndeliveries_hz = 10", &["s.toml:6:17: deliveries_hz: not beside `rate_hz`"]);
+    check("rate_hz = 10", "deliveries_hz = 1\nsubscribers = 100", &["would need 0.01 samples a second"]);
 }
 
 #[test]

@@ -5,9 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
-use super::manifest::State;
 use super::order::BLOCK;
-use super::results::{CellResult, RESULTS, RunSummary, StudyResult, median};
+use super::results::{CellResult, RunSummary, load, median};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
 use crate::scenario::{Cell, Precision};
@@ -34,7 +33,7 @@ pub struct Difference {
 }
 
 /// A value of a run, where it has one.
-type Value = fn(&RunSummary) -> Option<f64>;
+pub(crate) type Value = fn(&RunSummary) -> Option<f64>;
 
 /// What is compared: its name, its value in a run, and the ratio that nobody cares about.
 type Measure = (&'static str, Value, f64);
@@ -116,7 +115,7 @@ fn differences(
 }
 
 /// Logarithms of subject by baseline, of the rounds in which both have a value.
-fn log_ratios(of: Value, baseline: &CellResult, subject: &CellResult) -> Vec<f64> {
+pub(crate) fn log_ratios(of: Value, baseline: &CellResult, subject: &CellResult) -> Vec<f64> {
     let ratio = |run: &RunSummary| {
         let other = baseline.runs.iter().find(|other| other.round == run.round)?;
         Some((of(run)? / of(other)?).ln())
@@ -162,7 +161,7 @@ pub fn compare(a: &Path, b: &Path, conditions: Conditions) -> Result<Comparison,
             told.join("; ")
         )));
     }
-    let (first, second) = (load_results(a)?, load_results(b)?);
+    let (first, second) = (load(a)?, load(b)?);
     let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), differences: Vec::new() };
     for cell in &first.cells {
         match second.cells.iter().find(|other| other.name == cell.name) {
@@ -186,22 +185,6 @@ pub enum Conditions {
     Same,
     /// Any.
     Any,
-}
-
-/// The results of a complete directory.
-fn load_results(path: &Path) -> Result<StudyResult, LabError> {
-    let manifest = load_manifest(path)?;
-    if manifest.state != State::Complete {
-        let shown = path.display();
-        return Err(LabError::Here(format!(
-            "{shown} is no result: it is {}; `thalweg lab verify` says more",
-            manifest.state
-        )));
-    }
-    let file = path.join(RESULTS);
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
-    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
 }
 
 /// The differences as a table.
@@ -248,6 +231,7 @@ mod tests {
                 publishers: Default::default(),
                 pair_p50_us: Vec::new(),
                 cpu: 0.5,
+                wire: None,
                 losses: Vec::new(),
             }
         };

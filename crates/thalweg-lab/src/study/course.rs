@@ -14,6 +14,7 @@ use super::report;
 use super::results::{self, CellFailure, StudyResult};
 use crate::error::LabError;
 use crate::host::Environment;
+use crate::network::Hosts;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
 use crate::scenario::Scenario;
@@ -49,8 +50,9 @@ pub fn run(
         fingerprint: Fingerprint::of_study(&scenario, &text, &environment, launcher)?,
         environment,
     };
+    let hosts = make_hosts(&scenario)?;
     let directory = Directory::create(out, &text)?;
-    Course::new(scenario, directory, manifest, launcher, stop)?.run()
+    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
 }
 
 /// Makes the runs that are missing in a directory.
@@ -73,10 +75,17 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResu
             path.display()
         )));
     }
-    Course::new(scenario, directory, manifest, launcher, stop)?.run()
+    let hosts = make_hosts(&scenario)?;
+    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
+}
+
+/// The hosts that a scenario wants, before anything is written: a machine that cannot have them is told so at once.
+fn make_hosts(scenario: &Scenario) -> Result<Option<Hosts>, LabError> {
+    scenario.hosts.as_ref().map(|plan| Hosts::new(plan.count, &scenario.link)).transpose()
 }
 
 struct Course<'a> {
+    hosts: Option<Hosts>,
     scenario: Scenario,
     directory: Directory,
     manifest: Manifest,
@@ -93,9 +102,10 @@ impl<'a> Course<'a> {
         manifest: Manifest,
         launcher: &'a Launcher,
         stop: &'a Stop,
+        hosts: Option<Hosts>,
     ) -> Result<Course<'a>, LabError> {
         let failures = load_failures(directory.path())?;
-        Ok(Course { scenario, directory, manifest, launcher, stop, failures })
+        Ok(Course { hosts, scenario, directory, manifest, launcher, stop, failures })
     }
 
     fn run(mut self) -> Result<StudyResult, LabError> {
@@ -192,7 +202,14 @@ impl<'a> Course<'a> {
         while let Some(attempt) = self.attempts_left(round, cell) {
             let name = RunName { round, cell, attempt };
             let partial = self.directory.begin_run(name)?;
-            let context = RunContext { scenario: &self.scenario, launcher: self.launcher, stop: self.stop };
+            let context = RunContext {
+                scenario: &self.scenario,
+                launcher: self.launcher,
+                stop: self.stop,
+                hosts: self.hosts.as_ref(),
+                // The cells of a round meet the same chance.
+                chance: self.scenario.seed ^ u64::from(round) << 32,
+            };
             let outcome = trial::run(context, &self.scenario.cells[cell as usize], &partial);
             let place = json!({ "round": round, "cell": cell, "attempt": attempt });
             match outcome {

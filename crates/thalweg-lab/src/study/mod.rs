@@ -13,14 +13,17 @@ mod report;
 mod results;
 mod verify;
 
+pub(crate) use compare::log_ratios;
 pub use compare::{Comparison, Conditions, Difference, compare, table as difference_table};
 pub use course::{resume, run};
 pub use directory::{Found, find};
 pub use fingerprint::Fingerprint;
 pub use manifest::{Manifest, State};
 pub use results::{
-    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, to_csv, to_text,
+    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv,
+    to_text,
 };
+pub(crate) use results::{latencies, load, median};
 pub use verify::{Verification, verify};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::compare;
-use super::results::{self, CellResult, RunSummary, StudyResult, counted_runs, load_seconds};
+use super::results::{self, CellResult, RunSummary, StudyResult};
 use crate::error::LabError;
 use crate::figures::{grouped, micros, percent, rounded};
 use crate::plot::{Axis, COLOURS, Series, Trace, ecdf, lines, stacks, strips};
@@ -13,13 +13,7 @@ use crate::table::Table;
 
 /// The page of a study whose runs lie in `directory`.
 pub(super) fn to_html(directory: &Path, result: &StudyResult) -> Result<String, LabError> {
-    let counted = counted_runs(directory);
-    let mut latencies = Vec::new();
-    for index in 0..result.cells.len() {
-        let mut all = Buckets::default();
-        load_seconds(directory, &counted, index)?.iter().flatten().for_each(|second| all.add(second));
-        latencies.push(all);
-    }
+    let latencies = results::latencies(directory, result)?;
     let page = Page {
         title: result.name.clone(),
         subtitle: format!("{} cells, seed {}, fingerprint {:.12}", result.cells.len(), result.seed, result.fingerprint),

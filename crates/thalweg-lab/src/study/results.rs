@@ -6,11 +6,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_failures, load_run, run_folder, whole_runs};
-use super::manifest::Manifest;
+use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder, whole_runs};
+use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::figures::{grouped, percent, rounded};
 use crate::host::Environment;
+use crate::network::INTERFACE;
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, quantile_interval};
 use crate::table::Table;
@@ -113,7 +114,10 @@ pub struct RunSummary {
     pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,
-    /// Datagrams, fragments and packets that the layers below lost, by counter.
+    /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireBytes>,
+    /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process.
     pub losses: Vec<(String, u64)>,
 }
 
@@ -126,6 +130,15 @@ pub struct PublisherTotals {
     pub late: u64,
     /// Samples that were never written.
     pub not_sent: u64,
+}
+
+/// Bytes on the links of all hosts from the first measured sample to the end of the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireBytes {
+    /// Those that left a host.
+    pub sent: u64,
+    /// Those that reached one: more where groups are copied to every host.
+    pub received: u64,
 }
 
 /// A quantile of the response latency over all runs of a cell.
@@ -214,6 +227,17 @@ fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> R
     Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
 }
 
+/// All response latencies of each cell of the study in `directory`.
+pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
+    let counted = counted_runs(directory);
+    let of = |cell| {
+        let mut all = Buckets::default();
+        load_seconds(directory, &counted, cell)?.iter().flatten().for_each(|second| all.add(second));
+        Ok(all)
+    };
+    (0..study.cells.len()).map(of).collect()
+}
+
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
 pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
@@ -248,7 +272,27 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         },
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
-        losses: result.layers.losses().map(|(name, count)| (name.to_owned(), count)).collect(),
+        wire: WireBytes::of(result),
+        losses: result
+            .layers
+            .losses()
+            .map(|(name, count)| (name.to_owned(), count))
+            .chain(socket_losses(result))
+            .collect(),
+    }
+}
+
+/// What processes lost at their sockets.
+fn socket_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
+    let drops = result.processes.iter().map(|process| (format!("socket.{}", process.name), process.usage.socket_drops));
+    drops.filter(|(_, count)| *count > 0)
+}
+
+impl WireBytes {
+    fn of(result: &TrialResult) -> Option<WireBytes> {
+        let sum =
+            |counter: &str| result.hosts.iter().map(|host| host.get(&format!("device.{INTERFACE}.{counter}"))).sum();
+        (!result.hosts.is_empty()).then(|| WireBytes { sent: sum("tx_bytes"), received: sum("rx_bytes") })
     }
 }
 
@@ -284,8 +328,24 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     }
 }
 
+/// The results of a complete directory.
+pub(crate) fn load(path: &Path) -> Result<StudyResult, LabError> {
+    let manifest = load_manifest(path)?;
+    if manifest.state != State::Complete {
+        let shown = path.display();
+        return Err(LabError::Here(format!(
+            "{shown} is no result: it is {}; `thalweg lab verify` says more",
+            manifest.state
+        )));
+    }
+    let file = path.join(RESULTS);
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
+    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
+}
+
 /// The median; `None` for no values.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     if values.len() % 2 == 1 {

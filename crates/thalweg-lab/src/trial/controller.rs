@@ -11,18 +11,24 @@ use super::histograms;
 use super::places::shares;
 use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
+use super::site::{Site, SiteCounters, by_host};
 use super::timetable::timetable;
 use crate::error::LabError;
-use crate::host::{Layers, SecondConditions, SecondWatch, monotonic_nanos};
+use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
+use crate::network::Hosts;
 use crate::process::{Launcher, Message, Stop, Supervised};
 use crate::scenario::{Cell, Gate, Scenario};
 
-/// What all runs of a scenario have in common.
+/// What a run is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
+    /// Where endpoints live, unless all live here.
+    pub(crate) hosts: Option<&'a Hosts>,
+    /// What decides the fate of frames between the hosts.
+    pub(crate) chance: u64,
 }
 
 /// Makes one run of `cell`; `folder` gets the raw data, the histograms and the result.
@@ -30,6 +36,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let mut ensemble = Ensemble::start(context, cell, folder)?;
     let timetable = timetable(cell, &context.scenario.schedule);
     ensemble.hear_all(context.scenario.schedule.matching + MARGIN, matched)?;
+    ensemble.site.begin()?;
     // Time for every process to hear of it.
     let origin_ns =
         monotonic_nanos() + (START_DELAY + START_DELAY_EACH * ensemble.workers.len() as u32).as_nanos() as u64;
@@ -37,14 +44,14 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let at = |relative_ns: u64| origin_ns + relative_ns;
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let layers = Layers::read();
+    let before = ensemble.counters()?;
     let seconds = ensemble.watch(at(timetable.start_ns()), at(timetable.end_ns()), &context.scenario.gate)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
     ensemble.tell_all(&Command::Drain { written: written(cell, &reports) })?;
     ensemble.hear_all(DRAIN_PATIENCE, drained)?;
-    let layers = Layers::read().since(&layers);
+    let (layers, hosts) = ensemble.counters()?.since(&before);
     ensemble.tell_all(&Command::Finish)?;
     let (workers, processes) = ensemble.finish()?;
     let raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
@@ -63,6 +70,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         subscribers: workers.into_iter().flat_map(|report| report.subscribers).collect(),
         processes,
         layers,
+        hosts,
         conditions: judge(seconds, &context.scenario.gate),
     };
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
@@ -111,15 +119,23 @@ struct Ensemble<'a> {
     stop: &'a Stop,
     /// Names and processes, in the order in which they were started.
     workers: Vec<(String, Supervised)>,
+    /// The host of each process.
+    places: Vec<u32>,
+    // Dropped after the processes, whose last datagrams it forwards.
+    site: Site<'a>,
 }
 
 impl<'a> Ensemble<'a> {
     fn start(context: RunContext<'a>, cell: &Cell, folder: &Path) -> Result<Ensemble<'a>, LabError> {
-        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new() };
+        let site = Site::start(context)?;
+        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), places: Vec::new(), site };
         let processes = Processes::new(context, cell, folder)?;
-        for share in shares(&context.scenario.process, cell) {
-            let worker = processes.start(&share)?;
+        let plan = context.scenario.hosts.as_ref();
+        let shares = shares(&context.scenario.process, cell).into_iter();
+        for (host, share) in shares.flat_map(|share| by_host(share, cell, plan)) {
+            let worker = processes.start(&ensemble.site.launcher(host), &share)?;
             ensemble.workers.push((share.name, worker));
+            ensemble.places.push(host);
         }
         Ok(ensemble)
     }
@@ -130,6 +146,7 @@ impl<'a> Ensemble<'a> {
         let mut heard: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
         while heard.iter().any(Option::is_none) {
             self.check_stop()?;
+            self.site.check_alive()?;
             for ((name, worker), slot) in self.workers.iter_mut().zip(&mut heard) {
                 let message = match slot {
                     Some(_) => worker.check_alive().map(|()| None)?,
@@ -153,6 +170,11 @@ impl<'a> Ensemble<'a> {
         self.workers.iter_mut().try_for_each(|(_, worker)| worker.send(command))
     }
 
+    fn counters(&mut self) -> Result<SiteCounters, LabError> {
+        let workers = self.places.iter().copied().zip(self.workers.iter().map(|(_, worker)| worker.id()));
+        self.site.counters(&workers.collect::<Vec<_>>())
+    }
+
     fn check_stop(&self) -> Result<(), LabError> {
         if self.stop.is_requested() { Err(LabError::Interrupted) } else { Ok(()) }
     }
@@ -160,6 +182,7 @@ impl<'a> Ensemble<'a> {
     fn wait_until(&mut self, at_ns: u64) -> Result<(), LabError> {
         loop {
             self.check_stop()?;
+            self.site.check_alive()?;
             for (_, worker) in &mut self.workers {
                 worker.check_alive()?;
             }
@@ -172,7 +195,8 @@ impl<'a> Ensemble<'a> {
 
     /// Looks at the machine once a second from `start_ns` to `end_ns`.
     fn watch(&mut self, start_ns: u64, end_ns: u64, gate: &Gate) -> Result<Vec<SecondConditions>, LabError> {
-        let mut watch = SecondWatch::start(self.workers.iter().map(|(_, worker)| worker.id()).collect());
+        let workers = self.workers.iter().map(|(_, worker)| worker.id());
+        let mut watch = SecondWatch::start(workers.chain(self.site.processes()).collect());
         let mut out = Vec::new();
         let mut next = start_ns;
         while next < end_ns {

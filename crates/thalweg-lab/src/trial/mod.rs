@@ -11,6 +11,7 @@ mod ours;
 mod places;
 mod processes;
 mod result;
+mod site;
 mod timetable;
 
 pub(crate) use controller::{RESULT, RunContext, run};

@@ -35,7 +35,9 @@ impl<'a> Processes<'a> {
         let wait = context.scenario.process.wait;
         let kind = match cell.middleware {
             Middleware::Thalweg => {
-                Kind::Ours(Setup { network: Network::apart(0), load: cell.load, destination: cell.destination, wait })
+                let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;
+                let network = Network { receive_buffer_bytes, ..Network::apart(0) };
+                Kind::Ours(Setup { network, load: cell.load, destination: cell.destination, wait })
             }
             Middleware::Peer(peer, profile) => {
                 let (topic_writers, topic_readers) = topic_endpoints(cell);
@@ -54,12 +56,12 @@ impl<'a> Processes<'a> {
         Ok(Processes { context, cell, folder, kind })
     }
 
-    /// Starts the process that holds `share`.
-    pub(super) fn start(&self, share: &Share) -> Result<Supervised, LabError> {
+    /// Starts the process that holds `share`; one of ours by `launcher`.
+    pub(super) fn start(&self, launcher: &Launcher, share: &Share) -> Result<Supervised, LabError> {
         match &self.kind {
             Kind::Ours(setup) => {
                 let order = worker::Order::Trial(self.order(setup.clone(), share));
-                Supervised::start(self.context.launcher, &share.name, &order)
+                Supervised::start(launcher, &share.name, &order)
             }
             Kind::Peer(launcher, setup) => Supervised::start(launcher, &share.name, &self.order(setup.clone(), share)),
         }

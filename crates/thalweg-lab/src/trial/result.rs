@@ -33,8 +33,12 @@ pub struct TrialResult {
     pub subscribers: Vec<SubscriberReport>,
     /// Each process.
     pub processes: Vec<ProcessReport>,
-    /// What the layers below counted from the first measured sample to the end of the drain; counters that did not move are missing.
+    /// What the layers below counted from the first measured sample to the end of the drain, those of the relay from the beginning of
+    /// the schedule; counters that did not move are missing.
     pub layers: Layers,
+    /// The same of each host, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Layers>,
     /// What else the machine did.
     pub conditions: TrialConditions,
 }

@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod control;
 pub(crate) mod interfaces;
 pub(crate) mod options;
+pub(crate) mod packet;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod receive;

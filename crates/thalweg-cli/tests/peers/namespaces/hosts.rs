@@ -1,0 +1,228 @@
+//! Scenarios on several hosts: what the links do to samples, and what the results say about it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::process::{Launcher, Stop};
+
+use crate::program::{PATIENCE, Program, Said};
+
+/// A run of a scenario in a folder of its own.
+struct Lab {
+    folder: PathBuf,
+}
+
+impl Lab {
+    /// A scenario of one run a cell that any machine can make, whatever else runs on it; `more` begins with the rest of the matrix.
+    fn new(name: &str, hosts: &str, more: &str) -> Lab {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("hosts-{name}"));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("made");
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {hosts}\n\
+             [schedule]\nseconds = 2\nruns = 1\nwarm_up_s = 0\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
+             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[matrix]\n{more}\n"
+        );
+        fs::write(folder.join("scenario.toml"), text).expect("written");
+        Lab { folder }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        command.args(["lab", "run"]).arg(self.folder.join("scenario.toml")).arg("--out").arg(self.out());
+        command
+    }
+
+    #[track_caller]
+    fn start(&self) -> Program {
+        Program::start("lab", &self.command())
+    }
+
+    #[track_caller]
+    fn run(&self) -> Said {
+        self.start().finish().well()
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.join("out")
+    }
+
+    /// The result of each run, by cell.
+    fn results(&self) -> Vec<Value> {
+        let entries = fs::read_dir(self.out().join("runs")).expect("runs");
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("entry").path().join("result.json")).collect();
+        paths.sort();
+        paths.iter().map(|path| json(path)).collect()
+    }
+
+    fn report(&self) -> String {
+        fs::read_to_string(self.out().join("report.html")).expect("a report")
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+/// Namespaces that a process made and that are still there.
+fn namespaces(maker: u32) -> Vec<String> {
+    let listed = Command::new("ip").args(["netns", "list"]).output().expect("iproute2");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| name.starts_with(&format!("thalweg-{maker}-"))).map(str::to_owned).collect()
+}
+
+/// Waits until a process has made so many namespaces and not removed them.
+#[track_caller]
+fn wait_for_namespaces(process: u32, expect: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while namespaces(process).len() != expect {
+        assert!(Instant::now() < deadline, "{:?}", namespaces(process));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_a_relay_drops_of_a_best_effort_stream_is_what_is_lost() {
+    let more = "payload_bytes = 100\nrate_hz = 500\n[qos]\nreliability = \"best-effort\"\n[link]\nloss_pct = 1";
+    let lab = Lab::new("loss", "\"netns:2\"", more);
+    lab.run();
+    let result = &lab.results()[0];
+    let (layers, totals) = (&result["layers"], &result["totals"]);
+    let dropped = count(&layers["relay.host0-host1.dropped_data"]);
+    assert!(dropped > 0, "{layers}");
+    assert_eq!((count(&totals["due"]), count(&totals["lost"])), (1_000, dropped), "{layers}");
+    assert_eq!(result["hosts"].as_array().map(Vec::len), Some(2));
+    let run = &json(&lab.out().join("results.json"))["cells"][0]["runs"][0];
+    assert!(count(&run["wire"]["sent"]) > 100_000, "{run}");
+    assert!(lab.report().contains("relay.host0-host1.dropped"), "the report does not name who lost the samples");
+}
+
+#[test]
+fn a_reliable_stream_arrives_whatever_the_relay_does() {
+    let more = "payload_bytes = 100\nrate_hz = 250\ndestination = [\"unicast\", \"multicast\"]\nendpoints = \"1-3\"\n\
+                [link]\nloss_pct = 2\nduplicate_pct = 2\nreorder_pct = 2\ndelay_us = 300\njitter_us = 100\n\
+                loss_bursts = { enter_pct = 0.2, leave_pct = 30 }\nrate_mbit = 100\n\
+                [expect]\nlost = \"== 0\"\nin_time_pct = \"== 100\"";
+    let lab = Lab::new("reliable", "\"netns:4\"", more);
+    lab.run();
+    for result in lab.results() {
+        let (layers, totals) = (&result["layers"], &result["totals"]);
+        let sum = |name: &str| {
+            let all = layers.as_object().expect("counters").iter();
+            all.filter(|(key, _)| key.ends_with(name)).map(|(_, value)| count(value)).sum::<u64>()
+        };
+        assert_eq!((count(&totals["due"]), count(&totals["in_time"])), (1_500, 1_500));
+        for name in ["dropped", "duplicated", "reordered"] {
+            assert!(sum(&format!(".{name}")) > 0, "nothing was {name}: {layers}");
+        }
+        let fastest = totals["service"]["min_us"].as_f64().expect("told");
+        assert!(fastest >= 300.0, "a sample came after {fastest} µs over a link with a delay of 300 µs");
+    }
+}
+
+#[test]
+fn a_small_receive_buffer_is_named_where_it_lost_something() {
+    let more = "type = \"Array64k\"\nrate_hz = 50\n[qos]\nreliability = \"best-effort\"\n\
+                [process]\nreceive_buffer_bytes = 2304";
+    let lab = Lab::new("buffer", "\"netns:2\"", more);
+    lab.run();
+    let result = &lab.results()[0];
+    assert!(count(&result["totals"]["lost"]) > 0, "{}", result["totals"]);
+    assert!(count(&result["hosts"][1]["udp.RcvbufErrors"]) > 0, "{}", result["hosts"]);
+    assert!(result["hosts"][0]["udp.RcvbufErrors"].is_null(), "{}", result["hosts"]);
+    let report = lab.report();
+    for part in ["socket.subscriber 0 on host 1", "udp.RcvbufErrors"] {
+        assert!(report.contains(part), "the report does not name {part}");
+    }
+}
+
+/// A neighbour that wants a whole CPU; ended with the test.
+struct Spinner(Child);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_publisher_beside_a_busy_neighbour_marks_the_run() {
+    let more = "payload_bytes = 100\nrate_hz = 100\n[process]\naffinity = { publishers = 0, subscribers = 0 }";
+    let lab = Lab::new("starved", "\"netns:2\"", more);
+    let scenario = lab.folder.join("scenario.toml");
+    let strict = fs::read_to_string(&scenario).expect("there").replacen("max_pct = 100", "max_pct = 5", 1);
+    fs::write(&scenario, strict).expect("written");
+    let spin = ["-c", "0", "sh", "-c", "while :; do :; done"];
+    let _spinner = Spinner(Command::new("taskset").args(spin).spawn().expect("taskset (util-linux)"));
+    let said = lab.run();
+    let conditions = &lab.results()[0]["conditions"];
+    let seconds = conditions["seconds"].as_array().expect("told");
+    let busy = seconds.iter().filter(|second| second["foreign_cpu"].as_f64() > Some(0.1)).count();
+    assert_eq!((busy, &conditions["contaminated"]), (seconds.len(), &true.into()), "{conditions}");
+    assert!(said.lines.iter().any(|line| line.contains("MARKED: in 1 runs")), "{:?}", said.lines);
+    assert!(lab.report().contains("the machine was not quiet"), "the report does not say so");
+}
+
+#[test]
+fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-paper2");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).expect("made");
+    let (counts, none) = (vec![1], Vec::new());
+    let plan =
+        Paper2Plan { counts, overloaded: none.clone(), varied: none, seconds: 1, runs: 1, ..Paper2Plan::quick(1, 2) };
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
+    let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
+    assert_eq!((result.parts.len(), result.parts[0].study.cells.len()), (1, 3));
+    assert!(result.parts[0].study.cells.iter().all(|cell| cell.runs[0].totals.lost == 0));
+    assert!(!result.checks.is_empty() && !result.omitted.is_empty());
+    let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
+    assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
+    assert_eq!(paper2::to_html(&again), paper2::to_html(&result));
+}
+
+#[test]
+fn hosts_are_gone_after_ctrl_c_and_after_a_kill_with_the_next_run() {
+    let lab = Lab::new("gone", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
+    let interrupted = lab.start();
+    let maker = interrupted.id();
+    wait_for_namespaces(maker, 4);
+    let said = interrupted.interrupt();
+    assert_eq!(said.status.code(), Some(130), "{:?}", said.lines);
+    wait_for_namespaces(maker, 0);
+
+    let lab = Lab::new("killed", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
+    let killed = lab.start();
+    let maker = killed.id();
+    wait_for_namespaces(maker, 4);
+    killed.kill();
+    Lab::new("next", "\"netns:2\"", "payload_bytes = 100\nrate_hz = 100").run();
+    wait_for_namespaces(maker, 0);
+}
+
+#[test]
+fn what_hosts_need_is_told_before_anything_is_made() {
+    let lab = Lab::new("needs", "\"netns:2\"", "payload_bytes = 100\nrate_hz = 100");
+    let mut without_ip = lab.command();
+    without_ip.env("PATH", "/nonexistent");
+    let output = without_ip.output().expect("started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("hosts need the program ip, which is not installed (Debian: iproute2)"), "{said}");
+    let mut without_rights = Command::new("setpriv");
+    let command = lab.command();
+    without_rights.args(["--reuid", "65534", "--"]).arg(command.get_program()).args(command.get_args());
+    let output = without_rights.output().expect("setpriv");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("hosts need root") && !output.status.success(), "{said}");
+    assert!(!lab.out().exists());
+}

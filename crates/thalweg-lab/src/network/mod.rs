@@ -1,0 +1,132 @@
+//! Hosts of an experiment on this machine: network namespaces, each with a link into a switch, which stands in a namespace of its own.
+//!
+//! All of them share the machine's monotonic clock, so that latencies between them need no synchronization.
+
+mod namespace;
+mod queues;
+mod relay;
+
+pub(crate) use relay::{Relay, RelayOrder, work};
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::LabError;
+use crate::host::Layers;
+use crate::process::Launcher;
+use crate::scenario::{LinkPlan, Switch};
+use namespace::{Namespace, remove_abandoned};
+
+/// Hosts and the switch between them; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    hosts: Vec<Namespace>,
+    switch: Namespace,
+    link: LinkPlan,
+}
+
+impl Hosts {
+    /// Makes the hosts and their links, after removing what processes that are gone left behind.
+    ///
+    /// # Errors
+    /// This process is not root, `ip` or `tc` is missing, or the kernel cannot do it; the text says which.
+    pub(crate) fn new(count: u32, link: &LinkPlan) -> Result<Hosts, LabError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(LabError::Here(
+                "hosts need root, which alone may make network namespaces: run this with sudo, or measure on this host without `hosts`"
+                    .to_owned(),
+            ));
+        }
+        remove_abandoned();
+        let serial = NEXT.fetch_add(1, Ordering::Relaxed);
+        let switch = Namespace::new(&format!("lab{serial}-switch"))?;
+        if link.switch == Switch::Bridge {
+            // A switch that does not look into group memberships, as the simplest ones: every host hears every group.
+            switch.link("add bridge type bridge mcast_snooping 0")?;
+            switch.link("set bridge up")?;
+        }
+        let mut out = Hosts { hosts: Vec::new(), switch, link: link.clone() };
+        for index in 0..count {
+            let host = Namespace::new(&format!("lab{serial}-{index}"))?;
+            out.join(&host, index)?;
+            out.hosts.push(host);
+        }
+        Ok(out)
+    }
+
+    /// Gives a host its link.
+    fn join(&self, host: &Namespace, index: u32) -> Result<(), LabError> {
+        let (port, mtu) = (port(index), self.link.mtu_bytes);
+        host.link(&format!("add {INTERFACE} type veth peer name {port} netns {}", self.switch.name()))?;
+        // The only addresses are those given here: no host spends its first seconds on finding out whether others are taken.
+        host.link(&format!("set {INTERFACE} mtu {mtu} addrgenmode none"))?;
+        self.switch.link(&format!("set {port} mtu {mtu} addrgenmode none"))?;
+        match self.link.switch {
+            Switch::Bridge => {
+                self.switch.link(&format!("set {port} master bridge"))?;
+                if let Some(rate_mbit) = self.link.rate_mbit {
+                    queues::limit(host, INTERFACE, rate_mbit, &self.link)?;
+                    queues::limit(&self.switch, &port, rate_mbit, &self.link)?;
+                }
+            }
+            // The relay decides about single frames, which segments in one buffer are not.
+            Switch::Relay(_) => host.link(&format!("set {INTERFACE} gso_max_segs 1"))?,
+        }
+        self.switch.link(&format!("set {port} up"))?;
+        host.ip(&format!("address add {SUBNET}.{}/24 dev {INTERFACE}", index + 1))?;
+        host.link(&format!("set {INTERFACE} up"))
+    }
+
+    /// The same program on the host `index`.
+    pub(crate) fn launcher(&self, launcher: &Launcher, index: u32) -> Launcher {
+        self.hosts.get(index as usize).map_or_else(|| launcher.clone(), |host| launcher.within_namespace(host.name()))
+    }
+
+    /// Starts the process that joins the links, where they are not joined by a bridge; `chance` decides what it does to which frame.
+    pub(crate) fn relay(&self, launcher: &Launcher, chance: u64) -> Result<Option<Relay>, LabError> {
+        let order = self.relay_order(chance);
+        order.map(|order| Relay::start(&launcher.within_namespace(self.switch.name()), order)).transpose()
+    }
+
+    fn relay_order(&self, chance: u64) -> Option<RelayOrder> {
+        let Switch::Relay(impairment) = &self.link.switch else { return None };
+        Some(RelayOrder {
+            ports: (0..self.hosts.len() as u32).map(port).collect(),
+            impairment: impairment.clone(),
+            rate_mbit: self.link.rate_mbit,
+            queue: self.link.queue,
+            chance,
+        })
+    }
+
+    /// Number of hosts.
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// What the queues at both ends of a host's link dropped so far: nothing where the link has no rate.
+    pub(crate) fn queues(&self, index: u32) -> Result<Layers, LabError> {
+        let (Some(host), Some(_), Switch::Bridge) =
+            (self.hosts.get(index as usize), self.link.rate_mbit, &self.link.switch)
+        else {
+            return Ok(Layers::default());
+        };
+        let ends = [("from", host, INTERFACE.to_owned()), ("to", &self.switch, port(index))];
+        let count = |(way, place, interface): (&str, &Namespace, String)| {
+            Ok((format!("queue.{way}_host{index}.dropped"), queues::dropped(place, &interface)?))
+        };
+        ends.into_iter().map(count).collect()
+    }
+}
+
+fn port(index: u32) -> String {
+    format!("port{index}")
+}
+
+/// The interface of every host.
+pub(crate) const INTERFACE: &str = "eth0";
+/// Reachable by nobody else: the switch has no way out.
+const SUBNET: &str = "10.89.0";
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+#[cfg(test)]
+mod tests;

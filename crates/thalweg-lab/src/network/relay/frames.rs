@@ -1,0 +1,111 @@
+//! What a switch reads in a frame: where it goes to, and how much user data it carries.
+
+use std::collections::HashMap;
+
+type Mac = [u8; 6];
+
+/// At which port which station was heard last.
+#[derive(Debug, Default)]
+pub(super) struct Stations(HashMap<Mac, usize>);
+
+impl Stations {
+    /// The ports, of so many, that a frame (from its Ethernet header on) goes to, its own perhaps among them: all for groups and unknown
+    /// stations.
+    pub(super) fn handle_frame(&mut self, from: usize, ports: usize, frame: &[u8]) -> std::ops::Range<usize> {
+        let source = frame.get(6..).and_then(|rest| rest.first_chunk());
+        let (Some(destination), Some(source)) = (frame.first_chunk(), source) else { return 0..0 };
+        if self.0.len() < STATIONS_MAX || self.0.contains_key(source) {
+            self.0.insert(*source, from);
+        }
+        match self.0.get(destination) {
+            Some(port) if !is_group(destination) => *port..port + 1,
+            _ => 0..ports,
+        }
+    }
+}
+
+fn is_group(mac: &Mac) -> bool {
+    mac[0] & 1 == 1
+}
+
+/// DATA submessages in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5
+/// §9.6.2.3): as many samples, unless they are fragments or batches. Later fragments of a datagram are not looked into.
+pub(super) fn user_data(frame: &[u8]) -> u64 {
+    rtps_to_users(frame).map_or(0, |message| submessages(message).filter(|kind| *kind == DATA).count() as u64)
+}
+
+/// The submessages of an RTPS message to an odd port.
+fn rtps_to_users(frame: &[u8]) -> Option<&[u8]> {
+    let packet = frame.get(14..)?;
+    let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
+    let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
+    let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
+    let datagram = packet.get(header_bytes..)?;
+    let port = u16::from_be_bytes(*datagram.get(2..)?.first_chunk()?);
+    let message = datagram.get(8..)?;
+    (is_udp && port % 2 == 1 && message.starts_with(b"RTPS")).then(|| message.get(20..))?
+}
+
+/// The kind of each submessage (RTPS 2.5 §9.4.5.1); one without a length is the last.
+fn submessages(mut rest: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    std::iter::from_fn(move || {
+        let [kind, flags, length @ ..] = *rest.first_chunk::<4>()?;
+        let length = if flags & 1 == 1 { u16::from_le_bytes(length) } else { u16::from_be_bytes(length) };
+        rest = if length == 0 { &[] } else { rest.get(4 + usize::from(length)..).unwrap_or_default() };
+        Some(kind)
+    })
+}
+
+const IPV4: [u8; 2] = [0x08, 0x00];
+const UDP: u8 = 17;
+const DATA: u8 = 0x15;
+/// Each host has one; more would be somebody else's.
+const STATIONS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(destination: u8, source: u8) -> Vec<u8> {
+        [[destination; 6], [source; 6]].concat()
+    }
+
+    #[test]
+    fn known_stations_get_their_frames_alone_and_groups_reach_all() {
+        let mut stations = Stations::default();
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 0..3, "nobody knows the station yet");
+        assert_eq!(stations.handle_frame(2, 3, &frame(2, 4)), 0..1);
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 2..3);
+        assert_eq!(stations.handle_frame(0, 3, &frame(0xff, 2)), 0..3);
+        stations.handle_frame(1, 3, &frame(2, 4));
+        assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 1..2, "it has moved");
+        assert_eq!(stations.handle_frame(0, 3, &[1, 2, 3]), 0..0, "no frame at all");
+    }
+
+    #[test]
+    fn user_data_is_data_to_an_odd_port() {
+        let packet = |port: u16, fragment: u16, payload: &[u8]| {
+            let mut out = frame(2, 4);
+            out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
+            out.extend_from_slice(&fragment.to_be_bytes());
+            out.extend_from_slice(&[64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9]);
+            out.extend_from_slice(&port.to_be_bytes());
+            out.extend_from_slice(&[0, 0, 0, 0]);
+            out.extend_from_slice(payload);
+            out
+        };
+        let message = |submessages: &[u8]| [&b"RTPS\x02\x05"[..], &[0; 14], submessages].concat();
+        // A timestamp, two samples of which the last has no length, and an acknowledgement.
+        let two = message(&[9, 1, 1, 0, 7, 0x15, 5, 2, 0, 7, 7, 0x15, 4, 0, 0, 7]);
+        let other = message(&[6, 0, 0, 1, 7, 9, 1, 0, 0]);
+        assert_eq!(user_data(&packet(7_411, 0, &two)), 2);
+        assert_eq!(user_data(&packet(7_411, 0, &other)), 0);
+        assert_eq!(user_data(&packet(7_410, 0, &two)), 0);
+        assert_eq!(user_data(&packet(7_411, 0, &two[1..])), 0);
+        assert_eq!(user_data(&packet(7_411, 185, &two)), 0, "a later fragment");
+        let whole = packet(7_411, 0, &two);
+        for length in 0..whole.len() {
+            assert!(user_data(&whole[..length]) <= 2);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Hosts that are really made. Without root or iproute2 only the refusal can be seen.
+
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::relay::RelaySwitch;
+use super::*;
+use crate::scenario::Impairment;
+
+/// Hosts, or `None` where this machine cannot have them and says so.
+fn hosts(count: u32, link: &LinkPlan) -> Option<Hosts> {
+    match Hosts::new(count, link) {
+        Ok(hosts) => Some(hosts),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(
+                error.contains("need root") || error.contains("not installed") || error.contains("CAP_"),
+                "{error}"
+            );
+            None
+        }
+    }
+}
+
+fn names(hosts: &Hosts) -> Vec<String> {
+    hosts.hosts.iter().chain([&hosts.switch]).map(|namespace| namespace.name().to_owned()).collect()
+}
+
+/// Those of `names` that the system knows.
+fn known(names: &[String]) -> usize {
+    let listed = Command::new("ip").args(["netns", "list"]).output().expect("iproute2");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    names.iter().filter(|name| listed.contains(&name.as_str())).count()
+}
+
+/// What `make` gives inside a namespace: sockets belong to the one that they were made in.
+fn inside<T: Send>(namespace: &Namespace, make: impl FnOnce() -> T + Send) -> T {
+    let path = format!("/run/netns/{}", namespace.name());
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let file = std::fs::File::open(&path).expect("the namespace is there");
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
+            make()
+        });
+        made.join().expect("made")
+    })
+}
+
+/// A socket on the host `index`.
+fn socket(hosts: &Hosts, index: usize) -> UdpSocket {
+    let socket = inside(&hosts.hosts[index], || UdpSocket::bind("0.0.0.0:7401").expect("bound"));
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("set");
+    socket
+}
+
+/// Whether a datagram from host 0 reaches host 1.
+fn is_reached(hosts: &Hosts) -> bool {
+    let (sender, receiver) = (socket(hosts, 0), socket(hosts, 1));
+    sender.send_to(b"x", "10.89.0.2:7401").expect("sent");
+    receiver.recv(&mut [0; 9]).is_ok()
+}
+
+#[test]
+fn hosts_reach_each_other_and_are_gone_when_dropped() {
+    let link = LinkPlan { rate_mbit: Some(100.0), ..LinkPlan::default() };
+    let Some(hosts) = hosts(2, &link) else { return };
+    let names = names(&hosts);
+    assert_eq!((names.len(), known(&names)), (3, 3));
+    assert!(is_reached(&hosts));
+    assert_eq!(
+        hosts.queues(1).expect("told").iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>(),
+        ["queue.from_host1.dropped", "queue.to_host1.dropped"]
+    );
+    drop(hosts);
+    assert_eq!(known(&names), 0);
+}
+
+#[test]
+fn a_namespace_that_exists_is_named_with_its_remedy() {
+    let Some(_root) = hosts(2, &LinkPlan::default()) else { return };
+    let first = Namespace::new("twice").expect("made");
+    let error = Namespace::new("twice").expect_err("it exists").to_string();
+    assert!(error.contains(&format!("`ip netns delete {}`", first.name())), "{error}");
+    drop(first);
+}
+
+#[test]
+fn what_dead_processes_left_is_removed() {
+    let Some(_root) = hosts(2, &LinkPlan::default()) else { return };
+    let mut dead = Command::new("true").spawn().expect("started");
+    let name = format!("thalweg-{}-lab0-1", dead.id());
+    dead.wait().expect("ended");
+    let added = Command::new("ip").args(["netns", "add", &name]).status().expect("iproute2");
+    assert!(added.success());
+    let _hosts = hosts(2, &LinkPlan::default());
+    assert_eq!(known(&[name]), 0);
+}
+
+#[test]
+fn hosts_behind_a_relay_have_links_without_a_bridge() {
+    let link = LinkPlan { switch: Switch::Relay(Impairment::default()), ..LinkPlan::default() };
+    let Some(hosts) = hosts(2, &link) else { return };
+    assert!(!is_reached(&hosts), "nobody forwards yet");
+    assert!(hosts.queues(0).expect("told").iter().next().is_none());
+}
+
+/// Sends `count` datagrams of user data from host 0 to host 1 over a relay; returns how many came in, and the relay's counters.
+fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
+    let hosts = hosts(2, &LinkPlan { switch: Switch::Relay(impairment), ..LinkPlan::default() })?;
+    let order = hosts.relay_order(7).expect("a relay");
+    let (sender, receiver) = (socket(&hosts, 0), socket(&hosts, 1));
+    let is_sent = AtomicBool::new(false);
+    Some(std::thread::scope(|scope| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let (order, place) = (&order, &hosts.switch);
+        let relay = scope.spawn(move || {
+            inside(place, move || {
+                let mut switch = RelaySwitch::open(order).expect("opened");
+                switch.begin().expect("begun");
+                while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                    switch.turn().expect("forwarded");
+                }
+                switch.counters().expect("counted")
+            })
+        });
+        // Beside the sender, as a socket holds some hundred datagrams only.
+        let arrivals = scope.spawn(|| {
+            let mut received = 0;
+            loop {
+                let was_sent = is_sent.load(Ordering::SeqCst);
+                match receiver.recv(&mut [0; 99]) {
+                    Ok(_) => received += 1,
+                    Err(_) if was_sent => return received,
+                    Err(_) => {}
+                }
+            }
+        });
+        for number in 0..count {
+            let sample = [&b"RTPS"[..], &[0; 16], &[0x15, 1, 8, 0], &number.to_le_bytes()].concat();
+            sender.send_to(&sample, "10.89.0.2:7401").expect("sent");
+            // Whoever sends faster than the relay forwards tests the buffers between.
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        is_sent.store(true, Ordering::SeqCst);
+        let received = arrivals.join().expect("received");
+        drop(end);
+        (received, relay.join().expect("relayed"))
+    }))
+}
+
+#[test]
+fn a_relay_forwards_everything_unless_it_is_told_otherwise() {
+    let Some((received, counters)) = relayed(Impairment::default(), 500) else { return };
+    assert_eq!(received, 500, "{counters:?}");
+    assert!(counters.get("relay.host0-host1.forwarded") >= 500, "{counters:?}");
+    assert_eq!(counters.losses().collect::<Vec<_>>(), []);
+}
+
+#[test]
+fn what_a_relay_counts_as_lost_or_doubled_is_what_is() {
+    let impairment = Impairment { loss: 0.1, ..Impairment::default() };
+    let Some((received, counters)) = relayed(impairment, 500) else { return };
+    let dropped = counters.get("relay.host0-host1.dropped_data");
+    assert_eq!(received as u64 + dropped, 500, "{counters:?}");
+    assert!((20..100).contains(&dropped), "{counters:?}");
+    let impairment = Impairment { duplicate: 0.1, delay: Duration::from_millis(2), ..Impairment::default() };
+    let Some((received, counters)) = relayed(impairment, 500) else { return };
+    // What the hosts say to each other to find their stations may be doubled too.
+    let doubled = counters.get("relay.host0-host1.duplicated");
+    assert!(received > 500 && received as u64 <= 500 + doubled, "{received}: {counters:?}");
+}

@@ -1,0 +1,170 @@
+//! What is measured: the paper's counts, and what goes beyond it.
+
+/// How much is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paper2Plan {
+    /// Numbers of publishers, and of as many subscribers.
+    pub counts: Vec<u32>,
+    /// Those with which more is offered than the machine carries.
+    pub overloaded: Vec<u32>,
+    /// Those for which lengths and links vary.
+    pub varied: Vec<u32>,
+    /// Other lengths than the paper's.
+    pub payload_bytes: Vec<u32>,
+    /// Length of a measurement in seconds.
+    pub seconds: u32,
+    /// Sent before and not counted, in seconds.
+    pub warm_up_s: f64,
+    /// Runs of each cell.
+    pub runs: u32,
+    /// Attempts at each run on a machine that is not quiet.
+    pub attempts: u32,
+    /// Decides the order of the runs.
+    pub seed: u64,
+    /// What the paper has and this plan has not, with the reason.
+    pub omitted: Vec<String>,
+}
+
+/// A part of the preset: a scenario of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Name of its directory.
+    pub name: &'static str,
+    /// What it asks.
+    pub title: &'static str,
+    /// The scenario file.
+    pub text: String,
+}
+
+/// What distinguishes the parts.
+#[derive(Clone, Copy)]
+struct Shape<'a> {
+    name: &'static str,
+    title: &'static str,
+    endpoints: &'a [u32],
+    payload_bytes: &'a [u32],
+    /// All subscribers together.
+    deliveries_hz: u32,
+    rate_mbit: Option<u32>,
+}
+
+impl Paper2Plan {
+    /// All that a machine with so many CPUs carries.
+    pub fn full(seed: u64, cpus: usize) -> Paper2Plan {
+        let most = COUNT_PER_CPU * cpus as u32;
+        let why_not = |count: u32| {
+            format!(
+                "{count} publishers and {count} subscribers: {} participants on {cpus} CPUs do not all find each other in the time that a \
+                 run allows; {most} of each are the most here",
+                2 * count
+            )
+        };
+        let (counts, omitted): (Vec<u32>, Vec<u32>) = PAPER_COUNTS.into_iter().partition(|count| *count <= most);
+        Paper2Plan {
+            overloaded: counts.clone(),
+            counts,
+            varied: vec![3, 10],
+            payload_bytes: vec![1_024, 8_192, 65_536],
+            seconds: 20,
+            warm_up_s: 2.0,
+            runs: 12,
+            attempts: 3,
+            seed,
+            omitted: omitted.into_iter().map(why_not).collect(),
+        }
+    }
+
+    /// What fits into a quarter of an hour.
+    pub fn quick(seed: u64, cpus: usize) -> Paper2Plan {
+        let full = Paper2Plan::full(seed, cpus);
+        let (counts, longer): (Vec<u32>, Vec<u32>) = full.counts.iter().partition(|count| **count <= QUICK_COUNT_MAX);
+        let why_not = |count: u32| {
+            format!("{count} publishers and {count} subscribers: not in a quarter of an hour; leave out --quick")
+        };
+        Paper2Plan {
+            counts,
+            overloaded: vec![10],
+            varied: vec![10],
+            payload_bytes: vec![8_192],
+            seconds: 2,
+            warm_up_s: 0.5,
+            runs: 6,
+            attempts: 1,
+            omitted: longer.into_iter().map(why_not).chain(full.omitted).collect(),
+            seed,
+        }
+    }
+
+    /// The parts in the order of their runs.
+    pub fn parts(&self) -> Vec<Part> {
+        let participants = Shape {
+            name: "participants",
+            title: "One to many participants",
+            endpoints: &self.counts,
+            payload_bytes: &[PAPER_BYTES],
+            deliveries_hz: DELIVERIES_HZ,
+            rate_mbit: None,
+        };
+        let overload = Shape {
+            name: "overload",
+            title: "More than the machine can carry",
+            endpoints: &self.overloaded,
+            deliveries_hz: OVERLOAD_HZ,
+            ..participants
+        };
+        let lengths = Shape {
+            name: "lengths",
+            title: "Other data lengths",
+            endpoints: &self.varied,
+            payload_bytes: &self.payload_bytes,
+            deliveries_hz: DELIVERIES_HZ / 10,
+            ..participants
+        };
+        let slow_link = Shape {
+            name: "slow-link",
+            title: "Links of 10 Mbit/s",
+            endpoints: &self.varied,
+            rate_mbit: Some(10),
+            ..participants
+        };
+        let shapes = [participants, overload, lengths, slow_link];
+        let is_measured = |shape: &Shape<'_>| !shape.endpoints.is_empty() && !shape.payload_bytes.is_empty();
+        let part = |shape: Shape<'_>| Part { name: shape.name, title: shape.title, text: self.text(&shape) };
+        shapes.into_iter().filter(is_measured).map(part).collect()
+    }
+
+    fn text(&self, shape: &Shape<'_>) -> String {
+        let endpoints: Vec<String> = shape.endpoints.iter().map(|count| format!("\"{count}-{count}\"")).collect();
+        let link = shape.rate_mbit.map(|rate| format!("\n[link]\nrate_mbit = {rate}\n")).unwrap_or_default();
+        format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"paper2-{}\"\nseed = {}\n\
+             # Publishers and subscribers spread evenly, as over the paper's four virtual machines.\n\
+             hosts = \"netns:4\"\n\n\
+             [matrix]\npayload_bytes = {:?}\ndeliveries_hz = {}\nendpoints = [{}]\n\
+             destination = [\"unicast\", \"multicast\", \"auto\"]\n\n\
+             [qos]\nreliability = \"reliable\"\n{link}\n\
+             [schedule]\nseconds = {}\nruns = {}\nwarm_up_s = {}\nin_time_ms = 100\nbehind_max_ms = 200\ndrain_s = 0.5\n\n\
+             [system]\nattempts = {}\n",
+            shape.name,
+            self.seed,
+            shape.payload_bytes,
+            shape.deliveries_hz,
+            endpoints.join(", "),
+            self.seconds,
+            self.runs,
+            self.warm_up_s,
+            self.attempts,
+        )
+    }
+}
+
+/// Publishers, and as many subscribers.
+const PAPER_COUNTS: [u32; 6] = [1, 3, 10, 25, 50, 75];
+const PAPER_BYTES: u32 = 100;
+/// Of each kind. On two CPUs 50 of each find each other in some 15 s and 75 do not within 30 s, after which a run gives up.
+const COUNT_PER_CPU: u32 = 25;
+const QUICK_COUNT_MAX: u32 = 25;
+/// A load under which two CPUs are busy and not full.
+const DELIVERIES_HZ: u32 = 5_000;
+/// As much as one publisher can be asked for, and more than two CPUs deliver.
+const OVERLOAD_HZ: u32 = 100_000;

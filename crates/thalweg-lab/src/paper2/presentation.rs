@@ -1,0 +1,229 @@
+//! The preset's report and its text for a terminal.
+
+use super::answers::median_of;
+use super::groups::{CPU, Group, Measure, P50, P90, P99, WIRE};
+use super::result::{AutoCheck, Paper2Result, PartResult, Winner};
+use crate::figures::{grouped, micros, rounded};
+use crate::plot::{Axis, Series, Trace, ecdf, lines};
+use crate::report::{Page, Section, Tile};
+use crate::statistics::Buckets;
+use crate::table::Table;
+
+/// The tables, for a terminal.
+pub fn to_text(result: &Paper2Result) -> String {
+    let mut out = String::new();
+    for part in &result.parts {
+        let own: Vec<&Winner> = result.winners.iter().filter(|winner| winner.part == part.name).collect();
+        out.push_str(&winner_table(&part.title, &own).to_text());
+        out.push('\n');
+    }
+    out.push_str(&check_table(&result.checks).to_text());
+    out.push('\n');
+    for sentence in sentences(result) {
+        out.push_str(&format!("  {sentence}\n"));
+    }
+    out
+}
+
+/// The report: one file that loads nothing.
+pub fn to_html(result: &Paper2Result) -> String {
+    let mut sections = vec![answers(result)];
+    sections.extend(result.parts.iter().map(|part| section(result, part)));
+    let studies = || result.parts.iter().map(|part| &part.study);
+    let runs: usize = studies().flat_map(|study| &study.cells).map(|cell| cell.runs.len()).sum();
+    let disturbed: usize = studies().map(crate::study::StudyResult::contaminated).sum();
+    let holding = result.checks.iter().filter(|check| check.holds).count();
+    let tile = |figure: String, meaning: &str| Tile { figure, meaning: meaning.to_owned() };
+    let Some(first) = studies().next() else { return Page::default().to_html() };
+    let page = Page {
+        title: "Does multicast help?".to_owned(),
+        subtitle: format!("Peeroo, Popov, Stankovic (2022), asked again; seed {}", first.seed),
+        tiles: vec![
+            tile(format!("{holding} of {}", result.checks.len()), "times auto is within 5 % of the better way"),
+            tile(grouped(runs as u64), "runs"),
+            tile(format!("{} of {runs}", runs - disturbed), "runs were made on a quiet machine"),
+        ],
+        warnings: result.omitted.iter().map(|text| format!("Left out: {text}.")).collect(),
+        sections,
+        facts: first.environment.facts(),
+        conditions: studies()
+            .map(|study| {
+                format!(
+                    "Part {}: scenario and raw data in its directory beside this page, fingerprint {:.12}.",
+                    study.name, study.fingerprint
+                )
+            })
+            .collect(),
+        method: METHOD.map(str::to_owned).to_vec(),
+    };
+    page.to_html()
+}
+
+fn answers(result: &Paper2Result) -> Section {
+    Section {
+        title: "Answers".to_owned(),
+        lead: "Unicast against multicast at every number of participants, and whether auto keeps up with the better of the two.".to_owned(),
+        seen: sentences(result),
+        figures: Vec::new(),
+        tables: vec![paper_table(result), check_table(&result.checks)],
+    }
+}
+
+fn sentences(result: &Paper2Result) -> Vec<String> {
+    let mut out: Vec<String> = result.omitted.iter().map(|text| format!("Left out: {text}.")).collect();
+    let behind: Vec<&AutoCheck> = result.checks.iter().filter(|check| !check.holds).collect();
+    out.push(match behind.len() {
+        0 => "auto is within 5 % of the better way in every cell and quantity.".to_owned(),
+        count => format!(
+            "auto is not within 5 % of the better way in {count} of {} comparisons; each says why.",
+            result.checks.len()
+        ),
+    });
+    out
+}
+
+/// The paper's Table 2 beside ours.
+fn paper_table(result: &Paper2Result) -> Table {
+    let mut table = Table::new(
+        "Who wins: the paper's Table 2 and what was found here",
+        &["participants", "latency, paper", "latency, here", "throughput, paper", "throughput, here"],
+    );
+    let found = |part: &str, count: u32, quantity: &str| {
+        let group = format!("{count}–{count}, ");
+        let winner = result.winners.iter().find(|winner| {
+            winner.part == part && winner.group.starts_with(&group) && winner.quantity.starts_with(quantity)
+        });
+        winner.map_or_else(|| "not measured".to_owned(), |winner| winner.verdict.clone())
+    };
+    for (count, latency, throughput) in PAPER {
+        table.rows.push(vec![
+            format!("{count}–{count}"),
+            latency.to_owned(),
+            found("participants", count, "whole distribution"),
+            throughput.to_owned(),
+            found("overload", count, "samples received"),
+        ]);
+    }
+    table
+}
+
+fn winner_table(title: &str, winners: &[&Winner]) -> Table {
+    let header = ["cell", "quantity", "unicast", "multicast", "auto", "multicast by unicast", "95 % interval", "ahead"];
+    let mut table = Table::new(title, &header);
+    let missing = || "–".to_owned();
+    for winner in winners {
+        let [unicast, multicast, auto] = winner.medians.map(|median| median.map_or_else(missing, rounded));
+        table.rows.push(vec![
+            winner.group.clone(),
+            winner.quantity.clone(),
+            unicast,
+            multicast,
+            auto,
+            winner.ratio.map_or_else(missing, |ratio| format!("{:.3}", ratio.estimate)),
+            winner.ratio.map_or_else(missing, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+            winner.verdict.clone(),
+        ]);
+    }
+    table
+}
+
+fn check_table(checks: &[AutoCheck]) -> Table {
+    let mut table = Table::new(
+        "Is auto within 5 % of the better way?",
+        &["part", "cell", "quantity", "sent as", "within 5 %", "what was found"],
+    );
+    for check in checks {
+        table.rows.push(vec![
+            check.part.clone(),
+            check.group.clone(),
+            check.quantity.clone(),
+            check.choice.clone(),
+            if check.holds { "yes" } else { "NO" }.to_owned(),
+            check.text.clone(),
+        ]);
+    }
+    table
+}
+
+fn section(result: &Paper2Result, part: &PartResult) -> Section {
+    let groups = part.groups();
+    let own: Vec<&Winner> = result.winners.iter().filter(|winner| winner.part == part.name).collect();
+    let mut figures: Vec<(String, String)> = groups
+        .iter()
+        .map(|group| {
+            let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(group, way)).collect();
+            (format!("{}: a curve further left is faster.", group.name()), ecdf("response latency, µs", &series))
+        })
+        .collect();
+    if groups.iter().any(|group| group.count != groups[0].count) {
+        figures.extend(by_count(&groups));
+    }
+    Section {
+        title: part.title.clone(),
+        lead: format!(
+            "{} cells on four hosts of this machine; latency one way, from when a sample was due.",
+            part.study.cells.len()
+        ),
+        seen: Vec::new(),
+        figures,
+        tables: vec![winner_table("Medians over the runs", &own)],
+    }
+}
+
+/// Values that stand evenly for a distribution.
+fn distribution(group: &Group<'_>, way: usize) -> Series {
+    let all: &Buckets = group.latencies[way];
+    let points = all.count().min(POINTS);
+    let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.count() as f64).round() as u64;
+    let values = (0..points).map(|index| micros(all.at_rank(rank(index).max(1)))).collect();
+    Series { name: WAYS[way].to_owned(), colour: way, values }
+}
+
+/// Latency, bytes on the wire and CPU against the number of participants.
+fn by_count(groups: &[Group<'_>]) -> Vec<(String, String)> {
+    let figure = |measure: &Measure, caption: String, axis: Axis| {
+        let trace = |way: usize| {
+            let point = |group: &Group<'_>| Some((f64::from(group.count), median_of(measure, group.cells[way])?));
+            Trace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
+        };
+        let traces: Vec<Trace> = (0..WAYS.len()).map(trace).collect();
+        (caption, lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces))
+    };
+    let latencies = [&P50, &P90, &P99].map(|measure| {
+        let caption = format!("The {} by number of participants, median over the runs.", measure.name);
+        figure(measure, caption, Axis::logarithmic(measure.name))
+    });
+    let efforts = [&WIRE, &CPU].map(|measure| {
+        let caption = format!("{}, all hosts together.", measure.name);
+        figure(measure, caption, Axis::linear(measure.name))
+    });
+    latencies.into_iter().chain(efforts).collect()
+}
+
+/// By colour.
+const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
+/// More points than this only make the file larger.
+const POINTS: u64 = 300;
+/// Participants of each kind, who wins in latency, who wins in throughput (the paper's Table 2).
+const PAPER: [(u32, &str, &str); 6] = [
+    (1, "unicast", "unicast"),
+    (3, "unicast", "mixed"),
+    (10, "multicast", "multicast"),
+    (25, "mixed", "multicast"),
+    (50, "unicast", "unicast"),
+    (75, "unicast", "unicast"),
+];
+const METHOD: [&str; 6] = [
+    "Four network namespaces on one bridge stand for the paper's four virtual machines; publishers and subscribers are spread over them \
+     evenly. All share this machine's CPUs and its clock.",
+    "The paper sends as fast as it can and measures a round trip on one sample in a thousand, at publisher 0. Here the schedule is open: \
+     samples are due at fixed times, and every sample of every pair is timed one way, from when it was due; that leaves no stall out. A \
+     round trip is about twice as long.",
+    "All subscribers together are offered the same number of samples a second whatever their number is, so that more participants mean \
+     more work of distributing them and not more samples.",
+    "Throughput is what arrives of more than the machine carries: publishers leave out samples that they cannot write \
+     within 200 ms.",
+    "Runs of the same round are paired; intervals are exact ones of the Hodges–Lehmann estimate and need six rounds. One distribution \
+     dominates another where it is faster at every percentile from 1 to 99.",
+    "The bridge copies groups to every host, as a switch without IGMP snooping does.",
+];

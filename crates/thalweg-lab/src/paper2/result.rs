@@ -1,0 +1,89 @@
+//! What the preset found.
+
+use serde::{Deserialize, Serialize};
+
+use super::groups::{Group, groups};
+use super::plan::Part;
+use crate::statistics::{Buckets, Interval};
+use crate::study::StudyResult;
+
+/// All parts of the preset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Paper2Result {
+    /// Layout of this file: `thalweg.paper2/1`.
+    pub schema: String,
+    /// Each part, in the order of its runs.
+    pub parts: Vec<PartResult>,
+    /// Who is ahead in which cell, in what.
+    pub winners: Vec<Winner>,
+    /// Whether `auto` keeps up with the better one.
+    pub checks: Vec<AutoCheck>,
+    /// What the paper has and this machine or this plan has not, with the reason.
+    pub omitted: Vec<String>,
+}
+
+impl Paper2Result {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.paper2/1";
+}
+
+/// A part of the preset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartResult {
+    /// Name of its run directory.
+    pub name: String,
+    /// What it asks.
+    pub title: String,
+    /// What its runs amount to.
+    pub study: StudyResult,
+    /// All response latencies of each cell; they lie in the run directory and are not written again.
+    #[serde(skip)]
+    pub latencies: Vec<Buckets>,
+}
+
+impl PartResult {
+    pub(super) fn of(part: &Part, study: StudyResult, latencies: Vec<Buckets>) -> PartResult {
+        PartResult { name: part.name.to_owned(), title: part.title.to_owned(), study, latencies }
+    }
+
+    /// What differs in nothing but the destination.
+    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+        groups(self)
+    }
+}
+
+/// Unicast against multicast in one quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Winner {
+    /// The part.
+    pub part: String,
+    /// What was measured, in words.
+    pub group: String,
+    /// What is compared, with its unit.
+    pub quantity: String,
+    /// Medians over the runs of unicast, multicast and `auto`.
+    pub medians: [Option<f64>; 3],
+    /// Multicast by unicast, from runs of the same round; missing where fewer than six rounds have both.
+    pub ratio: Option<Interval>,
+    /// Who is ahead, or why that is open.
+    pub verdict: String,
+}
+
+/// Whether `auto` is within five per cent of the better one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AutoCheck {
+    /// The part.
+    pub part: String,
+    /// What was measured, in words.
+    pub group: String,
+    /// What is compared, with its unit.
+    pub quantity: String,
+    /// What `auto` sent as, judged by the bytes on the wire.
+    pub choice: String,
+    /// `auto` by the better one, from runs of the same round.
+    pub ratio: Option<Interval>,
+    /// Whether the estimate is within five per cent.
+    pub holds: bool,
+    /// The same in words, with the reason where it does not hold.
+    pub text: String,
+}

@@ -1,0 +1,111 @@
+use super::*;
+use crate::report::tests::{check_html, check_offline};
+use crate::scenario::Scenario;
+use crate::statistics::Buckets;
+use crate::study::StudyResult;
+
+#[test]
+fn every_part_is_a_scenario_with_each_way_in_turn() {
+    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
+        for part in plan.parts() {
+            let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scenario.cells.len() % 3, 0, "{}", part.name);
+            assert_eq!((scenario.seed, scenario.hosts.map(|hosts| hosts.count)), (5, Some(4)));
+        }
+    }
+}
+
+#[test]
+fn what_a_machine_does_not_carry_is_left_out_and_said() {
+    let check = |plan: Paper2Plan, counts: &[u32], omitted: usize| {
+        assert_eq!((plan.counts.as_slice(), plan.omitted.len()), (counts, omitted), "{:?}", plan.omitted);
+    };
+    check(Paper2Plan::full(5, 64), &[1, 3, 10, 25, 50, 75], 0);
+    check(Paper2Plan::full(5, 2), &[1, 3, 10, 25, 50], 1);
+    check(Paper2Plan::quick(5, 64), &[1, 3, 10, 25], 2);
+    let plan = Paper2Plan::quick(5, 2);
+    assert!(plan.omitted[0].contains("leave out --quick") && plan.omitted[1].contains("50 of each are the most"));
+    let few = Paper2Plan { overloaded: Vec::new(), payload_bytes: Vec::new(), ..plan };
+    assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
+}
+
+/// A part whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.
+fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
+    let text = &Paper2Plan::quick(5, 2).parts()[2].text;
+    let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+    let cells = scenario.cells.iter().zip(latencies_us.into_iter().zip(wire)).map(|(cell, (us, sent))| {
+        let run = |round: u32| {
+            serde_json::json!({
+                "round": round, "attempts": 1, "contaminated": false, "unsettled_s": 0.0, "fairness": crate::trial::Fairness::default(),
+                "totals": crate::trial::Totals {
+                    due: 1_000,
+                    in_time: 1_000,
+                    response: crate::trial::LatencyFigures {
+                        p50_us: Some(us + f64::from(round) * 0.01),
+                        p99_us: Some(us * 3.0 + f64::from(round) * 0.01),
+                        ..Default::default()
+                    },
+                    ..Default::default()
+                },
+                "publishers": crate::study::PublisherTotals::default(), "pair_p50_us": [], "cpu": 0.5,
+                "wire": { "sent": sent, "received": sent }, "losses": []
+            })
+        };
+        serde_json::json!({ "cell": cell, "name": cell.to_string(), "runs": (0..8).map(run).collect::<Vec<_>>(), "intervals": [] })
+    });
+    let study: StudyResult = serde_json::from_value(serde_json::json!({
+        "schema": StudyResult::SCHEMA, "name": "x", "seed": 1, "fingerprint": "0", "started_unix_s": 0,
+        "environment": crate::host::Environment::read(), "cells": cells.collect::<Vec<_>>(), "differences": [], "judgements": []
+    }))
+    .expect("a study");
+    let of = |us: f64| {
+        let mut out = Buckets::default();
+        (1..1_000).for_each(|rank| out.record((us * 1e3 * f64::from(rank)) as u64));
+        out
+    };
+    PartResult::of(&Paper2Plan::quick(5, 2).parts()[2], study, latencies_us.map(of).to_vec())
+}
+
+fn check_of(part: &PartResult) -> AutoCheck {
+    answers::checks(part).into_iter().find(|check| check.quantity.contains("p50")).expect("p50")
+}
+
+#[test]
+fn auto_is_held_against_the_better_way_and_its_choice_is_named() {
+    let near = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
+    let check = check_of(&near);
+    assert!(check.holds && check.choice == "unicast" && check.text.contains("within 5 % of unicast"), "{check:?}");
+    let wrong = part([200.0, 100.0, 200.0], [1_000, 300, 990]);
+    let check = check_of(&wrong);
+    assert!(!check.holds && check.choice == "unicast", "{check:?}");
+    assert!(check.text.contains("behind multicast: it sent by unicast, which its model"), "{}", check.text);
+    let ahead = part([200.0, 100.0, 90.0], [1_000, 300, 310]);
+    let check = check_of(&ahead);
+    assert!(check.holds && check.choice == "multicast" && check.text.contains("ahead of multicast"), "{check:?}");
+}
+
+#[test]
+fn winners_and_pages_say_what_the_runs_say() {
+    let part = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
+    let winners = answers::winners(&part);
+    let verdict = |quantity: &str| {
+        let winner = winners.iter().find(|winner| winner.quantity.contains(quantity));
+        winner.map(|winner| winner.verdict.clone()).expect("compared")
+    };
+    assert_eq!((verdict("p50").as_str(), verdict("p99").as_str()), ("unicast", "unicast"));
+    assert_eq!((verdict("received").as_str(), verdict("distribution").as_str()), ("equivalent", "unicast"));
+    let result = Paper2Result {
+        schema: Paper2Result::SCHEMA.to_owned(),
+        checks: answers::checks(&part),
+        winners,
+        parts: vec![part],
+        omitted: Paper2Plan::quick(5, 2).omitted,
+    };
+    let (text, html) = (to_text(&result), to_html(&result));
+    for shown in [&text, &html] {
+        assert!(shown.contains("Left out: 50 publishers") && shown.contains("10–10, 8 KiB"), "{shown}");
+    }
+    assert!(html.contains("multicast by unicast") && html.contains("latency, paper"));
+    check_html(&html);
+    check_offline(&html);
+}

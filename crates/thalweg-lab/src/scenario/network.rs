@@ -1,0 +1,183 @@
+//! Where the endpoints of a scenario live, and what lies between them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::fields::{Field, ScenarioError};
+
+/// Hosts of their own on this machine, and who lives where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPlan {
+    /// Number of hosts.
+    pub count: u32,
+    /// Hosts that publishers take in turns; default all, from the first.
+    pub publishers: Option<Vec<u32>>,
+    /// Hosts that subscribers take in turns; default all, from the one after the last publisher's.
+    pub subscribers: Option<Vec<u32>>,
+}
+
+impl HostPlan {
+    /// The host of publisher `index`.
+    pub fn of_publisher(&self, index: u32) -> u32 {
+        in_turns(self.publishers.as_deref(), self.count, index, 0)
+    }
+
+    /// The host of subscriber `index` where there are so many publishers.
+    pub fn of_subscriber(&self, publishers: u32, index: u32) -> u32 {
+        let first = if self.publishers.is_some() { 0 } else { publishers };
+        in_turns(self.subscribers.as_deref(), self.count, index, first)
+    }
+}
+
+fn in_turns(hosts: Option<&[u32]>, count: u32, index: u32, first: u32) -> u32 {
+    match hosts {
+        Some(hosts) => hosts.get(index as usize % hosts.len().max(1)).copied().unwrap_or(0),
+        None => (first + index) % count.max(1),
+    }
+}
+
+/// What a host's link is like; all hosts have the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkPlan {
+    /// Megabits a second in each direction. Default no limit.
+    pub rate_mbit: Option<f64>,
+    /// Largest packet in bytes. Default 1500.
+    pub mtu_bytes: u32,
+    /// How long a frame may wait for its turn at this rate before it is dropped. Default 50 ms.
+    pub queue: Duration,
+    /// What joins the links. Default the kernel's bridge.
+    pub switch: Switch,
+}
+
+/// What joins the links of all hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Switch {
+    /// The kernel's bridge.
+    Bridge,
+    /// A process of the lab, which impairs what it forwards.
+    Relay(Impairment),
+}
+
+impl Default for LinkPlan {
+    fn default() -> LinkPlan {
+        LinkPlan { rate_mbit: None, mtu_bytes: 1500, queue: Duration::from_millis(50), switch: Switch::Bridge }
+    }
+}
+
+/// What happens to the frames between two hosts, in each direction by itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Impairment {
+    /// Every frame takes so much longer.
+    pub delay: Duration,
+    /// Every frame takes up to so much longer still, evenly distributed; none overtakes another for it.
+    pub jitter: Duration,
+    /// Share of frames lost, each by itself (0 to 1).
+    pub loss: f64,
+    /// Losses that come in bursts, beside the others.
+    pub bursts: Option<LossBursts>,
+    /// Share of frames that the next one overtakes (0 to 1).
+    pub reorder: f64,
+    /// Share of frames that arrive twice (0 to 1).
+    pub duplicate: f64,
+    /// Frames gather and arrive together, so far apart. Default they do not.
+    pub coalesce: Duration,
+}
+
+/// The model of Gilbert and Elliott: a good state without these losses and a bad one with them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossBursts {
+    /// Chance that a frame in the good state begins a burst (0 to 1).
+    pub enter: f64,
+    /// Chance that a frame in the bad state ends it (0 to 1).
+    pub leave: f64,
+    /// Share of frames lost in the bad state (0 to 1).
+    pub loss: f64,
+}
+
+/// `"netns:4"`, or a table that also says who lives where.
+pub(super) fn read_hosts(field: Option<Field<'_>>) -> Result<Option<HostPlan>, ScenarioError> {
+    let Some(field) = field else { return Ok(None) };
+    if !field.is_table() {
+        return Ok(Some(HostPlan { count: read_count(&field)?, publishers: None, subscribers: None }));
+    }
+    let hosts = field.table((&["on", "publishers", "subscribers"], &["agents"]))?;
+    let count = read_count(&hosts.require("on")?)?;
+    let list = |key| -> Result<Option<Vec<u32>>, ScenarioError> {
+        let field: Option<Field<'_>> = hosts.get(key);
+        let host = |one: &Field<'_>| one.integer(0, u64::from(count) - 1).map(|host| host as u32);
+        field.map(|field| field.list(HOSTS_MAX as usize, host)).transpose()
+    };
+    Ok(Some(HostPlan { count, publishers: list("publishers")?, subscribers: list("subscribers")? }))
+}
+
+fn read_count(field: &Field<'_>) -> Result<u32, ScenarioError> {
+    let needed = || {
+        field.error(format!(
+            "\"netns:N\" is needed, N network namespaces from 2 to {HOSTS_MAX} on this machine; other machines cannot take part yet"
+        ))
+    };
+    let count = field.text()?.strip_prefix("netns:").ok_or_else(needed)?;
+    count.parse().ok().filter(|count| (2..=HOSTS_MAX).contains(count)).ok_or_else(needed)
+}
+
+/// What the hosts' links are like.
+pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> Result<LinkPlan, ScenarioError> {
+    let default = LinkPlan::default();
+    let Some(field) = field else { return Ok(default) };
+    if hosts.is_none() {
+        return Err(field.error("hosts = \"netns:2\" or more is needed: on one host there is no link"));
+    }
+    let link = field.table((&[&["switch", "rate_mbit", "mtu_bytes", "queue_ms"][..], &IMPAIRMENTS].concat(), &[]))?;
+    let share = |key| -> Result<f64, ScenarioError> {
+        let field: Option<Field<'_>> = link.get(key);
+        field.map_or(Ok(0.0), |one| percentage(&one))
+    };
+    let time = |key| -> Result<Duration, ScenarioError> {
+        let field: Option<Field<'_>> = link.get(key);
+        field.map_or(Ok(Duration::ZERO), |one| one.number(0.0, 10e6).map(|us| Duration::from_secs_f64(us / 1e6)))
+    };
+    let impairment = Impairment {
+        delay: time("delay_us")?,
+        jitter: time("jitter_us")?,
+        loss: share("loss_pct")?,
+        bursts: link.get("loss_bursts").map(|one| read_bursts(&one)).transpose()?,
+        reorder: share("reorder_pct")?,
+        duplicate: share("duplicate_pct")?,
+        coalesce: time("coalesce_us")?,
+    };
+    let impaired = IMPAIRMENTS.iter().find_map(|key| link.get(key));
+    let switches = [("bridge", false), ("relay", true)];
+    let is_relay = link.get("switch").map_or(Ok(impaired.is_some()), |one| one.choice(&switches))?;
+    if let (Some(impaired), false) = (impaired, is_relay) {
+        return Err(impaired.error("needs switch = \"relay\": a bridge only forwards"));
+    }
+    Ok(LinkPlan {
+        rate_mbit: link.get("rate_mbit").map(|one| one.number(0.1, 100_000.0)).transpose()?,
+        mtu_bytes: link.get("mtu_bytes").map_or(Ok(u64::from(default.mtu_bytes)), |one| one.integer(576, 9_000))?
+            as u32,
+        queue: link
+            .get("queue_ms")
+            .map_or(Ok(default.queue), |one| one.number(1.0, 10_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3)))?,
+        switch: if is_relay { Switch::Relay(impairment) } else { Switch::Bridge },
+    })
+}
+
+fn read_bursts(field: &Field<'_>) -> Result<LossBursts, ScenarioError> {
+    let bursts = field.table((&["enter_pct", "leave_pct", "loss_pct"], &[]))?;
+    Ok(LossBursts {
+        enter: percentage(&bursts.require("enter_pct")?)?,
+        leave: percentage(&bursts.require("leave_pct")?)?,
+        loss: bursts.get("loss_pct").map_or(Ok(1.0), |one| percentage(&one))?,
+    })
+}
+
+fn percentage(field: &Field<'_>) -> Result<f64, ScenarioError> {
+    field.number(0.0, 100.0).map(|percent| percent / 100.0)
+}
+
+/// Keys that only the relay honours.
+const IMPAIRMENTS: [&str; 7] =
+    ["delay_us", "jitter_us", "loss_pct", "loss_bursts", "reorder_pct", "duplicate_pct", "coalesce_us"];
+/// The kernel keeps 1,024 neighbours for all namespaces together, which about 30 hosts exhaust.
+const HOSTS_MAX: u32 = 16;

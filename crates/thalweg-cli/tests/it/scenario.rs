@@ -160,7 +160,7 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     );
     let said = run(&["lab", "compare", text(&out), text(&other), "--force"]).expect_code(0);
     assert!(said.stdout.contains("DIFFERENT scenario") && said.stdout.contains("is in A only"), "{}", said.stdout);
-    assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto is in B only"), "{}", said.stdout);
+    assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto thalweg is in B only"), "{}", said.stdout);
 }
 
 #[test]

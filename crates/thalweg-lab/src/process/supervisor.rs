@@ -32,7 +32,7 @@ impl Launcher {
         Launcher { program: program.into(), arguments, peer_folder: None }
     }
 
-    /// Starts the running executable again with one argument, the sub-command that calls [`super::serve`].
+    /// Starts the running executable again with one argument, the sub-command that calls [`run_worker`](crate::run_worker).
     ///
     /// # Errors
     /// The system does not tell where the executable lies.

@@ -49,6 +49,9 @@ pub enum Experiment {
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
+    /// Writes the report of a directory of `lab run FILE` again from its raw data.
+    #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
+    Report(DirectoryOptions),
     /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
     #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
     Compare(CompareOptions),
@@ -82,6 +85,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),
         Experiment::Verify(options) => study::verify(options),
+        Experiment::Report(options) => study::report(options),
         Experiment::Compare(options) => study::compare(options),
     }
 }

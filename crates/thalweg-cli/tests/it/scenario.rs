@@ -104,13 +104,22 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     assert_eq!(results["cells"].as_array().map(Vec::len), Some(2));
     assert_eq!(fs::read_to_string(out.join("results.csv")).expect("CSV").lines().count(), 5);
     let html = fs::read_to_string(out.join("report.html")).expect("a report");
-    for part in ["Verdicts", "Fates of the samples", "one sample in …", "Fairness", "default-src 'none'"] {
+    for part in
+        ["Verdicts", "Fates of the samples", "percentile", "Fairness", "Where samples were lost", "default-src 'none'"]
+    {
         assert!(html.contains(part), "{part} in the report");
     }
     assert!(html.contains("6 of 6") && html.len() < 1_000_000 && html.matches("<svg").count() > 5);
-    for outside in ["http://", "https://", "src=", "<script", "<link"] {
+    for outside in ["http://", "https://", "src=", "<link"] {
         assert!(!html.contains(outside), "{outside} in the report");
     }
+    for path in html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(path.starts_with('#') || out.join(path).exists(), "{path} leads nowhere");
+    }
+    fs::remove_file(out.join("report.html")).expect("removed");
+    run(&["lab", "report", text(&out)]).expect_code(0);
+    let again = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert_eq!(again, html, "the raw data tell the same again");
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
     assert!(
         compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),
@@ -247,6 +256,8 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(1);
     assert!(compared.stderr.contains("is no result: it is interrupted"), "{}", compared.stderr);
     assert!(!out.join("results.json").exists());
+    let reported = run(&["lab", "report", text(&out)]).expect_code(1);
+    assert!(reported.stderr.contains("it is interrupted; `thalweg lab resume"), "{}", reported.stderr);
     let verified = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(verified.stderr.contains("is no result") && verified.stderr.contains("1 of 2 runs"), "{}", verified.stderr);
     let first = fs::read_to_string(whole_runs(&out)[0].join("result.json")).expect("a run");

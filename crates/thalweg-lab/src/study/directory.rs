@@ -109,6 +109,11 @@ impl Directory {
 }
 
 impl RunName {
+    /// Where the run lies in its directory, for links.
+    pub(super) fn path(self) -> String {
+        format!("{RUNS}/{}/", self.folder())
+    }
+
     fn folder(self) -> String {
         format!("round-{:03}-cell-{:03}-attempt-{}", self.round, self.cell, self.attempt)
     }

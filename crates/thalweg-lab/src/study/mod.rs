@@ -18,6 +18,7 @@ pub use course::{resume, run};
 pub use directory::{Found, find};
 pub use fingerprint::Fingerprint;
 pub use manifest::{Manifest, State};
+pub use report::{Panel, report};
 pub use results::{CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, to_csv, to_text};
 pub use verify::{Verification, verify};
 

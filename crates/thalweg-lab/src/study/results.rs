@@ -1,5 +1,6 @@
 //! What all runs of a study amount to.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -170,6 +171,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
 
 fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
     let runs = load_seconds(directory, counted, cell)?;
+    let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
     let interval = |quantile| {
         let us = quantile_interval(&runs, quantile, seed)?;
         Some(QuantileInterval { quantile, us })
@@ -178,7 +180,11 @@ fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> R
 }
 
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
-pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
+pub(super) fn load_seconds(
+    directory: &Path,
+    counted: &[RunName],
+    cell: usize,
+) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
     own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
 }

@@ -25,6 +25,11 @@ pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
 pub(crate) use worker::work;
+#[cfg(test)]
+pub(crate) use {
+    histograms::write as write_histograms,
+    records::{Received, Written},
+};
 
 #[cfg(test)]
 mod tests;

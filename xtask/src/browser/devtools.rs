@@ -72,6 +72,7 @@ impl Browser {
 
     /// Opens a page and waits until it is loaded.
     pub fn open(&mut self, url: &str) -> Outcome {
+        self.events.retain(|event| event["method"] != "Page.loadEventFired");
         let answer = self.call("Page.navigate", json!({ "url": url }))?;
         if let Some(reason) = answer["errorText"].as_str() {
             return Err(format!("{url}: {reason}"));

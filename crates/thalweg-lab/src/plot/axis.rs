@@ -16,6 +16,8 @@ pub struct Axis {
 enum Unit {
     /// The number itself.
     Plain,
+    /// A whole number.
+    Count,
     /// A number of microseconds, written in the unit that keeps it short.
     Micros,
     Percent,
@@ -32,6 +34,11 @@ impl Axis {
     /// A logarithmic axis.
     pub fn logarithmic(title: impl Into<String>) -> Axis {
         Axis { is_logarithmic: true, ..Axis::linear(title) }
+    }
+
+    /// A linear axis from zero of things that are counted.
+    pub fn count(title: impl Into<String>) -> Axis {
+        Axis { unit: Unit::Count, ..Axis::linear(title) }
     }
 
     /// A logarithmic axis of microseconds; its ticks say ns, µs, ms or s.
@@ -70,12 +77,13 @@ impl Axis {
             Unit::Percent => scale.within(&[0.0, 25.0, 50.0, 75.0, 100.0]),
             _ => scale.ticks(),
         };
-        ticks.into_iter().map(|tick| (tick, self.label(tick))).collect()
+        let is_meant = |tick: &f64| self.unit != Unit::Count || tick.fract().abs() < 1e-9;
+        ticks.into_iter().filter(is_meant).map(|tick| (tick, self.label(tick))).collect()
     }
 
     fn label(&self, value: f64) -> String {
         match self.unit {
-            Unit::Plain => short(value),
+            Unit::Plain | Unit::Count => short(value),
             Unit::Micros => micros(value),
             Unit::Percent => format!("{value:.0} %"),
             Unit::Nines => format!("{:.*} %", (value.log10() - 2.0).max(0.0) as usize, 100.0 - 100.0 / value),
@@ -85,7 +93,7 @@ impl Axis {
     /// What a script needs to tell the value at a place: division, ends in values and in places, unit.
     pub(super) fn description(&self, scale: &Scale) -> String {
         let unit = match self.unit {
-            Unit::Plain => "n",
+            Unit::Plain | Unit::Count => "n",
             Unit::Micros => "t",
             Unit::Percent => "p",
             Unit::Nines => "9",
@@ -130,6 +138,7 @@ mod tests {
     fn ticks_are_written_in_the_unit_that_keeps_them_short() {
         check(&Axis::micros("t"), &[0.5, 3e6], &["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"]);
         check(&Axis::linear("n"), &[30_000.0], &["0", "5,000", "10k", "15k", "20k", "25k", "30k"]);
+        check(&Axis::count("n"), &[1.0, 3.0], &["0", "1", "2", "3"]);
         check(&Axis::percent("share"), &[3.0], &["0 %", "25 %", "50 %", "75 %", "100 %"]);
     }
 

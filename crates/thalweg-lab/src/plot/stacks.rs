@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use super::axis::Axis;
-use super::ecdf::legend;
+use super::ecdf::legend_width;
 use super::rows::{draw_axis, label_width};
 use super::svg::{Anchor, Svg};
 use crate::figures::percent;
@@ -58,8 +58,18 @@ pub fn stacks(title: &str, classes: &[(&str, usize)], rows: &[Stack]) -> String 
         let first = row.counts.first().map_or(0.0, |count| *count as f64 / whole);
         svg.text("tick", (right + 8.0, row_top + 13.0), Anchor::Start, &percent(first));
     }
-    legend(&mut svg, classes.iter().map(|(name, colour)| (*name, *colour)), left, 0.0);
+    draw_legend(&mut svg, classes, left);
     svg.finish()
+}
+
+fn draw_legend(svg: &mut Svg, classes: &[(&str, usize)], left: f64) {
+    let mut at = left;
+    for (place, (name, colour)) in classes.iter().enumerate() {
+        let class = if place + 1 == classes.len() { "hollow".to_owned() } else { format!("swatch c{colour}") };
+        svg.rectangle(&class, (at, 9.0), (14.0, 10.0), 2.0);
+        svg.text("legend", (at + 20.0, 18.0), Anchor::Start, name);
+        at += legend_width(name);
+    }
 }
 
 const ROW_HEIGHT: f64 = 26.0;

@@ -10,10 +10,22 @@ pub struct Figure {
     pub seen: String,
     /// How many values it shows and what its intervals are; may be empty.
     pub basis: String,
-    /// SVG pictures; several stand side by side where there is room.
+    /// SVG pictures.
     pub pictures: Vec<String>,
+    /// How several of them stand.
+    pub layout: Layout,
     /// The numbers behind the pictures; shown on demand.
     pub table: Option<Table>,
+}
+
+/// How the pictures of a figure stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// One below the other, each as wide as the page.
+    #[default]
+    Column,
+    /// Side by side where there is room: small pictures of the same kind.
+    Grid,
 }
 
 impl Figure {
@@ -22,9 +34,9 @@ impl Figure {
         Figure { seen: seen.into(), pictures: vec![picture], ..Figure::default() }
     }
 
-    /// A figure with several small pictures of the same kind.
-    pub fn of_many(seen: impl Into<String>, pictures: Vec<String>) -> Figure {
-        Figure { seen: seen.into(), pictures, ..Figure::default() }
+    /// A figure with several pictures.
+    pub fn of_many(seen: impl Into<String>, layout: Layout, pictures: Vec<String>) -> Figure {
+        Figure { seen: seen.into(), pictures, layout, ..Figure::default() }
     }
 
     /// The same figure with what it rests on.
@@ -38,7 +50,7 @@ impl Figure {
     }
 
     pub(super) fn to_html(&self) -> String {
-        let kind = if self.pictures.len() > 1 { "many" } else { "plot" };
+        let kind = if self.layout == Layout::Grid { "many" } else { "plot" };
         let basis = match self.basis.as_str() {
             "" => String::new(),
             basis => format!(" <small>{}</small>", escape(basis)),

@@ -5,7 +5,7 @@ mod page;
 mod policy;
 mod section;
 
-pub use figure::Figure;
+pub use figure::{Figure, Layout};
 pub use page::{Card, Page, Standing, Tile};
 pub use section::{Link, Section};
 

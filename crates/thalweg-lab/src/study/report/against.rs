@@ -6,7 +6,7 @@ use super::latency::QUANTILES;
 use super::source::{CellData, Source};
 use crate::figures::rounded;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
-use crate::report::{Figure, Section};
+use crate::report::{Figure, Layout, Section};
 use crate::scenario::{Cell, Topics};
 use crate::station::Destination;
 use crate::study::results::CellResult;
@@ -51,10 +51,10 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
             .to_owned(),
         seen: vec![seen],
         figures: vec![
-            Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", throughput)
+            Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", Layout::Grid, throughput)
                 .resting_on(format!("{}; mean over the subscribers.", source.amount()))
                 .with_table(table(&all, "offered, Mbit/s")),
-            Figure::of_many("Latency that climbs before the knee is queueing.", latency)
+            Figure::of_many("Latency that climbs before the knee is queueing.", Layout::Grid, latency)
                 .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount())),
         ],
         ..Section::default()
@@ -76,7 +76,7 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
     if titled.is_empty() {
         return None;
     }
-    let picture = |(title, (name, group)): &(&str, (String, Group<'_>))| percentiles(name, group, Axis::linear(*title));
+    let picture = |(title, (name, group)): &(&str, (String, Group<'_>))| percentiles(name, group, Axis::count(*title));
     let pictures = titled.iter().map(picture).collect();
     let all: Vec<(String, Group<'_>)> = titled.into_iter().map(|(_, group)| group).collect();
     Some(Section {
@@ -85,6 +85,7 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
         figures: vec![
             Figure::of_many(
                 "A flat curve scales; curves that cross tell from which number on another way of sending is better.",
+                Layout::Grid,
                 pictures,
             )
             .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount()))

@@ -116,11 +116,11 @@ fn culprit(tally: &Tally, lost: u64) -> String {
     };
     if lost == 0 {
         let below = losses(tally, 0)[1..8].iter().map(|(_, count)| count).sum::<u64>();
-        let repaired = match below {
+        let despite = match below {
             0 => "and no layer below lost anything",
-            _ => "and what layers below lost was repaired",
+            _ => "although layers below lost something, of these programs or of others",
         };
-        return format!("Every sample that was written arrived, {repaired}.{unsent}");
+        return format!("Every sample that was written arrived, {despite}.{unsent}");
     }
     let places = losses(tally, 0);
     let worst = places[2..9].iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
@@ -159,7 +159,7 @@ mod tests {
         check(&tally(&[("reassembly.ReasmFails", 1)]), 1, "“IP reassembly”");
         check(&Tally { overwritten_at_readers: 4, ..tally(&[]) }, 4, "“reader overwrote” with 4");
         check(&tally(&[]), 3, "no layer of this host");
-        check(&tally(&[("udp.RcvbufErrors", 7)]), 0, "was repaired");
+        check(&tally(&[("udp.RcvbufErrors", 7)]), 0, "although layers below lost something");
         check(&tally(&[("udp.InDatagrams", 7)]), 0, "no layer below lost anything");
         check(&Tally { written: 90, ..tally(&[]) }, 0, "10 samples were never written");
     }

@@ -3,7 +3,7 @@
 use super::source::{CellData, Source};
 use crate::figures::{micros, rounded};
 use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, Mark, Row, Size, rows};
-use crate::report::{Figure, Section};
+use crate::report::{Figure, Layout, Section};
 use crate::statistics::{Buckets, is_supported};
 use crate::study::results::{CellResult, StudyResult};
 use crate::table::Table;
@@ -71,13 +71,11 @@ fn tail(source: &Source<'_>) -> Figure {
         let longest = rounded(micros(data.all.max()));
         table.rows.push([cell.name.clone()].into_iter().chain(figures).chain([longest]).collect());
     }
-    Figure {
-        pictures: all.chunks(COLOURS).map(picture).collect(),
-        ..Figure::new(
-            "The tail: each step to the right leaves a tenth of the samples, and a curve that stays flat has none.",
-            String::new(),
-        )
-    }
+    Figure::of_many(
+        "The tail: each step to the right leaves a tenth of the samples; a curve that stays flat has no tail.",
+        Layout::Column,
+        all.chunks(COLOURS).map(picture).collect(),
+    )
     .resting_on(format!("{}; no curve goes further than ten samples beyond it carry it.", source.amount()))
     .with_table(table)
 }
@@ -120,7 +118,7 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
         title: "Distributions".to_owned(),
         lead: "The share of the samples that arrived within each time, one picture a cell, all on the same logarithmic axis.".to_owned(),
         figures: vec![
-            Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), pictures)
+            Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), Layout::Grid, pictures)
                 .resting_on(format!(
                     "{}; the band holds 95 % of the curves that runs and seconds drawn again would give, from five runs on.",
                     source.amount()
@@ -131,8 +129,11 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
     }
 }
 
-/// Median and longest latency of each second.
-pub(super) fn course(source: &Source<'_>) -> Section {
+/// Median and longest latency of each second; nothing where the measurement is too short to have a course.
+pub(super) fn course(source: &Source<'_>) -> Option<Section> {
+    if source.cells.iter().all(|cell| cell.course.len() < COURSE_MIN) {
+        return None;
+    }
     let unsteadiness = |data: &CellData| {
         let middle = data.all.quantile(0.5).map_or(f64::INFINITY, |middle| middle.as_secs_f64());
         data.all.max().as_secs_f64() / middle.max(1e-9)
@@ -157,7 +158,7 @@ pub(super) fn course(source: &Source<'_>) -> Section {
             layer(1, Form::Dots, &|all| (all.count() > 0).then(|| micros(all.max()))),
             layer(0, Form::Line, &|all| all.quantile(0.5).map(micros)),
         ];
-        let (x, y) = (Axis::linear("second of the measurement"), Axis::micros("response latency").over(from, to));
+        let (x, y) = (Axis::count("second of the measurement"), Axis::micros("response latency").over(from, to));
         Chart { title: cell.name.clone(), x, y, layers, size: Size::Small }.to_svg()
     };
     let pictures: Vec<String> = order.iter().map(picture).collect();
@@ -181,19 +182,19 @@ pub(super) fn course(source: &Source<'_>) -> Section {
         0 => String::new(),
         left => format!(" The {left} cells whose latency varies least are left out here."),
     };
-    Section {
+    Some(Section {
         title: "Latency over time".to_owned(),
         lead: "The same second of all runs together: a step or a slope is a machine or a middleware that changed on the way.".to_owned(),
         figures: vec![
             Figure::of_many(
-                format!("The line is the median of each second, a dot its longest response; dots far above the line are stalls.{shown}"),
+                format!("The line is the median of each second, a dot its longest response; dots far above the line are stalls.{shown}"), Layout::Grid,
                 pictures,
             )
             .resting_on(source.amount())
             .with_table(table),
         ],
         ..Section::default()
-    }
+    })
 }
 
 fn interval_table(result: &StudyResult) -> Table {
@@ -227,6 +228,8 @@ fn nines(all: &Buckets) -> Vec<(f64, f64)> {
         .collect()
 }
 
+/// One second is no course.
+const COURSE_MIN: usize = 2;
 /// What is marked of every cell.
 pub(super) const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 /// Halves of decades up to one sample in a million.

@@ -71,7 +71,7 @@ impl Panel {
             Panel::Fates => Some(fates::section(source)),
             Panel::Distribution => Some(latency::distribution(source)),
             Panel::Percentiles => Some(latency::percentiles(source)),
-            Panel::Course => Some(latency::course(source)),
+            Panel::Course => latency::course(source),
             Panel::Load => against::load(source),
             Panel::Endpoints => against::endpoints(source),
             Panel::Fairness => fairness::section(source),

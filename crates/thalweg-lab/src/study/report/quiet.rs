@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::figures::{percent, rounded};
 use crate::host::SecondConditions;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
-use crate::report::{Figure, Section};
+use crate::report::{Figure, Layout, Section};
 use crate::table::Table;
 
 /// A share of a second, where the kernel tells it.
@@ -50,7 +50,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
             rounded(standstills)
         )],
         figures: vec![
-            Figure { pictures, ..Figure::new("A dot above the grey line is a second in which others disturbed the measurement.", String::new()) }
+            Figure::of_many("A dot above the grey line is a second in which others disturbed the measurement.", Layout::Column, pictures)
                 .resting_on(format!("n = {} seconds; of neighbouring seconds the worst is drawn.", source.seconds.len()))
                 .with_table(table),
         ],
@@ -70,7 +70,7 @@ fn picture(source: &Source<'_>, name: &str, of: Share, limit: Option<f64>) -> St
     let line = limit.map_or_else(Vec::new, |limit| vec![(0.0, 100.0 * limit), (end, 100.0 * limit)]);
     let layer = |colour, form, points| Layer { name: String::new(), colour, form, points, band: Vec::new() };
     let layers = vec![layer(BESIDE, Form::Line, line), layer(1, Form::Dots, dots)];
-    let (x, y) = (Axis::linear("measured second"), Axis::linear(name));
+    let (x, y) = (Axis::count("measured second"), Axis::linear(name));
     Chart { title: String::new(), x, y, layers, size: Size::Strip }.to_svg()
 }
 

@@ -372,3 +372,29 @@ fn a_directory_begun_by_another_program_or_scenario_is_not_resumed() {
     let said = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(said.stderr.contains("scenario.toml is not the one that was run"), "{}", said.stderr);
 }
+
+#[test]
+fn layers_are_traced_at_both_ends() {
+    let folder = folder("trace");
+    let more = "[process]\nmodel = \"per-role\"\n[trace]\nlayers = true\nsample = 5";
+    let file = scenario(&folder, 1, "payload_bytes = 100\nsubscribers = 2", more);
+    let out = folder.join("out");
+    lab_run(&file, &out).expect_code(0);
+    let first = &whole_runs(&out)[0];
+    let trace = json(&first.join("trace.json"));
+    let events = trace["traceEvents"].as_array().expect("events");
+    let durations = |name: &str| -> Vec<f64> {
+        let own = events.iter().filter(|event| event["name"] == name);
+        own.map(|event| event["dur"].as_f64().expect("a duration")).collect()
+    };
+    // 50 samples in a second, every fifth of them, to two subscribers.
+    for (layer, readers) in
+        [("serialize", 1), ("system call that sends", 1), ("kernel, wire, kernel", 2), ("put into the cache", 2)]
+    {
+        let found = durations(layer);
+        assert!((9 * readers..=11 * readers).contains(&found.len()), "{} of {layer}", found.len());
+        assert!(found.iter().all(|us| (0.0..5e6).contains(us)), "{layer}: {found:?}");
+    }
+    let html = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(html.contains("Layer by layer") && html.contains("wake up and take"), "a waterfall");
+}

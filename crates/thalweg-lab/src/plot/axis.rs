@@ -46,6 +46,11 @@ impl Axis {
         Axis { unit: Unit::Micros, ..Axis::logarithmic(title) }
     }
 
+    /// The same, linear from zero.
+    pub fn micros_from_zero(title: impl Into<String>) -> Axis {
+        Axis { is_logarithmic: false, ..Axis::micros(title) }
+    }
+
     /// A linear axis from 0 to 100 %.
     pub fn percent(title: impl Into<String>) -> Axis {
         Axis { unit: Unit::Percent, ..Axis::linear(title) }

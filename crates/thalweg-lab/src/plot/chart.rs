@@ -126,9 +126,13 @@ impl Chart {
         for (tick, label) in across {
             let at = x.position(tick);
             let half = 3.4 * label.chars().count() as f64 + 3.0;
-            // A label that would run into the one before or out of the picture is left out; its line stays.
-            if at - half >= free_from && at + half <= frame.right + 14.0 {
-                svg.text("tick", (at, frame.bottom + 15.0), Anchor::Middle, &label);
+            // A label that would run out of the picture is moved, one that would run into the one before left out; its line stays.
+            let (place, anchor) = match at + half > frame.right + 12.0 {
+                true => (frame.right + 12.0, Anchor::End),
+                false => (at, Anchor::Middle),
+            };
+            if at.min(place) - half >= free_from {
+                svg.text("tick", (place, frame.bottom + 15.0), anchor, &label);
                 free_from = at + half;
             }
         }

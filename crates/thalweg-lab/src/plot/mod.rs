@@ -13,6 +13,7 @@ mod stacks;
 mod strips;
 mod svg;
 mod timeline;
+mod waterfall;
 
 pub use axis::Axis;
 pub use chart::{Chart, Form, Layer, Size};
@@ -26,6 +27,7 @@ pub use stacks::{Stack, stacks};
 pub use strips::strips;
 pub use svg::escape;
 pub use timeline::{Band, Trace, timeline};
+pub use waterfall::{Step, waterfall};
 
 /// A named set of values that shares one colour (`index` of the palette, below [`COLOURS`]) in every figure of a section.
 #[derive(Clone, Debug)]

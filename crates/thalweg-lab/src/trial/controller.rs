@@ -12,6 +12,7 @@ use super::publisher::{ACKNOWLEDGEMENT_PATIENCE, MATCH_PATIENCE};
 use super::records::{Raw, not_written};
 use super::result::{ProcessReport, TrialConditions, TrialResult};
 use super::timetable::Timetable;
+use super::traces;
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions, SecondWatch, monotonic_nanos};
 use crate::process::{Launcher, Message, Stop, Supervised};
@@ -52,6 +53,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let raw = Raw::read(folder, cell)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
+    traces::export(folder)?;
     let result = TrialResult {
         schema: TrialResult::SCHEMA.to_owned(),
         cell: cell.clone(),
@@ -125,6 +127,7 @@ impl<'a> Ensemble<'a> {
             wait: context.scenario.process.wait,
             publishers: Vec::new(),
             subscribers: Vec::new(),
+            trace: context.scenario.trace,
             folder: folder.to_path_buf(),
         };
         let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new() };

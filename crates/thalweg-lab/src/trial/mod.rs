@@ -13,6 +13,7 @@ mod records;
 mod result;
 mod subscriber;
 mod timetable;
+mod traces;
 mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
@@ -24,6 +25,7 @@ pub(crate) use records::Raw;
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
+pub(crate) use traces::{label, read as read_traces, spans};
 pub(crate) use worker::work;
 #[cfg(test)]
 pub(crate) use {

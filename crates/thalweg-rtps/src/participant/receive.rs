@@ -9,6 +9,7 @@ use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
 use crate::time::{Instant, Timestamp};
+use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data, DataFrag, Message, Submessage};
@@ -175,6 +176,7 @@ impl Participant {
         let key_of = local.and_then(|local| local.key_of.as_ref());
         self.counters.keyless += self.inbound.identify(key_of);
         let gathered = self.inbound.give_out();
+        trace::pass(|| Mark::Parsed);
         self.for_each_reader(now, writer, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
         self.inbound.take_back(gathered);
     }
@@ -251,6 +253,7 @@ impl Participant {
         let head =
             FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
+        trace::pass(|| Mark::Parsed);
         let mut index = 0;
         while let Some(entity) = self.reader_of(writer, index) {
             index += 1;

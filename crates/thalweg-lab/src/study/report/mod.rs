@@ -9,6 +9,7 @@ mod quiet;
 mod raw;
 mod source;
 mod verdicts;
+mod waterfall;
 
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,8 @@ pub enum Panel {
     Fairness,
     /// What each layer passed on and lost.
     Drops,
+    /// Where the time of a sample goes, layer by layer, where the scenario traces.
+    Waterfall,
     /// What else the machine did.
     Quiet,
     /// Where the raw data lie.
@@ -50,13 +53,14 @@ pub enum Panel {
 
 impl Panel {
     /// Every panel, in the order of a report.
-    pub const ALL: [Panel; 11] = [
+    pub const ALL: [Panel; 12] = [
         Panel::Verdicts,
         Panel::Fates,
         Panel::Percentiles,
         Panel::Distribution,
         Panel::Load,
         Panel::Endpoints,
+        Panel::Waterfall,
         Panel::Course,
         Panel::Fairness,
         Panel::Drops,
@@ -76,6 +80,7 @@ impl Panel {
             Panel::Endpoints => against::endpoints(source),
             Panel::Fairness => fairness::section(source),
             Panel::Drops => Some(drops::section(source)),
+            Panel::Waterfall => waterfall::section(source),
             Panel::Quiet => Some(quiet::section(source)),
             Panel::Raw => Some(raw::section(source)),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::waterfall::{self, Layers as Traces};
 use crate::error::LabError;
 use crate::figures::micros;
 use crate::host::{Layers, SecondConditions};
@@ -35,6 +36,7 @@ pub(super) struct CellData {
     pub(super) course: BTreeMap<u64, Buckets>,
     pub(super) pairs: Vec<PairData>,
     pub(super) tally: Tally,
+    pub(super) traces: Traces,
 }
 
 /// A publisher with a subscriber, all runs together.
@@ -83,6 +85,7 @@ impl<'a> Source<'a> {
             let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
             let mut cell = CellData::default();
             cell.read_latencies(load_seconds(directory, &names, index)?, detail, result.seed);
+            cell.traces = waterfall::read(directory, &own)?;
             let mut runs = Vec::new();
             for name in own {
                 let run = load_run(directory, name)?;

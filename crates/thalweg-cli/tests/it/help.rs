@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["pub"],
     &["sub"],
@@ -21,6 +21,7 @@ const COMMANDS: [&[&str]; 20] = [
     &["lab", "resume"],
     &["lab", "verify"],
     &["lab", "report"],
+    &["lab", "top"],
     &["lab", "compare"],
     &["help", "pub"],
 ];

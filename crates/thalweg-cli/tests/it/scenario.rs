@@ -181,7 +181,8 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
         "type = \"Struct16\"",
         "[expect]\nlost = \"> 0\"\np99_us = \"< 1e9\"\n[process]\nmodel = \"single\"",
     );
-    let said = lab_run(&file, &folder.join("out")).expect_code(1);
+    let out = folder.join("out");
+    let said = run(&["lab", "run", text(&file), "--out", text(&out), "--live"]).expect_code(1);
     assert!(said.stdout.contains("DOES NOT HOLD: lost > 0"), "{}", said.stdout);
     assert!(
         said.stdout.contains("DOES NOT HOLD: p99_us < 1000000000") && said.stdout.contains("too few samples"),
@@ -189,7 +190,7 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
         said.stdout
     );
     assert!(said.stderr.contains("2 of 2 expectations"), "{}", said.stderr);
-    run(&["lab", "verify", text(&folder.join("out"))]).expect_code(0);
+    run(&["lab", "verify", text(&out)]).expect_code(0);
 }
 
 #[test]
@@ -248,11 +249,17 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     let workers = wait_for_workers(&lab, 2);
     let busy = run(&["lab", "resume", text(&out)]).expect_code(1);
     assert!(busy.stderr.contains("is in use"), "{}", busy.stderr);
+    let watched = run(&["lab", "top", text(&out), "--once"]).expect_code(0);
+    for part in ["test  running", "1 of 2 runs", "now 1–1 100 B 50 Hz auto in round 2", "not sent"] {
+        assert!(watched.stdout.contains(part), "{part} in\n{}", watched.stdout);
+    }
     lab.signal("INT");
     let said = lab.finish().expect_code(130);
     assert!(said.stderr.contains("lab resume"), "{}", said.stderr);
     expect_gone(&workers);
     assert_eq!(json(&out.join("manifest.json"))["state"], "interrupted");
+    let watched = run(&["lab", "top", text(&out)]).expect_code(0);
+    assert_eq!(watched.stdout, "test: interrupted, 1 of 2 runs\n", "a pipe gets one line, and then it is over");
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(1);
     assert!(compared.stderr.contains("is no result: it is interrupted"), "{}", compared.stderr);
     assert!(!out.join("results.json").exists());

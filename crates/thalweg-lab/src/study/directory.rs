@@ -138,6 +138,14 @@ pub(super) fn whole_runs(directory: &Path) -> Vec<RunName> {
     out
 }
 
+/// The run that is being made, or was when its process ended, and its folder.
+pub(super) fn run_in_the_making(directory: &Path) -> Option<(RunName, PathBuf)> {
+    let parse = |(path, name): (PathBuf, String)| Some((RunName::parse(name.strip_suffix(PARTIAL)?)?, path));
+    let made = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    // A process that was killed may have left another one.
+    entries(directory).into_iter().filter_map(parse).max_by_key(|(_, path)| made(path))
+}
+
 /// The result of a whole run.
 pub(super) fn load_run(directory: &Path, name: RunName) -> Result<TrialResult, LabError> {
     load(&run_folder(directory, name).join(RESULT))

@@ -162,7 +162,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
     let counted = counted_runs(directory);
     let cell = |(index, cell): (usize, &Cell)| {
         let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
-        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
+        let runs = own.map(|name| summarize(directory, *name));
         let runs = runs.collect::<Result<_, _>>()?;
         Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
     };
@@ -199,6 +199,11 @@ pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
         }
     }
     out
+}
+
+/// A whole run in short.
+pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, LabError> {
+    load_run(directory, name).map(|result| summary(name, &result))
 }
 
 fn summary(name: RunName, result: &TrialResult) -> RunSummary {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 
+use super::diary::Diary;
 use super::fates::join;
 use super::histograms;
 use super::order::{Command, Placement, PublisherReport, TrialOrder, Word, WorkerReport};
@@ -41,7 +42,9 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let layers = Layers::read();
-    let seconds = ensemble.watch(at(timetable.start_ns()), at(timetable.end_ns()), &context.scenario.gate)?;
+    let mut diary = Diary::create(folder)?;
+    let until = at(timetable.end_ns());
+    let seconds = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
@@ -69,6 +72,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         layers,
         conditions: judge(seconds, &context.scenario.gate),
     };
+    diary.close()?;
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
     let path = folder.join(RESULT);
     std::fs::write(&path, text).map_err(|error| not_written(&path, &error))?;
@@ -186,7 +190,13 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Looks at the machine once a second from `start_ns` to `end_ns`.
-    fn watch(&mut self, start_ns: u64, end_ns: u64, gate: &Gate) -> Result<Vec<SecondConditions>, LabError> {
+    fn watch(
+        &mut self,
+        start_ns: u64,
+        end_ns: u64,
+        gate: &Gate,
+        diary: &mut Diary,
+    ) -> Result<Vec<SecondConditions>, LabError> {
         let mut watch = SecondWatch::start(self.workers.iter().map(|(_, worker)| worker.id()).collect());
         let mut out = Vec::new();
         let mut next = start_ns;
@@ -195,6 +205,7 @@ impl<'a> Ensemble<'a> {
             self.wait_until(next)?;
             let mut second = watch.look();
             second.bad = is_bad(&second, gate);
+            diary.note(&second)?;
             out.push(second);
         }
         Ok(out)

@@ -5,6 +5,7 @@
 //! (service), on the clock that all processes of a host share.
 
 mod controller;
+mod diary;
 mod fates;
 mod histograms;
 mod order;
@@ -17,6 +18,7 @@ mod traces;
 mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
+pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::join;
 pub(crate) use histograms::load as load_histograms;
 pub(crate) use order::TrialOrder;

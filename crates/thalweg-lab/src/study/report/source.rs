@@ -72,6 +72,8 @@ pub(super) struct Detail {
     pub(super) course_points: usize,
     /// Cells whose latency is drawn over time: those whose latency varies most.
     pub(super) courses: usize,
+    /// Cells whose layers are drawn: the first ones.
+    pub(super) waterfalls: usize,
 }
 
 impl<'a> Source<'a> {
@@ -175,7 +177,12 @@ impl Tally {
 impl Detail {
     fn of(cells: usize) -> Detail {
         let share = |all: usize, least: usize, most: usize| (all / cells.max(1)).clamp(least, most);
-        Detail { curve_points: share(2_400, 24, 90), course_points: share(1_800, 20, 90), courses: 30 }
+        Detail {
+            curve_points: share(2_400, 24, 90),
+            course_points: share(1_800, 20, 90),
+            courses: 30,
+            waterfalls: share(600, 6, 24),
+        }
     }
 }
 

@@ -50,34 +50,32 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     if traced.is_empty() {
         return None;
     }
-    let figures: Vec<Figure> =
-        traced.iter().take(CELLS_MAX).filter_map(|(cell, data)| figure(&cell.name, &data.traces)).collect();
-    let others: Vec<(&str, &Layers)> =
-        traced.iter().skip(CELLS_MAX).map(|(cell, data)| (cell.name.as_str(), &data.traces)).collect();
-    let tables = if others.is_empty() { Vec::new() } else { vec![table("Cells without a picture", &others)] };
+    let shown = source.detail.waterfalls.min(traced.len());
+    let figures = traced.iter().take(shown).filter_map(|(cell, data)| figure(&cell.name, &data.traces)).collect();
+    let note = match traced.len() - shown {
+        0 => String::new(),
+        others => format!(" The {others} further cells have theirs in the raw data."),
+    };
     Some(Section {
         title: "Layer by layer".to_owned(),
         lead: format!(
             "The way of every {}th sample from `write` to `take`, on the clock that both processes share. A layer is named after what \
-             happens in it; its bar is the median, the thin line reaches to the 99th percentile.",
+             happens in it; its bar is the median, the thin line reaches to the 99th percentile.{note}",
             source.scenario.trace.map_or(1, std::num::NonZeroU32::get)
         ),
         figures,
-        tables,
         ..Section::default()
     })
 }
 
-/// A row for each layer of each cell.
-fn table(caption: &str, cells: &[(&str, &Layers)]) -> Table {
-    let mut table = Table::new(caption, &["cell", "side", "layer", "n", "median, µs", "p99, µs"]);
+/// A row for each layer.
+fn table(layers: &Layers) -> Table {
+    let mut table = Table::new("Time in each layer", &["layer", "side", "n", "median, µs", "p99, µs"]);
     let figure = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
-    for (name, (point, layer)) in cells.iter().flat_map(|(name, layers)| layers.iter().map(move |layer| (name, layer)))
-    {
+    for (point, layer) in layers {
         table.rows.push(vec![
-            (*name).to_owned(),
-            if *point < Point::Received { "publisher" } else { "subscriber" }.to_owned(),
             label(*point).to_owned(),
+            if *point < Point::Received { "publisher" } else { "subscriber" }.to_owned(),
             grouped(layer.durations_us.len() as u64),
             figure(layer.quantile(0.5)),
             figure(layer.quantile(0.99)),
@@ -111,7 +109,7 @@ fn figure(name: &str, layers: &Layers) -> Option<Figure> {
                 "n = {} samples; blue is the publisher, orange the subscriber.",
                 grouped(samples as u64)
             ))
-            .with_table(table("Time in each layer", &[(name, layers)])),
+            .with_table(table(layers)),
     )
 }
 
@@ -122,6 +120,3 @@ impl Layer {
         is_supported(q, count as u64).then(|| self.durations_us.get(rank.max(1) - 1).copied()).flatten()
     }
 }
-
-/// Cells that get a picture.
-const CELLS_MAX: usize = 24;

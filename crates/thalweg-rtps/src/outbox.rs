@@ -58,21 +58,25 @@ impl<'a> OutboundDatagram<'a> {
     }
 
     /// True for a datagram without bytes; an outbox holds none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entry.len == 0
     }
 
     /// Every address that gets a copy.
+    #[inline]
     pub fn destinations(&self) -> &'a [Locator] {
         &self.outbox.destinations[self.entry.destinations.clone()]
     }
 
     /// True when both datagrams go to the very same list of destinations.
+    #[inline]
     pub fn same_destinations(&self, other: &OutboundDatagram<'_>) -> bool {
         self.entry.destinations == other.entry.destinations || self.destinations() == other.destinations()
     }
 
     /// The bytes, piece by piece, in order.
+    #[inline]
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let outbox = self.outbox;
         outbox.pieces[self.entry.pieces.clone()].iter().map(move |piece| match piece {
@@ -94,6 +98,7 @@ impl Outbox {
     }
 
     /// Forgets all datagrams, keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.payloads.clear();
@@ -110,11 +115,13 @@ impl Outbox {
     }
 
     /// Bytes of all finished datagrams, each counted once for every destination.
+    #[inline]
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
     /// Bytes of the datagram that was finished last.
+    #[inline]
     pub fn last_len(&self) -> Option<usize> {
         self.datagrams.last().map(|entry| entry.len)
     }
@@ -125,6 +132,7 @@ impl Outbox {
     }
 
     /// The finished datagrams in order.
+    #[inline]
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = OutboundDatagram<'_>> {
         self.datagrams.iter().map(|entry| OutboundDatagram { outbox: self, entry })
     }
@@ -135,6 +143,7 @@ impl Outbox {
     }
 
     /// Starts a datagram to `destinations`; finishes the one that was open.
+    #[inline]
     pub fn begin(&mut self, destinations: &[Locator]) {
         self.finish();
         let unchanged = self.datagrams.last().map(|entry| entry.destinations.clone());
@@ -151,16 +160,19 @@ impl Outbox {
     }
 
     /// Bytes written into the open datagram so far.
+    #[inline]
     pub fn open_len(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.len + self.bytes.len() - open.copied_from)
     }
 
     /// The buffer to append headers to; what is appended belongs to the open datagram.
+    #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Appends `range` of `payload`: small ranges by copy, larger ones by reference.
+    #[inline]
     pub fn push_payload(&mut self, payload: &Payload, range: Range<usize>) {
         if range.len() <= COPY_MAX_BYTES {
             self.bytes.extend_from_slice(&payload[range]);
@@ -178,6 +190,7 @@ impl Outbox {
     }
 
     /// Completes the open datagram; one without bytes is dropped.
+    #[inline]
     pub fn finish(&mut self) {
         self.close_copied_piece();
         let Some(open) = self.open.take() else { return };
@@ -188,6 +201,7 @@ impl Outbox {
         }
     }
 
+    #[inline]
     fn close_copied_piece(&mut self) {
         let end = self.bytes.len();
         let Some(open) = self.open.as_mut() else { return };

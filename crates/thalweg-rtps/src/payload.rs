@@ -14,6 +14,7 @@ pub struct Payload {
 
 impl Payload {
     /// All of `slab`.
+    #[inline]
     pub fn new(slab: Arc<Vec<u8>>) -> Payload {
         let end = slab.len();
         Payload { slab, start: 0, end }
@@ -26,6 +27,7 @@ impl Payload {
     }
 
     /// The part `range` of `slab`, or `None` when it reaches beyond the end.
+    #[inline]
     pub fn part(slab: Arc<Vec<u8>>, range: Range<usize>) -> Option<Payload> {
         (range.start <= range.end && range.end <= slab.len()).then_some(Payload {
             slab,
@@ -38,12 +40,14 @@ impl Payload {
     ///
     /// # Panics
     /// When `range` reaches beyond the end: callers check lengths while parsing.
+    #[inline]
     pub fn slice(&self, range: Range<usize>) -> Payload {
         assert!(range.start <= range.end && range.end <= self.len(), "slice within the payload");
         Payload { slab: Arc::clone(&self.slab), start: self.start + range.start, end: self.start + range.end }
     }
 
     /// Appends to a payload that nobody else refers to and that ends where its buffer ends; false for others.
+    #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> bool {
         match Arc::get_mut(&mut self.slab) {
             Some(slab) if slab.len() == self.end => {
@@ -61,6 +65,7 @@ impl Payload {
     }
 
     /// Bytes of the whole buffer that this payload keeps alive.
+    #[inline]
     pub fn pinned_bytes(&self) -> usize {
         self.slab.capacity()
     }
@@ -69,6 +74,7 @@ impl Payload {
 impl Deref for Payload {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.slab[self.start..self.end]
     }
@@ -129,6 +135,7 @@ impl SlabPool {
     /// A buffer that nobody else refers to; its content and length are those of its last use (capacity ≥ `slab_bytes`).
     ///
     /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
+    #[inline]
     pub fn take(&mut self) -> Arc<Vec<u8>> {
         for _ in 0..RECLAIMS_MAX {
             if self.lent.front_mut().is_none_or(|slab| Arc::get_mut(slab).is_none()) {
@@ -140,6 +147,7 @@ impl SlabPool {
     }
 
     /// Looks for a free buffer behind those that are held for long.
+    #[inline]
     fn search(&mut self) -> Option<Arc<Vec<u8>>> {
         for _ in 0..PROBES_MAX.min(self.lent.len()) {
             let mut slab = self.lent.pop_front()?;
@@ -161,11 +169,13 @@ impl SlabPool {
     }
 
     /// Capacity of its buffers.
+    #[inline]
     pub(crate) fn slab_bytes(&self) -> usize {
         self.slab_bytes
     }
 
     /// Keeps a reference to `slab`, so that it is reused when all its payloads are gone.
+    #[inline]
     pub fn remember(&mut self, slab: &Arc<Vec<u8>>) {
         if self.lent.len() + self.free.len() >= self.slabs_max && self.free.pop_front().is_none() {
             self.lent.pop_front();
@@ -191,6 +201,7 @@ impl PayloadPool {
     }
 
     /// Lets `fill` write into an empty recycled buffer with room for `bytes_hint` and returns what it wrote.
+    #[inline]
     pub fn fill<E>(
         &mut self,
         bytes_hint: usize,
@@ -232,12 +243,14 @@ impl PayloadPool {
         }
     }
 
+    #[inline]
     fn class_of(&mut self, bytes: usize) -> Option<&mut SlabPool> {
         let bits = usize::BITS - bytes.saturating_sub(1).leading_zeros();
         self.classes.get_mut(bits.saturating_sub(SMALLEST_CLASS_BITS) as usize)
     }
 
     /// A recycled copy of `bytes`.
+    #[inline]
     pub fn copy(&mut self, bytes: &[u8]) -> Payload {
         let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
             buffer.extend_from_slice(bytes);

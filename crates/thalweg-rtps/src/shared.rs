@@ -21,11 +21,13 @@ impl<T> Shared<T> {
     }
 
     /// Locks the state. A panic in another holder does not spread: the state machines keep their invariants per call.
+    #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Condition variable that goes with [`Shared::lock`]; used only by the runtime for blocking calls.
+    #[inline]
     pub fn changed(&self) -> &Condvar {
         &self.0.changed
     }

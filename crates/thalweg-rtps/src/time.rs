@@ -19,16 +19,19 @@ impl Instant {
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// The instant `nanos` nanoseconds after zero.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Instant {
         Instant(nanos)
     }
 
     /// Nanoseconds since zero.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Time passed since `earlier`; zero when `earlier` is later than `self`.
+    #[inline]
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -38,6 +41,7 @@ impl Add<Duration> for Instant {
     type Output = Instant;
 
     /// Saturates at [`Instant::NEVER`], so that an infinite duration leads there.
+    #[inline]
     fn add(self, duration: Duration) -> Instant {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Instant(self.0.saturating_add(nanos))
@@ -45,6 +49,7 @@ impl Add<Duration> for Instant {
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, duration: Duration) {
         *self = *self + duration;
     }
@@ -54,6 +59,7 @@ impl Sub<Duration> for Instant {
     type Output = Instant;
 
     /// Saturates at [`Instant::ZERO`].
+    #[inline]
     fn sub(self, duration: Duration) -> Instant {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Instant(self.0.saturating_sub(nanos))

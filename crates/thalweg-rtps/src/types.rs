@@ -143,11 +143,13 @@ impl SequenceNumber {
     pub const FIRST: SequenceNumber = SequenceNumber(1);
 
     /// The number after this one.
+    #[inline]
     pub const fn next(self) -> SequenceNumber {
         SequenceNumber(self.0.saturating_add(1))
     }
 
     /// The number before this one.
+    #[inline]
     pub const fn previous(self) -> SequenceNumber {
         SequenceNumber(self.0.saturating_sub(1))
     }
@@ -157,12 +159,14 @@ impl Add<i64> for SequenceNumber {
     type Output = SequenceNumber;
 
     /// Saturates: numbers from the network may be anything.
+    #[inline]
     fn add(self, count: i64) -> SequenceNumber {
         SequenceNumber(self.0.saturating_add(count))
     }
 }
 
 impl AddAssign<i64> for SequenceNumber {
+    #[inline]
     fn add_assign(&mut self, count: i64) {
         *self = *self + count;
     }
@@ -172,6 +176,7 @@ impl Sub for SequenceNumber {
     type Output = i64;
 
     /// Distance between two numbers; saturates.
+    #[inline]
     fn sub(self, other: SequenceNumber) -> i64 {
         self.0.saturating_sub(other.0)
     }

@@ -206,7 +206,7 @@ impl Simulation {
             self.breach(format!("reader {number} holds {held} samples"));
         }
         let mut taken = std::mem::take(&mut self.taken);
-        let outcome = handle.lock().take(now, samples_max, &ReadFilter::ALL, &mut taken);
+        let outcome = handle.lock().take(|| now, samples_max, &ReadFilter::ALL, &mut taken);
         for sample in taken.drain(..) {
             self.check_content(number, &sample);
             let info = sample.info;

@@ -121,7 +121,7 @@ impl Process {
 
     /// When the participant wants its next timeout, in the world's time; not before `now`.
     pub(crate) fn next_timeout(&self, now: Instant) -> Instant {
-        let wanted = self.participant.as_ref().and_then(Participant::poll_timeout);
+        let wanted = self.participant.as_ref().map(Participant::poll_timeout);
         wanted.map_or(Instant::NEVER, |local| self.clock.world(local).max(now))
     }
 }

@@ -7,6 +7,7 @@ use thalweg_rtps::time::{Instant, Timestamp};
 use crate::sys::process;
 
 /// Monotonic protocol time: nanoseconds of `CLOCK_MONOTONIC`, the same scale in all processes of a host until it reboots.
+#[inline]
 pub fn now() -> Instant {
     Instant::from_nanos(process::monotonic_nanos())
 }

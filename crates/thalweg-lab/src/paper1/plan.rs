@@ -176,9 +176,9 @@ impl Paper1Plan {
     }
 }
 
-/// The paper's 5 MB, in binary units so that every segment size divides it.
 /// 491 Mbit/s of 1 Gbit/s.
 const HALF_LINK_TOKENS: u32 = 75;
+/// The paper's 5 MB, in binary units so that every segment size divides it.
 const LARGE_BYTES: u64 = 5 << 20;
 const TRANSFER_BYTES: u64 = 100 << 20;
 /// The segments of Table 4.

@@ -351,7 +351,7 @@ fn drain<H: Handler>(
     pending: &mut Pending,
     handler: &mut H,
 ) -> Result<(usize, Flow), LabError> {
-    let mut handled = 0;
+    let (mut handled, mut more) = (0, true);
     loop {
         while let Some(sample) = pending.samples.get(pending.next) {
             pending.next += 1;
@@ -369,9 +369,11 @@ fn drain<H: Handler>(
         }
         pending.samples.clear();
         pending.next = 0;
-        if reader.take_into(BATCH_MAX, &ReadFilter::ALL, &mut pending.samples) == 0 {
+        if !more {
             return Ok((handled, Flow::Continue));
         }
+        // What comes after a take that left nothing behind is told anew.
+        more = reader.take_into(BATCH_MAX, &ReadFilter::ALL, &mut pending.samples) == BATCH_MAX;
     }
 }
 

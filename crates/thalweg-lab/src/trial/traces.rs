@@ -82,10 +82,13 @@ fn parse(process: &str, line: &str) -> Option<Row> {
     })
 }
 
+/// Which row tells of a sample's point, by side: the reader, or nobody for the publisher.
+type Way<'a> = BTreeMap<(&'a str, Point), usize>;
+
 /// From each point that a sample passed to the next one. The first datagram of a sample counts where it is sent, the last one where the
 /// call is done; what crosses to a reader begins with the system call, which on one host may return later than the reader receives.
 pub(crate) fn spans(rows: &[Row]) -> Vec<Span> {
-    let mut samples: BTreeMap<(&str, u64), BTreeMap<(&str, Point), usize>> = BTreeMap::new();
+    let mut samples: BTreeMap<(&str, u64), Way<'_>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         let side = if row.point < Point::Received { "" } else { row.reader.as_str() };
         let points = samples.entry((&row.writer, row.sequence)).or_default();

@@ -29,14 +29,15 @@ pub(crate) struct ControllerId(u32);
 #[derive(Debug)]
 pub(crate) struct FlowControllers {
     ids: BTreeMap<String, ControllerId>,
-    controllers: BTreeMap<ControllerId, FlowController>,
+    /// By increasing id; few, and looked through in every turn.
+    controllers: Vec<(ControllerId, FlowController)>,
     next_id: u32,
 }
 
 impl FlowControllers {
     /// [`BACKGROUND`] alone.
     pub(crate) fn new(now: Instant) -> FlowControllers {
-        let mut controllers = FlowControllers { ids: BTreeMap::new(), controllers: BTreeMap::new(), next_id: 0 };
+        let mut controllers = FlowControllers { ids: BTreeMap::new(), controllers: Vec::new(), next_id: 0 };
         controllers.insert(now, BACKGROUND, FlowControllerSettings::background());
         controllers
     }
@@ -45,7 +46,7 @@ impl FlowControllers {
         let id = ControllerId(self.next_id);
         self.next_id += 1;
         self.ids.insert(name.to_owned(), id);
-        self.controllers.insert(id, FlowController::new(now, settings));
+        self.controllers.push((id, FlowController::new(now, settings)));
     }
 
     pub(crate) fn create(
@@ -73,7 +74,7 @@ impl FlowControllers {
     ) -> Result<ControllerId, FlowControllerError> {
         settings.check()?;
         let id = self.id(name)?;
-        if let Some(controller) = self.controllers.get_mut(&id) {
+        if let Some(controller) = self.get_mut(id) {
             controller.set(now, settings);
         }
         Ok(id)
@@ -89,7 +90,7 @@ impl FlowControllers {
             return Err(FlowControllerError::InUse { name: name.to_owned(), writers });
         }
         self.ids.remove(name);
-        self.controllers.remove(&id);
+        self.controllers.retain(|(known, _)| *known != id);
         Ok(id)
     }
 
@@ -100,11 +101,11 @@ impl FlowControllers {
     }
 
     pub(crate) fn get(&self, id: ControllerId) -> Option<&FlowController> {
-        self.controllers.get(&id)
+        self.controllers.iter().find(|(known, _)| *known == id).map(|(_, controller)| controller)
     }
 
     pub(crate) fn get_mut(&mut self, id: ControllerId) -> Option<&mut FlowController> {
-        self.controllers.get_mut(&id)
+        self.controllers.iter_mut().find(|(known, _)| *known == id).map(|(_, controller)| controller)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -121,6 +122,6 @@ impl FlowControllers {
 
     /// When the first of those that wait has its tokens.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.controllers.values().filter_map(FlowController::resume_at).min()
+        self.controllers.iter().filter_map(|(_, controller)| controller.resume_at()).min()
     }
 }

@@ -87,9 +87,9 @@ impl SampleCache {
                 let payload = sample.payload.take();
                 describe(&sample, state, payload)
             };
-            let (read, unread) = self.queue.remove(share);
-            into.extend(read.map(|sample| give(SampleState::Read, sample)));
-            into.extend(unread.map(|sample| give(SampleState::NotRead, sample)));
+            for (state, sample) in self.queue.remove(share) {
+                into.push(give(state, sample));
+            }
             self.queue.trim();
             instance.held.subtract(gone);
             self.held.subtract(gone);

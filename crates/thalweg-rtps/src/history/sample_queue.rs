@@ -2,7 +2,6 @@
 //! queues need no search and no chains.
 
 use std::collections::VecDeque;
-use std::collections::vec_deque::Drain;
 
 use super::sample_store::Origin;
 use super::{ReadFilter, SampleState};
@@ -72,9 +71,11 @@ impl SampleQueue {
         read.chain(self.unread.range(..share.unread).map(|sample| (SampleState::NotRead, sample)))
     }
 
-    /// Removes the samples of a share: those read before, and the others.
-    pub(super) fn remove(&mut self, share: Share) -> (Drain<'_, Queued>, Drain<'_, Queued>) {
-        (self.read.drain(..share.read), self.unread.drain(..share.unread))
+    /// Removes the samples of a share with their states, oldest first.
+    pub(super) fn remove(&mut self, share: Share) -> impl Iterator<Item = (SampleState, Queued)> {
+        let SampleQueue { read, unread } = self;
+        let read = (0..share.read).filter_map(|_| read.pop_front()).map(|sample| (SampleState::Read, sample));
+        read.chain((0..share.unread).filter_map(|_| unread.pop_front()).map(|sample| (SampleState::NotRead, sample)))
     }
 
     /// The samples of a share have been read.

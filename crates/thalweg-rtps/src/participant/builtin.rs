@@ -140,7 +140,7 @@ impl Participant {
     fn take_builtin(&mut self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
         let mut samples = Vec::new();
         if let Some(shared) = self.endpoints.reader(reader) {
-            shared.lock().take(now, usize::MAX, &ReadFilter::ALL, &mut samples);
+            shared.lock().take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
         }
         samples
     }

@@ -398,7 +398,7 @@ fn the_thread_is_not_woken_for_every_token() {
     let mut wakeups = 0;
     while transfer.net.now < end {
         while transfer.net.exchange() {}
-        let due = transfer.net.nodes.iter().filter_map(|node| node.participant.poll_timeout()).min().unwrap();
+        let due = transfer.net.nodes.iter().map(|node| node.participant.poll_timeout()).min().unwrap();
         wakeups += u32::from(due > transfer.net.now);
         transfer.net.now = due.max(transfer.net.now);
         let now = transfer.net.now;
@@ -428,7 +428,7 @@ fn controllers_are_counted_and_stay_while_writers_use_them() {
     participant.delete_flow_controller("link").unwrap();
     let unknown = participant.flow_controller_settings("link").unwrap_err().to_string();
     assert_eq!(unknown, "no flow controller \"link\"; create it first, or name one of [\"background\"]");
-    assert!(participant.poll_timeout().is_none_or(|due| due > now));
+    assert!(participant.poll_timeout() > now);
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) struct Inbound {
     pub(super) writer: Guid,
     /// The one reader it is for, or [`EntityId::UNKNOWN`].
     pub(super) addressed: EntityId,
+    /// The local readers matched with the writer.
+    pub(super) readers: Vec<EntityId>,
     gathered: Gathered,
     /// Receive buffers among the slabs.
     sources: Vec<Source>,
@@ -98,6 +100,7 @@ impl Inbound {
         Inbound {
             writer: Guid::UNKNOWN,
             addressed: EntityId::UNKNOWN,
+            readers: Vec::new(),
             gathered: Gathered::default(),
             sources: Vec::new(),
             datagram: None,
@@ -147,18 +150,18 @@ impl Inbound {
         slabs.push(datagram.clone());
     }
 
-    /// Gives the samples away, packed and identified; [`Inbound::take_back`] returns the memory.
-    pub(super) fn give_out(&mut self) -> Gathered {
+    /// Gives the samples away, packed and identified, with their readers; [`Inbound::take_back`] returns the memory.
+    pub(super) fn give_out(&mut self) -> (Gathered, Vec<EntityId>) {
         self.sources.clear();
         self.datagram = None;
-        std::mem::take(&mut self.gathered)
+        (std::mem::take(&mut self.gathered), std::mem::take(&mut self.readers))
     }
 
     /// Forgets the samples, keeps the memory.
-    pub(super) fn take_back(&mut self, mut gathered: Gathered) {
+    pub(super) fn take_back(&mut self, mut gathered: Gathered, readers: Vec<EntityId>) {
         gathered.pieces.clear();
         gathered.slabs.clear();
-        self.gathered = gathered;
+        (self.gathered, self.readers) = (gathered, readers);
     }
 
     /// Appends a DATA.
@@ -288,12 +291,9 @@ impl Inbound {
         (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
-    /// Finds each sample's instance on a keyed topic: from the key, else from the hint of the wire. Those that tell neither are
-    /// used-up numbers; returns how many.
+    /// Finds the instance of each sample of a keyed topic: from the key, else from the hint of the wire. Those that tell neither
+    /// are used-up numbers; returns how many.
     pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
-        if self.writer.entity.keyed() == Keyed::No {
-            return 0;
-        }
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
             let Piece::Sample(head) = piece else { continue };

@@ -49,7 +49,7 @@ use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{GuidPrefix, KeyHash};
+use crate::types::{EntityId, GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
@@ -152,6 +152,8 @@ pub struct Participant {
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
     inbound: Inbound,
+    /// Readers that a submessage concerns; empty between calls, kept for its memory.
+    concerned: Vec<EntityId>,
     counters: ParticipantCounters,
     traffic_class: TrafficClass,
 }
@@ -174,6 +176,7 @@ impl Participant {
             events: VecDeque::new(),
             budget,
             inbound: Inbound::new(),
+            concerned: Vec::new(),
             counters: ParticipantCounters::default(),
             traffic_class: TrafficClass::DEFAULT,
             config,
@@ -286,7 +289,7 @@ impl Participant {
     }
 
     /// An application thread changed this endpoint: it has output, or a deadline at `at`.
-    pub fn rearm(&mut self, entity: crate::types::EntityId, at: Instant) {
+    pub fn rearm(&mut self, entity: EntityId, at: Instant) {
         self.schedule.make_ready(entity);
         self.schedule.arm(entity, at);
     }
@@ -302,16 +305,14 @@ impl Participant {
     }
 
     /// When [`Participant::handle_timeout`] is to be called next.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        [
-            Some(self.announcer.next_due()),
+    pub fn poll_timeout(&self) -> Instant {
+        let others = [
             self.schedule.next_due(),
             self.schedule.lease_check(),
             self.neighbours.next_due(),
             self.flow_controllers.next_due(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ];
+        let first = |due: Instant, other: Option<Instant>| other.map_or(due, |other| due.min(other));
+        others.into_iter().fold(self.announcer.next_due(), first)
     }
 }

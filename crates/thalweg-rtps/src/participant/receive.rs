@@ -156,7 +156,10 @@ impl Participant {
         let writer = Guid::new(context.source, writer);
         if !self.inbound.goes_with(writer, addressed) {
             self.flush_inbound(context.now);
-            if self.reader_of(writer, 0).is_none() {
+            let mut readers = std::mem::take(&mut self.inbound.readers);
+            self.find_readers(writer, &mut readers);
+            self.inbound.readers = readers;
+            if self.inbound.readers.is_empty() {
                 return false;
             }
             (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
@@ -172,13 +175,15 @@ impl Participant {
         }
         self.inbound.pack();
         let (writer, addressed) = (self.inbound.writer, self.inbound.addressed);
-        let local = self.reader_of(writer, 0).and_then(|entity| self.endpoints.local_reader(entity));
-        let key_of = local.and_then(|local| local.key_of.as_ref());
-        self.counters.keyless += self.inbound.identify(key_of);
-        let gathered = self.inbound.give_out();
+        if writer.entity.keyed() != Keyed::No {
+            let first = self.inbound.readers.first();
+            let local = first.and_then(|entity| self.endpoints.local_reader(*entity));
+            self.counters.keyless += self.inbound.identify(local.and_then(|local| local.key_of.as_ref()));
+        }
+        let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        self.for_each_reader(now, writer, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
-        self.inbound.take_back(gathered);
+        self.tell_readers(now, &readers, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
+        self.inbound.take_back(gathered, readers);
     }
 
     /// What a writer's input changed, as events and pending output.
@@ -201,11 +206,22 @@ impl Participant {
         now: Instant,
         writer: Guid,
         addressed: EntityId,
+        handle: impl FnMut(&mut Reader) -> ReaderOutcome,
+    ) {
+        let mut readers = std::mem::take(&mut self.concerned);
+        self.find_readers(writer, &mut readers);
+        self.tell_readers(now, &readers, addressed, handle);
+        self.concerned = readers;
+    }
+
+    fn tell_readers(
+        &mut self,
+        now: Instant,
+        readers: &[EntityId],
+        addressed: EntityId,
         mut handle: impl FnMut(&mut Reader) -> ReaderOutcome,
     ) {
-        let mut index = 0;
-        while let Some(entity) = self.reader_of(writer, index) {
-            index += 1;
+        for &entity in readers {
             if addressed != EntityId::UNKNOWN && addressed != entity {
                 continue;
             }
@@ -219,14 +235,15 @@ impl Participant {
         }
     }
 
-    /// Number `index` of the local readers matched with a writer.
-    fn reader_of(&self, writer: Guid, index: usize) -> Option<EntityId> {
+    /// Puts the local readers that are matched with a writer into `into`.
+    fn find_readers(&self, writer: Guid, into: &mut Vec<EntityId>) {
+        into.clear();
         if writer.entity.is_builtin() {
             let mut pairs = super::builtin::PAIRS.iter().chain(&super::inquiry::PAIRS);
-            let pair = pairs.find(|(builtin, _)| *builtin == writer.entity);
-            return pair.filter(|_| index == 0).map(|(_, reader)| *reader);
+            into.extend(pairs.find(|(builtin, _)| *builtin == writer.entity).map(|(_, reader)| *reader));
+        } else if let Some(known) = self.database.publications.get(writer) {
+            into.extend_from_slice(&known.matched);
         }
-        self.database.publications.get(writer)?.matched.get(index).copied()
     }
 
     fn note_reader_outcome(&mut self, now: Instant, entity: EntityId, outcome: ReaderOutcome, armed: Option<Instant>) {
@@ -254,9 +271,9 @@ impl Participant {
             FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
-        let mut index = 0;
-        while let Some(entity) = self.reader_of(writer, index) {
-            index += 1;
+        let mut readers = std::mem::take(&mut self.concerned);
+        self.find_readers(writer, &mut readers);
+        for &entity in &readers {
             if fragments.reader != EntityId::UNKNOWN && fragments.reader != entity {
                 continue;
             }
@@ -271,6 +288,7 @@ impl Participant {
                 self.deliver_assembled(now, writer, entity, sample, hint.is_some());
             }
         }
+        self.concerned = readers;
     }
 
     /// Hands a large sample to the reader that assembled it.
@@ -289,7 +307,7 @@ impl Participant {
             }
         };
         let mut arrival = Some(arrival);
-        self.for_each_reader(now, writer, reader, |reader| {
+        self.tell_readers(now, &[reader], reader, |reader| {
             reader.handle_arrivals(now, writer, arrival.take().into_iter())
         });
     }

@@ -155,7 +155,7 @@ impl Net {
                 assert!(rounds < 10_000, "the participants never come to rest");
                 self.now += Duration::from_micros(50);
             }
-            let next = self.nodes.iter().filter_map(|node| node.participant.poll_timeout()).min();
+            let next = self.nodes.iter().map(|node| node.participant.poll_timeout()).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = next.max(self.now);
             for node in &mut self.nodes {
@@ -218,7 +218,7 @@ pub(super) fn reliable_reader(history: History) -> ReaderQos {
 
 pub(super) fn take(net: &Net, reader: &Shared<Reader>) -> Vec<TakenSample> {
     let mut samples = Vec::new();
-    reader.lock().take(net.now, usize::MAX, &ReadFilter::ALL, &mut samples);
+    reader.lock().take(|| net.now, usize::MAX, &ReadFilter::ALL, &mut samples);
     samples
 }
 
@@ -372,7 +372,7 @@ fn a_full_reader_holds_back_its_writer_and_loses_nothing() {
         }
         net.run_for(Duration::from_millis(10));
         let mut samples = Vec::new();
-        let outcome = reader.lock().take(net.now, 3, &ReadFilter::ALL, &mut samples);
+        let outcome = reader.lock().take(|| net.now, 3, &ReadFilter::ALL, &mut samples);
         if let Some(at) = outcome.arm {
             let entity = reader.lock().guid().entity;
             net.nodes[1].participant.rearm(entity, at);

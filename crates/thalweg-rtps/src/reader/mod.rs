@@ -131,13 +131,21 @@ impl Reader {
         self.writers.iter().map(|writer| writer.matched.guid)
     }
 
-    /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`.
-    pub fn take(&mut self, now: Instant, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> TakeOutcome {
+    /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
+    /// only when samples had waited for room.
+    pub fn take(
+        &mut self,
+        clock: impl FnOnce() -> Instant,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
         let count = self.cache.take(max, filter, into);
         if !self.stalled || count == 0 {
             return TakeOutcome { count, arm: None };
         }
         self.stalled = false;
+        let now = clock();
         for index in 0..self.writers.len() {
             if self.drain(index) > 0 {
                 self.refilled = true;

@@ -126,7 +126,7 @@ impl Session {
 
     fn taken(&mut self) -> Vec<i64> {
         let mut taken = Vec::new();
-        self.reader.take(self.now, usize::MAX, &ReadFilter::ALL, &mut taken);
+        self.reader.take(|| self.now, usize::MAX, &ReadFilter::ALL, &mut taken);
         taken.iter().map(|sample| sample.info.sequence.0).collect()
     }
 

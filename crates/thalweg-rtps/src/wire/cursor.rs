@@ -15,49 +15,59 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// Starts at the first of `bytes`; errors count from `base`.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], base: usize, endianness: Endianness) -> Cursor<'a> {
         Cursor { bytes, position: 0, base, endianness }
     }
 
+    #[inline]
     pub(crate) fn endianness(&self) -> Endianness {
         self.endianness
     }
 
     /// Position within the slice.
+    #[inline]
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// Position as errors tell it.
+    #[inline]
     pub(crate) fn offset(&self) -> usize {
         self.base + self.position
     }
 
+    #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
     /// Everything from here to the end.
+    #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
 
+    #[inline]
     pub(crate) fn error(&self, expected: &'static str) -> WireError {
         WireError { offset: self.offset(), expected }
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], WireError> {
         let taken = self.rest().get(..count).ok_or(self.error(expected))?;
         self.position += count;
         Ok(taken)
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], WireError> {
         let taken = self.rest().first_chunk::<N>().ok_or(self.error(expected))?;
         self.position += N;
         Ok(*taken)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, expected: &'static str) -> Result<u16, WireError> {
         let bytes = self.array(expected)?;
         Ok(match self.endianness {
@@ -66,6 +76,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, expected: &'static str) -> Result<u32, WireError> {
         let bytes = self.array(expected)?;
         Ok(match self.endianness {
@@ -74,19 +85,23 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    #[inline]
     pub(crate) fn i32(&mut self, expected: &'static str) -> Result<i32, WireError> {
         self.u32(expected).map(u32::cast_signed)
     }
 
+    #[inline]
     pub(crate) fn entity_id(&mut self, expected: &'static str) -> Result<EntityId, WireError> {
         self.array(expected).map(EntityId)
     }
 
+    #[inline]
     pub(crate) fn guid_prefix(&mut self) -> Result<GuidPrefix, WireError> {
         self.array("guid prefix").map(GuidPrefix)
     }
 
     /// Any 64-bit number: high word first, whatever the byte order (RTPS 2.5 §9.3.2).
+    #[inline]
     pub(crate) fn sequence_number(&mut self) -> Result<SequenceNumber, WireError> {
         let high = self.i32("sequence number")?;
         let low = self.u32("sequence number")?;
@@ -94,6 +109,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A number that names a sample: at least 1.
+    #[inline]
     pub(crate) fn positive_sequence_number(&mut self) -> Result<SequenceNumber, WireError> {
         let error = self.error("sequence number of at least 1");
         let number = self.sequence_number()?;

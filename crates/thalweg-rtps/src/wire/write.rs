@@ -4,7 +4,7 @@
 
 use super::batch::{AckNackBatch, HeartbeatBatch};
 use super::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, SUBMESSAGE_HEADER_LEN};
-use super::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
+use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
 use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, VendorId};
 
@@ -32,6 +32,9 @@ pub const ACKNACK_MAX_LEN: usize = 60;
 pub const ACKNACK_MIN_LEN: usize = 28;
 /// Bytes of a NACK_FRAG with a full window of 256 fragments.
 pub const NACK_FRAG_MAX_LEN: usize = 64;
+const NACK_FRAG_MIN_LEN: usize = 32;
+/// Bytes of the count that ends an ACKNACK or NACK_FRAG.
+const COUNT_LEN: usize = 4;
 
 /// Bytes of a HEARTBEAT_BATCH.
 pub const HEARTBEAT_BATCH_LEN: usize = 48;
@@ -50,25 +53,22 @@ const BATCH_SAMPLE_DATA: u16 = 0x0008;
 
 /// Appends the header of a message from the Thalweg participant `prefix`; [`HEADER_LEN`] bytes.
 pub fn header(out: &mut Vec<u8>, prefix: GuidPrefix) {
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&[ProtocolVersion::V2_5.major, ProtocolVersion::V2_5.minor]);
-    out.extend_from_slice(&VendorId::THALWEG.0);
-    out.extend_from_slice(&prefix.0);
+    let version = [ProtocolVersion::V2_5.major, ProtocolVersion::V2_5.minor];
+    Fields::<HEADER_LEN>::new().bytes(MAGIC).bytes(version).bytes(VendorId::THALWEG.0).bytes(prefix.0).append(out);
 }
 
 /// Appends an INFO_DST: what follows is for the participant `prefix`, or for all when it is unknown.
 pub fn info_destination(out: &mut Vec<u8>, prefix: GuidPrefix) {
-    submessage(out, id::INFO_DST, 0, |body| body.extend_from_slice(&prefix.0));
+    Fields::<INFO_DST_LEN>::submessage(id::INFO_DST, 0).bytes(prefix.0).append(out);
 }
 
 /// Appends an INFO_TS: the source time of the samples that follow; `None` takes it back (and is only 4 bytes long).
 pub fn info_timestamp(out: &mut Vec<u8>, timestamp: Option<Timestamp>) {
     match timestamp {
-        Some(Timestamp { seconds, fraction }) => submessage(out, id::INFO_TS, 0, |body| {
-            u32(body, seconds);
-            u32(body, fraction);
-        }),
-        None => submessage(out, id::INFO_TS, flag::INVALIDATE, |_| ()),
+        Some(Timestamp { seconds, fraction }) => {
+            Fields::<INFO_TS_LEN>::submessage(id::INFO_TS, 0).u32(seconds).u32(fraction).append(out);
+        }
+        None => Fields::<SUBMESSAGE_HEADER_LEN>::submessage(id::INFO_TS, flag::INVALIDATE).append(out),
     }
 }
 
@@ -107,11 +107,13 @@ pub fn data(out: &mut Vec<u8>, head: &DataHead<'_>, payload_len: usize) {
         DataKind::None => 0,
     };
     let length = DATA_HEAD_LEN - SUBMESSAGE_HEADER_LEN + head.inline_qos.len() + payload_len;
-    submessage_header(out, id::DATA, kind_flag | inline_qos_flag(head.inline_qos), length);
-    u16(out, 0);
-    u16(out, DATA_TO_INLINE_QOS as u16);
-    entities(out, head.reader, head.writer);
-    sequence_number(out, head.sequence);
+    Fields::<DATA_HEAD_LEN>::new()
+        .bytes(submessage_header(id::DATA, kind_flag | inline_qos_flag(head.inline_qos), length))
+        .u16(0)
+        .u16(DATA_TO_INLINE_QOS as u16)
+        .entities(head.reader, head.writer)
+        .number(head.sequence)
+        .append(out);
     out.extend_from_slice(head.inline_qos);
 }
 
@@ -143,15 +145,17 @@ pub struct DataFragHead<'a> {
 pub fn data_frag(out: &mut Vec<u8>, head: &DataFragHead<'_>, payload_len: usize) {
     let key_flag = if head.key { flag::FRAG_KEY } else { 0 };
     let length = DATA_FRAG_HEAD_LEN - SUBMESSAGE_HEADER_LEN + head.inline_qos.len() + payload_len;
-    submessage_header(out, id::DATA_FRAG, key_flag | inline_qos_flag(head.inline_qos), length);
-    u16(out, 0);
-    u16(out, DATA_FRAG_TO_INLINE_QOS as u16);
-    entities(out, head.reader, head.writer);
-    sequence_number(out, head.sequence);
-    u32(out, head.first_fragment);
-    u16(out, head.fragments);
-    u16(out, head.fragment_size);
-    u32(out, head.sample_size);
+    Fields::<DATA_FRAG_HEAD_LEN>::new()
+        .bytes(submessage_header(id::DATA_FRAG, key_flag | inline_qos_flag(head.inline_qos), length))
+        .u16(0)
+        .u16(DATA_FRAG_TO_INLINE_QOS as u16)
+        .entities(head.reader, head.writer)
+        .number(head.sequence)
+        .u32(head.first_fragment)
+        .u16(head.fragments)
+        .u16(head.fragment_size)
+        .u32(head.sample_size)
+        .append(out);
     out.extend_from_slice(head.inline_qos);
 }
 
@@ -165,55 +169,48 @@ pub fn padding(out: &mut Vec<u8>, payload_len: usize) {
 pub fn heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat) {
     let final_flag = if heartbeat.is_final { flag::FINAL } else { 0 };
     let liveliness_flag = if heartbeat.liveliness { flag::LIVELINESS } else { 0 };
-    submessage(out, id::HEARTBEAT, final_flag | liveliness_flag, |body| {
-        entities(body, heartbeat.reader, heartbeat.writer);
-        sequence_number(body, heartbeat.first);
-        sequence_number(body, heartbeat.last);
-        u32(body, heartbeat.count);
-    });
+    Fields::<HEARTBEAT_LEN>::submessage(id::HEARTBEAT, final_flag | liveliness_flag)
+        .entities(heartbeat.reader, heartbeat.writer)
+        .number(heartbeat.first)
+        .number(heartbeat.last)
+        .u32(heartbeat.count)
+        .append(out);
 }
 
 /// Appends a HEARTBEAT_FRAG; [`HEARTBEAT_FRAG_LEN`] bytes.
 pub fn heartbeat_frag(out: &mut Vec<u8>, heartbeat: &HeartbeatFrag) {
-    submessage(out, id::HEARTBEAT_FRAG, 0, |body| {
-        entities(body, heartbeat.reader, heartbeat.writer);
-        sequence_number(body, heartbeat.sequence);
-        u32(body, heartbeat.last_fragment);
-        u32(body, heartbeat.count);
-    });
+    Fields::<HEARTBEAT_FRAG_LEN>::submessage(id::HEARTBEAT_FRAG, 0)
+        .entities(heartbeat.reader, heartbeat.writer)
+        .number(heartbeat.sequence)
+        .u32(heartbeat.last_fragment)
+        .u32(heartbeat.count)
+        .append(out);
 }
 
 /// Appends an ACKNACK; [`ACKNACK_MIN_LEN`] to [`ACKNACK_MAX_LEN`] bytes.
 pub fn acknack(out: &mut Vec<u8>, acknack: &AckNack) {
     let flags = if acknack.is_final { flag::FINAL } else { 0 };
-    submessage(out, id::ACKNACK, flags, |body| {
-        entities(body, acknack.reader, acknack.writer);
-        sequence_set(body, &acknack.state);
-        u32(body, acknack.count);
-    });
+    acknowledgement(out, id::ACKNACK, flags, (acknack.reader, acknack.writer), &acknack.state, acknack.count);
 }
 
 /// Appends a HEARTBEAT_BATCH; [`HEARTBEAT_BATCH_LEN`] bytes.
 pub fn heartbeat_batch(out: &mut Vec<u8>, batch: &HeartbeatBatch) {
     let heartbeat = &batch.heartbeat;
     let flags = if heartbeat.is_final { flag::FINAL } else { 0 };
-    submessage(out, id::HEARTBEAT_BATCH, flags, |body| {
-        entities(body, heartbeat.reader, heartbeat.writer);
-        for number in [batch.first_batch, batch.last_batch, heartbeat.first, heartbeat.last] {
-            sequence_number(body, number);
-        }
-        u32(body, heartbeat.count);
-    });
+    Fields::<HEARTBEAT_BATCH_LEN>::submessage(id::HEARTBEAT_BATCH, flags)
+        .entities(heartbeat.reader, heartbeat.writer)
+        .number(batch.first_batch)
+        .number(batch.last_batch)
+        .number(heartbeat.first)
+        .number(heartbeat.last)
+        .u32(heartbeat.count)
+        .append(out);
 }
 
 /// Appends an ACKNACK_BATCH; as long as an ACKNACK.
 pub fn acknack_batch(out: &mut Vec<u8>, acknack: &AckNackBatch) {
     let flags = if acknack.is_final { flag::FINAL } else { 0 };
-    submessage(out, id::ACKNACK_BATCH, flags, |body| {
-        entities(body, acknack.reader, acknack.writer);
-        sequence_set(body, &acknack.state);
-        u32(body, acknack.count);
-    });
+    acknowledgement(out, id::ACKNACK_BATCH, flags, (acknack.reader, acknack.writer), &acknack.state, acknack.count);
 }
 
 /// Everything of a DATA_BATCH but its sample list and samples.
@@ -235,15 +232,17 @@ pub struct DataBatchHead {
 /// encapsulation header that all samples share, the samples' `data_len` bytes without it, and [`padding`] for `data_len`.
 pub fn data_batch(out: &mut Vec<u8>, head: &DataBatchHead, infos_len: usize, data_len: usize) {
     let length = DATA_BATCH_HEAD_LEN - SUBMESSAGE_HEADER_LEN + infos_len + ENCAPSULATION_LEN + data_len;
-    submessage_header(out, id::DATA_BATCH, 0, length);
-    u16(out, 0);
-    u16(out, DATA_BATCH_TO_INLINE_QOS as u16);
-    entities(out, head.reader, head.writer);
-    sequence_number(out, head.batch);
-    sequence_number(out, head.first);
-    u32(out, head.count - 1);
-    u32(out, head.count);
-    u32(out, infos_len as u32);
+    Fields::<DATA_BATCH_HEAD_LEN>::new()
+        .bytes(submessage_header(id::DATA_BATCH, 0, length))
+        .u16(0)
+        .u16(DATA_BATCH_TO_INLINE_QOS as u16)
+        .entities(head.reader, head.writer)
+        .number(head.batch)
+        .number(head.first)
+        .u32(head.count - 1)
+        .u32(head.count)
+        .u32(infos_len as u32)
+        .append(out);
 }
 
 /// Appends the description of one sample of a batch with `data_len` bytes; [`BATCH_SAMPLE_LEN`] bytes.
@@ -259,73 +258,117 @@ pub fn batch_sample(out: &mut Vec<u8>, timestamp: Timestamp, data_len: usize) {
 
 /// Appends a NACK_FRAG; at most [`NACK_FRAG_MAX_LEN`] bytes.
 pub fn nack_frag(out: &mut Vec<u8>, nack: &NackFrag) {
-    submessage(out, id::NACK_FRAG, 0, |body| {
-        entities(body, nack.reader, nack.writer);
-        sequence_number(body, nack.sequence);
-        fragment_set(body, &nack.state);
-        u32(body, nack.count);
-    });
+    let words = nack.state.words();
+    let length = NACK_FRAG_MIN_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len();
+    Fields::<{ NACK_FRAG_MIN_LEN - COUNT_LEN }>::new()
+        .bytes(submessage_header(id::NACK_FRAG, 0, length))
+        .entities(nack.reader, nack.writer)
+        .number(nack.sequence)
+        .u32(nack.state.base())
+        .u32(nack.state.bits())
+        .append(out);
+    words.iter().for_each(|word| u32(out, *word));
+    u32(out, nack.count);
 }
 
 /// Appends a GAP; [`GAP_MIN_LEN`] to [`GAP_MAX_LEN`] bytes.
 pub fn gap(out: &mut Vec<u8>, gap: &Gap) {
-    submessage(out, id::GAP, 0, |body| {
-        entities(body, gap.reader, gap.writer);
-        sequence_number(body, gap.start);
-        sequence_set(body, &gap.list);
-    });
+    let words = gap.list.words();
+    Fields::<GAP_MIN_LEN>::new()
+        .bytes(submessage_header(id::GAP, 0, GAP_MIN_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len()))
+        .entities(gap.reader, gap.writer)
+        .number(gap.start)
+        .number(gap.list.base())
+        .u32(gap.list.bits())
+        .append(out);
+    words.iter().for_each(|word| u32(out, *word));
 }
 
-/// Appends a submessage whose body is what `fill` writes, and fixes its length.
-fn submessage(out: &mut Vec<u8>, id: u8, flags: u8, fill: impl FnOnce(&mut Vec<u8>)) {
-    submessage_header(out, id, flags, 0);
-    let start = out.len();
-    fill(out);
-    // Every body that comes through here is of a fixed size or a set of at most 256 bits.
-    let length = (out.len() - start) as u16;
-    out[start - 2..start].copy_from_slice(&length.to_le_bytes());
+/// Appends an ACKNACK or ACKNACK_BATCH.
+fn acknowledgement(
+    out: &mut Vec<u8>,
+    id: u8,
+    flags: u8,
+    (reader, writer): (EntityId, EntityId),
+    state: &SequenceSet,
+    count: u32,
+) {
+    let words = state.words();
+    Fields::<{ ACKNACK_MIN_LEN - COUNT_LEN }>::new()
+        .bytes(submessage_header(id, flags, ACKNACK_MIN_LEN - SUBMESSAGE_HEADER_LEN + 4 * words.len()))
+        .entities(reader, writer)
+        .number(state.base())
+        .u32(state.bits())
+        .append(out);
+    words.iter().for_each(|word| u32(out, *word));
+    u32(out, count);
 }
 
 /// Length 0 means "to the end of the message", the only way to tell a length above 16 bits (RTPS 2.5 §9.4.5.1.3).
-fn submessage_header(out: &mut Vec<u8>, id: u8, flags: u8, length: usize) {
-    let octets_to_next = u16::try_from(length.next_multiple_of(4)).unwrap_or(0);
-    out.extend_from_slice(&[id, flags | flag::LITTLE_ENDIAN]);
-    u16(out, octets_to_next);
+#[inline]
+fn submessage_header(id: u8, flags: u8, length: usize) -> [u8; SUBMESSAGE_HEADER_LEN] {
+    let [low, high] = u16::try_from(length.next_multiple_of(4)).unwrap_or(0).to_le_bytes();
+    [id, flags | flag::LITTLE_ENDIAN, low, high]
 }
 
 fn inline_qos_flag(inline_qos: &[u8]) -> u8 {
     if inline_qos.is_empty() { 0 } else { flag::INLINE_QOS }
 }
 
-fn entities(out: &mut Vec<u8>, reader: EntityId, writer: EntityId) {
-    out.extend_from_slice(&reader.0);
-    out.extend_from_slice(&writer.0);
-}
-
-fn sequence_number(out: &mut Vec<u8>, number: SequenceNumber) {
-    u32(out, (number.0 >> 32) as u32);
-    u32(out, number.0 as u32);
-}
-
-fn sequence_set(out: &mut Vec<u8>, set: &SequenceSet) {
-    sequence_number(out, set.base());
-    bitmap(out, set.bits(), set.words());
-}
-
-fn fragment_set(out: &mut Vec<u8>, set: &FragmentSet) {
-    u32(out, set.base());
-    bitmap(out, set.bits(), set.words());
-}
-
-fn bitmap(out: &mut Vec<u8>, bits: u32, words: &[u32]) {
-    u32(out, bits);
-    words.iter().for_each(|word| u32(out, *word));
-}
-
-fn u16(out: &mut Vec<u8>, value: u16) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
 fn u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// N bytes of fixed layout, filled in field by field and appended at once.
+struct Fields<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Fields<N> {
+    #[inline]
+    fn new() -> Fields<N> {
+        Fields { bytes: [0; N], len: 0 }
+    }
+
+    /// Begins with the header of a submessage that is N bytes long.
+    #[inline]
+    fn submessage(id: u8, flags: u8) -> Fields<N> {
+        Fields::new().bytes(submessage_header(id, flags, N - SUBMESSAGE_HEADER_LEN))
+    }
+
+    #[inline]
+    fn bytes<const M: usize>(mut self, field: [u8; M]) -> Fields<N> {
+        if let Some(place) = self.bytes[self.len..].first_chunk_mut() {
+            *place = field;
+            self.len += M;
+        }
+        self
+    }
+
+    #[inline]
+    fn u16(self, value: u16) -> Fields<N> {
+        self.bytes(value.to_le_bytes())
+    }
+
+    #[inline]
+    fn u32(self, value: u32) -> Fields<N> {
+        self.bytes(value.to_le_bytes())
+    }
+
+    #[inline]
+    fn entities(self, reader: EntityId, writer: EntityId) -> Fields<N> {
+        self.bytes(reader.0).bytes(writer.0)
+    }
+
+    #[inline]
+    fn number(self, number: SequenceNumber) -> Fields<N> {
+        self.u32((number.0 >> 32) as u32).u32(number.0 as u32)
+    }
+
+    #[inline]
+    fn append(self, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.len, N, "all fields are there");
+        out.extend_from_slice(&self.bytes);
+    }
 }

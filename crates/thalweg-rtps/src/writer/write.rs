@@ -78,11 +78,11 @@ impl Writer {
     /// Whether a sample of so many bytes becomes part of a frame: where a datagram has no room for two of them, a frame would
     /// only be one more copy.
     fn frames(&self, bytes: usize) -> bool {
-        let limit = self.frame_limit();
+        let two_fit = |limit: FrameLimit| 2 * (bytes + limit.overhead) <= limit.bytes;
         self.collection.collects()
             && !self.readers.is_empty()
             && bytes <= FRAMED_BYTES_MAX
-            && 2 * (bytes + limit.overhead) <= limit.bytes
+            && two_fit(self.frame_limit())
     }
 
     fn frame_limit(&self) -> FrameLimit {

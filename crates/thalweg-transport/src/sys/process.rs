@@ -3,6 +3,7 @@
 use std::io;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: the same scale for all processes of a host.
+#[inline]
 pub(crate) fn monotonic_nanos() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is live for the call; CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.

@@ -22,6 +22,35 @@ pub(crate) struct ReceiveSlots {
 // SAFETY: the raw pointers in `headers` and `pieces` are set anew within each call and never followed outside of it.
 unsafe impl Send for ReceiveSlots {}
 
+/// A buffer for the kernel to fill, which nobody else refers to until it is released.
+pub(crate) struct Armed {
+    slab: Arc<Vec<u8>>,
+    /// Where its bytes begin.
+    start: *mut u8,
+}
+
+// SAFETY: `start` points into the heap memory of `slab`, which moves with it and which nothing but this refers to.
+unsafe impl Send for Armed {}
+
+impl Armed {
+    /// All of `slab`, as long as it is.
+    ///
+    /// # Panics
+    /// When it has another owner.
+    pub(crate) fn new(mut slab: Arc<Vec<u8>>) -> Armed {
+        let start = Arc::get_mut(&mut slab).expect("a buffer that is being filled has no other owner").as_mut_ptr();
+        Armed { slab, start }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.slab
+    }
+
+    pub(crate) fn release(self) -> Arc<Vec<u8>> {
+        self.slab
+    }
+}
+
 /// One received message, which GRO may have joined from several datagrams of one sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -48,13 +77,12 @@ impl ReceiveSlots {
     /// Fills one buffer a message, without waiting; returns how many messages came.
     ///
     /// # Panics
-    /// When a buffer has another owner or there are more buffers than slots.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, buffers: &mut [Arc<Vec<u8>>]) -> io::Result<usize> {
+    /// When there are more buffers than slots.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, buffers: &mut [Armed]) -> io::Result<usize> {
         let count = buffers.len();
         assert!(count <= self.headers.len(), "as many slots as buffers");
         for (slot, buffer) in buffers.iter_mut().enumerate() {
-            let buffer = Arc::get_mut(buffer).expect("a buffer that is being filled has no other owner");
-            self.pieces[slot] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+            self.pieces[slot] = libc::iovec { iov_base: buffer.start.cast(), iov_len: buffer.slab.len() };
             let header = &mut self.headers[slot].msg_hdr;
             header.msg_name = self.addresses[slot].as_mut_ptr().cast();
             header.msg_namelen = RawAddress::BYTES as libc::socklen_t;
@@ -66,7 +94,7 @@ impl ReceiveSlots {
         }
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: `count` headers were filled above; each points to an address, a control buffer and an iovec of this
-        // struct, and the iovec to exactly the initialised bytes of a buffer that `buffers` borrows exclusively.
+        // struct, and the iovec to exactly the initialised bytes of a buffer of `buffers`, which has no other owner.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

@@ -69,6 +69,7 @@ counters! {
     }
 }
 
+#[inline]
 pub(crate) fn add(counter: &AtomicU64, count: usize) {
     if count > 0 {
         counter.fetch_add(count as u64, Ordering::Relaxed);
@@ -76,6 +77,7 @@ pub(crate) fn add(counter: &AtomicU64, count: usize) {
 }
 
 /// As [`add`], for a counter that only one thread raises: without a locked instruction.
+#[inline]
 pub(crate) fn bump(counter: &AtomicU64, count: usize) {
     if count > 0 {
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(count as u64), Ordering::Relaxed);

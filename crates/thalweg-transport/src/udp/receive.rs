@@ -16,7 +16,7 @@ use super::{Notice, Sender, UdpConfig, Waker};
 use crate::interfaces::{self, Interface, InterfaceSelection};
 use crate::sys::interfaces::Watcher;
 use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready, Timer};
-use crate::sys::receive::{Arrival, ReceiveSlots, take_error};
+use crate::sys::receive::{Armed, Arrival, ReceiveSlots, take_error};
 
 /// Size of a receive buffer: the largest UDP datagram, and the most that GRO joins.
 const SLAB_BYTES: usize = 65_536;
@@ -78,7 +78,7 @@ pub struct Receiver {
     watcher: Option<Watcher>,
     wake: Arc<EventFd>,
     slots: ReceiveSlots,
-    armed: Vec<Arc<Vec<u8>>>,
+    armed: Vec<Armed>,
     /// How many messages the next call asks for.
     ask: usize,
     slabs: SlabPool,
@@ -295,7 +295,7 @@ impl Receiver {
     /// Makes sure that there is a buffer for each message asked for.
     fn arm(&mut self) {
         while self.armed.len() < self.ask {
-            self.armed.push(free_slab(&mut self.slabs));
+            self.armed.push(Armed::new(free_slab(&mut self.slabs)));
         }
     }
 
@@ -338,10 +338,10 @@ impl Receiver {
     /// The first `bytes` of the buffer in `slot`: a small message as a copy, a large one as the buffer itself.
     fn payload_of(&mut self, slot: usize, bytes: usize) -> Payload {
         if bytes <= COPY_MAX_BYTES {
-            return self.copies.copy(&self.armed[slot][..bytes]);
+            return self.copies.copy(&self.armed[slot].bytes()[..bytes]);
         }
-        let fresh = free_slab(&mut self.slabs);
-        let filled = std::mem::replace(&mut self.armed[slot], fresh);
+        let fresh = Armed::new(free_slab(&mut self.slabs));
+        let filled = std::mem::replace(&mut self.armed[slot], fresh).release();
         self.slabs.remember(&filled);
         Payload::new(filled).slice(0..bytes)
     }

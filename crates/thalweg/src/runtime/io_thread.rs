@@ -124,13 +124,14 @@ impl IoThread {
         if !self.requests.is_empty() {
             self.active_until = now + ACTIVE_FOR;
         }
+        let is_due = self.due <= now || !self.requests.is_empty();
         let mut participant = self.state.participant.lock();
         for (entity, at) in self.requests.drain(..) {
             participant.rearm(entity, at);
         }
         participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
         self.inbox.clear();
-        if participant.poll_timeout().is_some_and(|due| due <= now) {
+        if is_due && participant.poll_timeout() <= now {
             participant.handle_timeout(now);
         }
         let more = participant.poll_transmit(now, &mut self.outbox);
@@ -138,7 +139,8 @@ impl IoThread {
         while let Some(event) = participant.poll_event() {
             self.events.push(event);
         }
-        self.due = participant.poll_timeout().unwrap_or(Instant::NEVER);
+        self.due = participant.poll_timeout();
+        let more = more || self.due <= now;
         drop(participant);
         // Listeners first: what the application waits for is worth more than an acknowledgement.
         for event in self.events.drain(..) {

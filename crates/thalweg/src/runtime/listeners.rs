@@ -68,10 +68,22 @@ impl<F: ?Sized> ListenerSlot<F> {
 
     /// Runs the callback without a lock held; a panic in it removes it and is logged.
     pub(crate) fn call(&self, invoke: impl FnOnce(&mut F)) {
-        let (generation, taken) = {
-            let mut slot = self.slot();
-            (slot.generation, slot.callback.take())
-        };
+        self.run(self.slot(), invoke);
+    }
+
+    /// As [`ListenerSlot::call`], if the callback is an inline one. Who runs it; `None` without one.
+    pub(crate) fn call_inline(&self, invoke: impl FnOnce(&mut F)) -> Option<Delivery> {
+        let slot = self.slot();
+        let delivery = slot.delivery;
+        if delivery == Some(Delivery::Inline) {
+            self.run(slot, invoke);
+        }
+        delivery
+    }
+
+    fn run(&self, mut slot: MutexGuard<'_, Slot<F>>, invoke: impl FnOnce(&mut F)) {
+        let (generation, taken) = (slot.generation, slot.callback.take());
+        drop(slot);
         let Some(mut callback) = taken else { return };
         let outcome = catch_unwind(AssertUnwindSafe(|| invoke(&mut callback)));
         let mut slot = self.slot();

@@ -63,12 +63,9 @@ impl RuntimeState {
     /// Tells everybody who waits for data of this reader.
     pub(crate) fn deliver_data(&self, cell: &Arc<ReaderCell>) {
         cell.notify_waiters();
-        match cell.data_listener().delivery() {
-            Some(Delivery::Inline) => cell.call_data_listener(),
-            Some(Delivery::Thread) if cell.mark_pending() => {
-                self.listeners.push(Notification::Data(Arc::clone(cell)));
-            }
-            _ => {}
+        let delivery = cell.data_listener().call_inline(|listener| listener(cell));
+        if delivery == Some(Delivery::Thread) && cell.mark_pending() {
+            self.listeners.push(Notification::Data(Arc::clone(cell)));
         }
     }
 

@@ -50,7 +50,7 @@ impl<T> DataReader<T> {
     /// Removes the oldest sample.
     pub fn take_one(&self) -> Option<Sample<T>> {
         self.fetch(
-            |reader, now, into| reader.take(now, 1, &ReadFilter::ALL, into),
+            |reader, into| reader.take(clock::now, 1, &ReadFilter::ALL, into),
             |mut taken| taken.next().map(Sample::new),
         )
     }
@@ -58,7 +58,7 @@ impl<T> DataReader<T> {
     /// Removes up to `max` samples that `filter` selects and appends them to `samples`, without allocating once that list has
     /// grown to its size. Returns how many.
     pub fn take_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
-        self.fetch(|reader, now, into| reader.take(now, max, filter, into), |taken| append(samples, taken))
+        self.fetch(|reader, into| reader.take(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
     /// As [`DataReader::take`], but the samples stay, marked READ.
@@ -70,7 +70,7 @@ impl<T> DataReader<T> {
 
     /// As [`DataReader::take_into`], but the samples stay, marked READ.
     pub fn read_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
-        let read = |reader: &mut thalweg_rtps::reader::Reader, _, into: &mut Vec<TakenSample>| {
+        let read = |reader: &mut thalweg_rtps::reader::Reader, into: &mut Vec<TakenSample>| {
             let count = reader.read(max, filter, into);
             thalweg_rtps::reader::TakeOutcome { count, arm: None }
         };
@@ -95,15 +95,11 @@ impl<T> DataReader<T> {
     /// Lets `fetch` move samples out under the reader's lock, and `keep` turn them into the application's without it.
     fn fetch<R>(
         &self,
-        fetch: impl FnOnce(
-            &mut thalweg_rtps::reader::Reader,
-            thalweg_rtps::time::Instant,
-            &mut Vec<TakenSample>,
-        ) -> thalweg_rtps::reader::TakeOutcome,
+        fetch: impl FnOnce(&mut thalweg_rtps::reader::Reader, &mut Vec<TakenSample>) -> thalweg_rtps::reader::TakeOutcome,
         keep: impl FnOnce(std::vec::Drain<'_, TakenSample>) -> R,
     ) -> R {
         let mut taken = TAKEN.take();
-        let outcome = fetch(&mut self.cell.reader.lock(), clock::now(), &mut taken);
+        let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
         trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
         let kept = keep(taken.drain(..));

@@ -36,6 +36,8 @@ pub(super) struct Route {
     groups: BTreeMap<Locator, Group>,
     /// How many readers have a path of which width.
     widths: BTreeMap<usize, usize>,
+    /// The least of these widths.
+    datagram_bytes: usize,
     /// Readers of other vendors.
     foreign: usize,
     addresses: Addresses,
@@ -162,6 +164,7 @@ impl Route {
             legs: BTreeMap::new(),
             groups: BTreeMap::new(),
             widths: BTreeMap::new(),
+            datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
             foreign: 0,
             addresses: Addresses::default(),
         }
@@ -189,7 +192,7 @@ impl Route {
 
     /// The largest UDP payload that reaches every reader in one packet.
     pub(super) fn datagram_bytes(&self) -> usize {
-        self.widths.keys().next().copied().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES)
+        self.datagram_bytes
     }
 
     /// The only reader, or UNKNOWN for all.
@@ -236,6 +239,7 @@ impl Route {
         self.remove(reader.guid);
         let leg = Leg::new(reader, self.choice, &self.around);
         *self.widths.entry(leg.datagram_bytes).or_default() += 1;
+        self.note_widths();
         self.foreign += usize::from(leg.vendor != VendorId::THALWEG);
         if let Some(group) = leg.group {
             let state = self.groups.entry(group).or_default();
@@ -257,6 +261,7 @@ impl Route {
                 self.widths.remove(&leg.datagram_bytes);
             }
         }
+        self.note_widths();
         self.foreign -= usize::from(leg.vendor != VendorId::THALWEG);
         if let Some(group) = leg.group
             && let Some(state) = self.groups.get_mut(&group)
@@ -264,6 +269,10 @@ impl Route {
             state.remove(guid.prefix, &leg.unicast);
         }
         self.settle(leg.group);
+    }
+
+    fn note_widths(&mut self) {
+        self.datagram_bytes = self.widths.keys().next().copied().unwrap_or(ETHERNET_V4_DATAGRAM_BYTES);
     }
 
     /// Judges a group anew after a change of what is behind it. Whether it is worth taking is judged later, when the bystanders

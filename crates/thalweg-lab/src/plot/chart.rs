@@ -125,9 +125,9 @@ impl Chart {
         let mut free_from = f64::NEG_INFINITY;
         for (tick, label) in across {
             let at = x.position(tick);
-            let half = 3.4 * label.chars().count() as f64 + 3.0;
+            let half = 3.4 * label.chars().count() as f64 + LABEL_AIR;
             // A label that would run out of the picture is moved, one that would run into the one before left out; its line stays.
-            let (place, anchor) = match at + half > frame.right + 12.0 {
+            let (place, anchor) = match at + half - LABEL_AIR > frame.right + 12.0 {
                 true => (frame.right + 12.0, Anchor::End),
                 false => (at, Anchor::Middle),
             };
@@ -208,3 +208,5 @@ impl Layer {
 }
 
 const LEGEND_ROW: f64 = 18.0;
+/// Between two labels of an axis.
+const LABEL_AIR: f64 = 3.0;

@@ -59,7 +59,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     Some(Section {
         title: "Layer by layer".to_owned(),
         lead: format!(
-            "The way of every {}th sample from `write` to `take`, on the clock that both processes share. A layer is named after what \
+            "The way of one sample in {} from `write` to `take`, on the clock that both processes share. A layer is named after what \
              happens in it; its bar is the median, the thin line reaches to the 99th percentile.{note}",
             source.scenario.trace.map_or(1, std::num::NonZeroU32::get)
         ),

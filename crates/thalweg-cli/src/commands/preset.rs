@@ -8,7 +8,7 @@ use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIM
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::study;
+use super::{study, top};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -16,7 +16,7 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, or a scenario file; a scenario takes --out and --seed, all else stands in the file.
+    /// The preset paper1, or a scenario file; a scenario takes --out, --seed and --live, all else stands in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
@@ -39,6 +39,10 @@ pub struct RunOptions {
     /// a scenario (default: the current directory, or one with the scenario's name in it).
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
+
+    /// Show the runs of a scenario as `thalweg lab top` does while they are being made (default: one line of progress).
+    #[arg(long)]
+    pub live: bool,
 
     /// Make N runs of each cell (default: 20, with --quick 5).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
@@ -100,6 +104,9 @@ pub struct PageOptions {
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if PRESETS.contains(&options.what.as_str()) {
+        if options.live {
+            return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
+        }
         return run_paper1(options, interrupt);
     }
     let path = Path::new(&options.what);
@@ -110,6 +117,9 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     if let Some(option) = options.preset_option() {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
+    }
+    if options.live {
+        return top::run_live(path, options.seed, options.out.as_deref(), interrupt);
     }
     study::run(path, options.seed, options.out.as_deref(), interrupt)
 }

@@ -1,5 +1,6 @@
 //! What all runs of a study amount to.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -71,6 +72,12 @@ impl StudyResult {
     /// Whether everything holds that the scenario expects.
     pub fn holds(&self) -> bool {
         self.judgements.iter().all(|judgement| judgement.holds)
+    }
+
+    /// The place of each cell in the scenario, which those that failed have as well.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let has_failed = |place: &usize| self.failures.iter().any(|failure| failure.cell as usize == *place);
+        (0..self.cells.len() + self.failures.len()).filter(move |place| !has_failed(place))
     }
 
     /// Runs that count although the machine was not quiet.
@@ -198,7 +205,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
     let counted = counted_runs(directory);
     let cell = |(index, cell): (usize, &Cell)| {
         let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
-        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
+        let runs = own.map(|name| summarize(directory, *name));
         let runs = runs.collect::<Result<_, _>>()?;
         Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
     };
@@ -207,6 +214,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
 
 fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
     let runs = load_seconds(directory, counted, cell)?;
+    let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
     let interval = |quantile| {
         let us = quantile_interval(&runs, quantile, seed)?;
         Some(QuantileInterval { quantile, us })
@@ -215,7 +223,11 @@ fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> R
 }
 
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
-pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
+pub(super) fn load_seconds(
+    directory: &Path,
+    counted: &[RunName],
+    cell: usize,
+) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
     own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
 }
@@ -230,6 +242,11 @@ pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
         }
     }
     out
+}
+
+/// A whole run in short.
+pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, LabError> {
+    load_run(directory, name).map(|result| summary(name, &result))
 }
 
 fn summary(name: RunName, result: &TrialResult) -> RunSummary {

@@ -5,6 +5,7 @@ pub(crate) mod control;
 pub(crate) mod interfaces;
 pub(crate) mod options;
 pub(crate) mod poll;
+pub(crate) mod probes;
 pub(crate) mod process;
 pub(crate) mod receive;
 pub(crate) mod send;

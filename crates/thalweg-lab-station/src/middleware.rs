@@ -19,6 +19,18 @@ pub trait Middleware {
     /// The middleware refuses it.
     fn publication(order: &Order<Self::Setup>, place: &PublisherPlace) -> Result<Box<dyn Publication>, Fault>;
 
+    /// Called once in each process when the first measured sample is about to be due.
+    fn begin_measurement(_order: &Order<Self::Setup>) {}
+
+    /// Called once in each process when nobody sends any more; writes into the order's folder what was noticed since the beginning,
+    /// times since `origin_ns`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn end_measurement(_order: &Order<Self::Setup>, _origin_ns: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Joins as one subscriber; a participant of its own, with one subscription for each topic.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<Worke
             })
             .collect();
         drop(told);
-        let report = conduct(order, link, &course, &matched, publishers, subscribers);
+        let report = conduct::<M>(order, link, &course, &matched, publishers, subscribers);
         // Threads that still wait for something end with the first one that failed.
         if report.is_err() {
             course.stop.request();
@@ -55,8 +55,8 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<Worke
     })
 }
 
-fn conduct<'scope, Setup>(
-    order: &Order<Setup>,
+fn conduct<'scope, M: Middleware>(
+    order: &Order<M::Setup>,
     link: &Link,
     course: &Course,
     matched: &Receiver<bool>,
@@ -78,6 +78,7 @@ fn conduct<'scope, Setup>(
     course.lock().origin_ns = Some(origin_ns);
     let timetable = &order.timetable;
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
+    M::begin_measurement(order);
     let before = ProcessUsage::read();
     sleep_until(origin_ns + timetable.end_ns(), &course.stop)?;
     let usage = ProcessUsage::read().since(&before);
@@ -91,6 +92,7 @@ fn conduct<'scope, Setup>(
     link.progress(&Word::Drained)?;
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(Command::Finish) = link.next()? else { return Err(Fault::Interrupted) };
+    M::end_measurement(order, origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::Peer;
 use thalweg_lab::presets::{Budget, Machine, paper4};
@@ -12,7 +12,7 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::{peers, study};
+use super::{peers, study, top};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -20,7 +20,7 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed and --peer-dir, all else stands in the
+    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed, --peer-dir and --live, all else stands in the
     /// file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
@@ -46,6 +46,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
 
+    /// Show the runs of a scenario as `thalweg lab top` does while they are being made (default: one line of progress).
+    #[arg(long)]
+    pub live: bool,
+
     /// Make N runs of each cell (default: 20, with --quick 5).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub runs: Option<u64>,
@@ -53,6 +57,10 @@ pub struct RunOptions {
     /// Make only these tables of the paper, of 2, 3 and 4, with commas between (default: 2,3,4).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u8).range(2..=4))]
     pub tables: Vec<u8>,
+
+    /// Make only these cells of Table 4: tokens a period, or `unlimited`, with commas between (default: unlimited,75,30,20,10,5,1).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
+    pub tokens: Vec<Tokens>,
 
     /// What Table 4 runs over (default: tbf).
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
@@ -66,6 +74,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
     pub scale: f64,
 }
+
+/// Tokens a period of one cell of Table 4; `None` is without limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens(Option<u32>);
 
 /// What Table 4 runs over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,6 +109,9 @@ pub struct PageOptions {
 /// # Errors
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if options.live && PRESETS.contains(&options.what.as_str()) {
+        return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
+    }
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
@@ -111,6 +126,9 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     if let Some(option) = options.given(|_| true) {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
+    }
+    if options.live {
+        return top::run_live(path, options, interrupt);
     }
     study::run(path, options, interrupt)
 }
@@ -225,6 +243,7 @@ impl RunOptions {
             ("--peers", !self.peers.is_empty()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
+            ("--tokens", !self.tokens.is_empty()),
             ("--link", self.link != LinkName::Tbf),
             ("--scale", self.scale != 1.0),
         ];
@@ -245,6 +264,9 @@ impl RunOptions {
         if !self.tables.is_empty() {
             plan.tables = self.tables.clone();
         }
+        if !self.tokens.is_empty() {
+            plan.tokens = self.tokens.iter().map(|tokens| tokens.0).collect();
+        }
         if !self.peers.is_empty() {
             plan.peers = peers_of_paper1(&self.peers)?;
         }
@@ -264,12 +286,23 @@ fn peers_of_paper1(names: &[String]) -> Result<Vec<String>, Failure> {
     Ok(names.to_vec())
 }
 
+fn tokens(text: &str) -> Result<Tokens, String> {
+    match text.parse() {
+        _ if text == UNLIMITED => Ok(Tokens(None)),
+        Ok(tokens @ 1..=TOKENS_MAX) => Ok(Tokens(Some(tokens))),
+        _ => Err(format!("a number from 1 to {TOKENS_MAX} or {UNLIMITED:?} is needed")),
+    }
+}
+
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
         _ => Err("a factor above 0 and at most 1 is needed, such as 0.01".to_owned()),
     }
 }
+
+/// 8 Gbit/s, far beyond the link.
+const TOKENS_MAX: u32 = 1_220;
 
 /// What `lab run` knows by name.
 pub const PRESETS: [&str; 3] = ["paper1", "paper2", "paper4"];
@@ -286,6 +319,13 @@ mod tests {
         let Err(Failure::Usage(text)) = check(&["zeno"]) else { panic!("allowed") };
         assert!(text.contains("did you mean \"zenoh\""), "{text}");
         assert!(check(&["none", "dust"]).is_err());
+    }
+
+    #[test]
+    fn tokens_are_numbers_or_unlimited() {
+        assert_eq!(tokens("unlimited"), Ok(Tokens(None)));
+        assert_eq!(tokens("75"), Ok(Tokens(Some(75))));
+        assert!(["0", "1221", "none", "7.5"].into_iter().all(|text| tokens(text).is_err()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 24] = [
     &[],
     &["pub"],
     &["sub"],
@@ -23,6 +23,8 @@ const COMMANDS: [&[&str]; 22] = [
     &["lab", "peers", "install"],
     &["lab", "resume"],
     &["lab", "verify"],
+    &["lab", "report"],
+    &["lab", "top"],
     &["lab", "compare"],
     &["help", "pub"],
 ];

@@ -72,7 +72,7 @@ fn a_peer_that_fails_is_told_with_its_reason_and_the_others_are_measured() {
     peer(&folder, "dust", "exec sleep 7654.321");
     peer(&folder, "hdds", r#"echo '{"progress":"drained"}'; exec sleep 7654.321"#);
     let said =
-        lab_run(&folder, "\"thalweg\", \"cyclone\", \"fastdds\", \"zenoh\", \"dust-tuned\", \"hdds\"").expect_code(1);
+        lab_run(&folder, "\"cyclone\", \"thalweg\", \"fastdds\", \"zenoh\", \"dust-tuned\", \"hdds\"").expect_code(1);
     for (name, reason) in [
         ("cyclone", "(cyclone) ended (exit status: 3)"),
         ("cyclone", "out of handles"),
@@ -98,6 +98,12 @@ fn a_peer_that_fails_is_told_with_its_reason_and_the_others_are_measured() {
     let results = json(&out.join("results.json"));
     let counts = ["cells", "failures"].map(|key| results[key].as_array().map(Vec::len));
     assert_eq!(counts, [Some(1), Some(5)]);
+    let html = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(html.contains("No result: 1–1 100 B 50 Hz cyclone failed"), "the report says so");
+    assert!(
+        html.contains("round-001-cell-001-attempt-1") && !html.contains("cell-000"),
+        "the second cell has the runs"
+    );
     run(&["lab", "verify", text(&out)]).expect_code(0);
 }
 

@@ -15,6 +15,7 @@ pub use fields::ScenarioError;
 pub use network::{HostPlan, Impairment, LinkPlan, LossBursts, Switch};
 pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ pub struct Scenario {
     pub notes: Vec<String>,
     /// How quiet the machine has to be.
     pub gate: Gate,
+    /// Every how many samples of each writer the layers are traced; missing: they are not.
+    pub trace: Option<NonZeroU32>,
 }
 
 impl Scenario {

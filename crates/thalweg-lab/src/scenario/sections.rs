@@ -1,5 +1,6 @@
 //! The sections of a scenario file.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use toml::de::DeTable;
@@ -24,8 +25,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let keys = (
         &[
             "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system",
+            "trace",
         ][..],
-        &["trace", "paper"][..],
+        &["paper"][..],
     );
     let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
     let schema = root.require("schema")?;
@@ -53,6 +55,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
             .get("notes")
             .map_or(Ok(Vec::new()), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
         gate: read_gate(root.get("system"))?,
+        trace: read_trace(root.get("trace"))?,
     })
 }
 
@@ -443,6 +446,14 @@ fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, Scena
         Expectation::parse(quantity, value.text()?).map_err(|reason| value.error(reason))
     };
     expect.all().into_iter().map(read).collect()
+}
+
+fn read_trace(field: Option<Field<'_>>) -> Result<Option<NonZeroU32>, ScenarioError> {
+    let Some(field) = field else { return Ok(None) };
+    let trace = field.table((&["layers", "sample"], &[]))?;
+    let every = trace.get("sample").map_or(Ok(100), |every| every.integer(1, 1_000_000))?;
+    let layers = trace.require("layers")?.truth()?;
+    Ok(NonZeroU32::new(every as u32).filter(|_| layers))
 }
 
 fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {

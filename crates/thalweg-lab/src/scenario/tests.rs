@@ -93,8 +93,14 @@ fn everything_that_can_be_said_is_read() {
         foreign_cpu_max_pct = 50
         psi_cpu_max_pct = 5
         attempts = 1
+        [trace]
+        layers = true
+        sample = 50
     "#;
     let scenario = parse(text).expect("a scenario");
+    assert_eq!(scenario.trace.map(std::num::NonZeroU32::get), Some(50));
+    let off = parse(&text.replace("layers = true", "layers = false")).expect("a scenario");
+    assert_eq!(off.trace, None);
     assert_eq!(scenario.cells.len(), 3 * 2 * 2);
     assert_eq!(scenario.cells[0].to_string(), "2–2 Struct16 10 Hz unicast per-pair thalweg");
     assert_eq!(scenario.cells[0].pairs().collect::<Vec<_>>(), [(0, 0), (1, 1)]);

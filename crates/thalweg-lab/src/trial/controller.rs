@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, Command, PublisherReport, Raw, Word, WorkerReport, not_written};
 
+use super::diary::Diary;
 use super::fates::join;
 use super::histograms;
 use super::places::shares;
@@ -13,6 +14,7 @@ use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
 use super::site::{Site, SiteCounters, by_host};
 use super::timetable::timetable;
+use super::traces;
 use crate::error::LabError;
 use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
 use crate::network::Hosts;
@@ -45,7 +47,9 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let before = ensemble.counters()?;
-    let seconds = ensemble.watch(at(timetable.start_ns()), at(timetable.end_ns()), &context.scenario.gate)?;
+    let mut diary = Diary::create(folder)?;
+    let until = at(timetable.end_ns());
+    let seconds = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
@@ -57,6 +61,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
+    traces::export(folder)?;
     let result = TrialResult {
         schema: TrialResult::SCHEMA.to_owned(),
         cell: cell.clone(),
@@ -73,6 +78,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         hosts,
         conditions: judge(seconds, &context.scenario.gate),
     };
+    diary.close()?;
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
     let path = folder.join(RESULT);
     std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))?;
@@ -194,7 +200,13 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Looks at the machine once a second from `start_ns` to `end_ns`.
-    fn watch(&mut self, start_ns: u64, end_ns: u64, gate: &Gate) -> Result<Vec<SecondConditions>, LabError> {
+    fn watch(
+        &mut self,
+        start_ns: u64,
+        end_ns: u64,
+        gate: &Gate,
+        diary: &mut Diary,
+    ) -> Result<Vec<SecondConditions>, LabError> {
         let workers = self.workers.iter().map(|(_, worker)| worker.id());
         let mut watch = SecondWatch::start(workers.chain(self.site.processes()).collect());
         let mut out = Vec::new();
@@ -204,6 +216,7 @@ impl<'a> Ensemble<'a> {
             self.wait_until(next)?;
             let mut second = watch.look();
             second.bad = is_bad(&second, gate);
+            diary.note(&second)?;
             out.push(second);
         }
         Ok(out)

@@ -5,6 +5,7 @@
 //! (service), on the clock that all processes of a host share.
 
 mod controller;
+mod diary;
 mod fates;
 mod histograms;
 mod ours;
@@ -13,16 +14,23 @@ mod processes;
 mod result;
 mod site;
 mod timetable;
+mod traces;
 
 pub(crate) use controller::{RESULT, RunContext, run};
+pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::join;
 pub(crate) use histograms::load as load_histograms;
+#[cfg(test)]
+pub(crate) use histograms::write as write_histograms;
 pub(crate) use ours::{TrialOrder, work};
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
 pub(crate) use thalweg_lab_station::Raw;
 pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
+#[cfg(test)]
+pub(crate) use thalweg_lab_station::{Received, Written};
+pub(crate) use traces::{label, read as read_traces, spans};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Thalweg as a station measures it.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use thalweg_lab_station::{
     WriterEffort,
 };
 
+use super::traces;
 use crate::error::LabError;
 use crate::scenario::Load;
 use crate::station::{Arrival, Destination, Flow, Handler, Network, Receiver, Station, Wait};
@@ -23,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) load: Load,
     pub(crate) destination: Destination,
     pub(crate) wait: Wait,
+    /// Every how many samples its layers are traced.
+    pub(crate) trace: Option<NonZeroU32>,
 }
 
 /// Makes one run's part of this process.
@@ -34,6 +38,20 @@ struct Ours;
 
 impl Middleware for Ours {
     type Setup = Setup;
+
+    fn begin_measurement(order: &TrialOrder) {
+        if let Some(every) = order.setup.trace {
+            thalweg::trace::start(every);
+        }
+    }
+
+    fn end_measurement(order: &TrialOrder, origin_ns: u64) -> Result<(), Fault> {
+        if order.setup.trace.is_some() {
+            thalweg::trace::stop();
+            traces::write(&order.folder, &process_name(order), origin_ns)?;
+        }
+        Ok(())
+    }
 
     fn publication(order: &TrialOrder, place: &PublisherPlace) -> Result<Box<dyn Publication>, Fault> {
         let setup = &order.setup;
@@ -48,6 +66,14 @@ impl Middleware for Ours {
         let readers: Result<_, LabError> =
             place.topics.iter().map(|topic| station.subscription(topic, setup.load, &order.qos)).collect();
         Ok(Box::new(Readers { readers: readers?, wait: setup.wait, _station: station }))
+    }
+}
+
+/// What tells a process from the others of a run: its first endpoint.
+fn process_name(order: &TrialOrder) -> String {
+    match (order.publishers.first(), order.subscribers.first()) {
+        (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
+        (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
     }
 }
 

@@ -32,12 +32,12 @@ enum Kind {
 impl<'a> Processes<'a> {
     /// Decides how the processes of `cell` are started.
     pub(super) fn new(context: RunContext<'a>, cell: &'a Cell, folder: &'a Path) -> Result<Processes<'a>, LabError> {
-        let wait = context.scenario.process.wait;
+        let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
         let kind = match cell.middleware {
             Middleware::Thalweg => {
                 let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;
                 let network = Network { receive_buffer_bytes, ..Network::apart(0) };
-                Kind::Ours(Setup { network, load: cell.load, destination: cell.destination, wait })
+                Kind::Ours(Setup { network, load: cell.load, destination: cell.destination, wait, trace })
             }
             Middleware::Peer(peer, profile) => {
                 let (topic_writers, topic_readers) = topic_endpoints(cell);

@@ -12,6 +12,7 @@ use super::worker::Course;
 use crate::error::LabError;
 use crate::host::{monotonic_nanos, pin_to_cpu};
 use crate::perf::Arrivals;
+use crate::scenario::Reliability;
 use crate::station::{Arrival, Flow, Handler, Station, wait_until};
 
 /// What a subscriber saw.
@@ -48,7 +49,9 @@ pub(super) fn run(
         return Err(LabError::Interrupted);
     }
     let origin_ns = course.wait_for_start()?;
-    let report = SubscriberReport { index: placement.index, overwritten: receiver.overwritten(), unkept: note.unkept };
+    let rejected = if order.qos.reliability == Reliability::BestEffort { receiver.rejected() } else { 0 };
+    let (index, overwritten) = (placement.index, receiver.overwritten());
+    let report = SubscriberReport { index, overwritten, rejected, unkept: note.unkept };
     Ok(Drained { report, samples: note.finish(origin_ns) })
 }
 

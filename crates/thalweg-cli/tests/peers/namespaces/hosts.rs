@@ -145,6 +145,19 @@ fn a_small_receive_buffer_is_named_where_it_lost_something() {
     }
 }
 
+#[test]
+fn a_history_that_is_too_small_is_named_where_it_lost_something() {
+    let more = "payload_bytes = 100\nrate_hz = 20000\n[qos]\nreliability = \"best-effort\"\nhistory = { keep_all = 1 }\n\
+                [process]\nwait = \"block\"";
+    let lab = Lab::new("history", "\"netns:2\"", more);
+    lab.run();
+    let result = &lab.results()[0];
+    let rejected = count(&result["subscribers"][0]["rejected"]);
+    assert!(rejected > 0, "{}", result["subscribers"]);
+    assert_eq!(count(&result["totals"]["lost"]), rejected, "{}", result["layers"]);
+    assert!(lab.report().contains("reader.subscriber 0"), "the report does not name the reader");
+}
+
 /// A neighbour that wants a whole CPU; ended with the test.
 struct Spinner(Child);
 

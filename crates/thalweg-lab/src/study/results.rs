@@ -241,7 +241,9 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
             .layers
             .losses()
             .map(|(name, count)| (name.to_owned(), count))
-            .chain(socket_losses(result)).chain(reader_losses(result)).collect(),
+            .chain(socket_losses(result))
+            .chain(reader_losses(result))
+            .collect(),
     }
 }
 

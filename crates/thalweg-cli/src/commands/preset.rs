@@ -23,7 +23,7 @@ pub struct RunOptions {
     pub what: String,
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: under a quarter of an hour.
+    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes.
     #[arg(long)]
     pub quick: bool,
 

@@ -221,7 +221,7 @@ const METHOD: [&str; 6] = [
      round trip is about twice as long.",
     "All subscribers together are offered the same number of samples a second whatever their number is, so that more participants mean \
      more work of distributing them and not more samples.",
-    "Throughput is what arrives of more than the machine carries: publishers leave out samples that they cannot write \
+    "Throughput is what arrives of as much as the machine carries, or more: publishers leave out samples that they cannot write \
      within 200 ms.",
     "Runs of the same round are paired; intervals are exact ones of the Hodges–Lehmann estimate and need six rounds. One distribution \
      dominates another where it is faster at every percentile from 1 to 99.",

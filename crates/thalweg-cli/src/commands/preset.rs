@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result};
+use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::process::{Launcher, Stop};
 
@@ -50,6 +50,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u8).range(2..=4))]
     pub tables: Vec<u8>,
 
+    /// Make only these cells of Table 4: tokens a period, or `unlimited`, with commas between (default: unlimited,75,30,20,10,5,1).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
+    pub tokens: Vec<Tokens>,
+
     /// What Table 4 runs over (default: tbf).
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
     pub link: LinkName,
@@ -62,6 +66,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
     pub scale: f64,
 }
+
+/// Tokens a period of one cell of Table 4; `None` is without limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens(Option<u32>);
 
 /// What Table 4 runs over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -199,6 +207,7 @@ impl RunOptions {
             ("--peer-dir", self.peer_dir.is_some()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
+            ("--tokens", !self.tokens.is_empty()),
             ("--link", self.link != LinkName::Tbf),
             ("--scale", self.scale != 1.0),
         ];
@@ -219,6 +228,9 @@ impl RunOptions {
         if !self.tables.is_empty() {
             plan.tables = self.tables.clone();
         }
+        if !self.tokens.is_empty() {
+            plan.tokens = self.tokens.iter().map(|tokens| tokens.0).collect();
+        }
         if !self.peers.is_empty() {
             plan.peers = peers(&self.peers)?;
         }
@@ -238,12 +250,23 @@ fn peers(names: &[String]) -> Result<Vec<String>, Failure> {
     Ok(names.to_vec())
 }
 
+fn tokens(text: &str) -> Result<Tokens, String> {
+    match text.parse() {
+        _ if text == UNLIMITED => Ok(Tokens(None)),
+        Ok(tokens @ 1..=TOKENS_MAX) => Ok(Tokens(Some(tokens))),
+        _ => Err(format!("a number from 1 to {TOKENS_MAX} or {UNLIMITED:?} is needed")),
+    }
+}
+
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
         _ => Err("a factor above 0 and at most 1 is needed, such as 0.01".to_owned()),
     }
 }
+
+/// 8 Gbit/s, far beyond the link.
+const TOKENS_MAX: u32 = 1_220;
 
 /// What `lab run` knows by name.
 pub const PRESETS: [&str; 2] = ["paper1", "paper2"];
@@ -260,6 +283,13 @@ mod tests {
         let Err(Failure::Usage(text)) = check(&["zeno"]) else { panic!("allowed") };
         assert!(text.contains("did you mean \"zenoh\""), "{text}");
         assert!(check(&["none", "dust"]).is_err());
+    }
+
+    #[test]
+    fn tokens_are_numbers_or_unlimited() {
+        assert_eq!(tokens("unlimited"), Ok(Tokens(None)));
+        assert_eq!(tokens("75"), Ok(Tokens(Some(75))));
+        assert!(["0", "1221", "none", "7.5"].into_iter().all(|text| tokens(text).is_err()));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(super) fn table(
     };
     let mut progress = Progress::new("Table 4");
     let mut out = Vec::new();
-    for tokens in plan.tokens() {
-        let bucket = TokenBucket::of_paper(tokens);
+    for tokens in &plan.tokens {
+        let bucket = TokenBucket::of_paper(*tokens);
         let seconds = expected_seconds(plan, &bucket);
         progress.rest(pace.rest());
         progress.show(&bucket.name, 0, 1);
@@ -62,7 +62,7 @@ pub(super) fn table(
 
 /// How long all cells take, roughly.
 pub(super) fn seconds(plan: &Paper1Plan) -> f64 {
-    plan.tokens().into_iter().map(|tokens| expected_seconds(plan, &TokenBucket::of_paper(tokens))).sum()
+    plan.tokens.iter().map(|tokens| expected_seconds(plan, &TokenBucket::of_paper(*tokens))).sum()
 }
 
 fn expected_seconds(plan: &Paper1Plan, bucket: &TokenBucket) -> f64 {

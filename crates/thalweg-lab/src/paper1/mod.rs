@@ -17,7 +17,7 @@ mod scenario;
 mod search;
 
 pub use peers::{PEERS, SET_UP};
-pub use plan::{Length, LinkKind, Paper1Plan};
+pub use plan::{Length, LinkKind, Paper1Plan, UNLIMITED};
 pub use presentation::{to_html, to_markdown, to_text};
 pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
 pub use scenario::run;

@@ -22,9 +22,14 @@ pub struct Paper1Plan {
     pub seed: u64,
     /// Which tables of the paper are made: 2, 3, 4.
     pub tables: Vec<u8>,
+    /// Tokens a period of each cell of Table 4; `None` is without limit.
+    pub tokens: Vec<Option<u32>>,
     /// What Table 4 runs over.
     pub link: LinkKind,
 }
+
+/// What `--tokens` calls a cell of Table 4 without limit.
+pub const UNLIMITED: &str = "unlimited";
 
 /// How long everything may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,7 @@ impl Paper1Plan {
             peer_folder: None,
             seed,
             tables: vec![2, 3, 4],
+            tokens: [None, Some(HALF_LINK_TOKENS)].into_iter().chain([30, 20, 10, 5, 1].map(Some)).collect(),
             link: LinkKind::Tbf,
         }
     }
@@ -97,11 +103,6 @@ impl Paper1Plan {
     /// contender alone.
     pub(super) fn runs_in_turn(&self) -> u64 {
         (self.runs / 5).max(1)
-    }
-
-    /// The numbers of tokens of Table 4, `None` is without limit, and the number that lets half of the link be used.
-    pub(super) fn tokens(&self) -> Vec<Option<u32>> {
-        vec![None, Some(HALF_LINK_TOKENS), Some(30), Some(20), Some(10), Some(5), Some(1)]
     }
 
     /// Samples of 32 KiB in a transfer of Table 4.
@@ -176,7 +177,7 @@ impl Paper1Plan {
     }
 }
 
-/// 491 Mbit/s of 1 Gbit/s.
+/// 491 Mbit/s of 1 Gbit/s; the paper has no such cell.
 const HALF_LINK_TOKENS: u32 = 75;
 /// The paper's 5 MB, in binary units so that every segment size divides it.
 const LARGE_BYTES: u64 = 5 << 20;

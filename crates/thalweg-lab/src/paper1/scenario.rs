@@ -6,7 +6,7 @@ use super::background;
 use super::bursts::{Course, TRIAL_SECONDS, TURN_SECONDS};
 use super::contender::{Contender, Kind, MethodName, Stage};
 use super::peers::{self, PeerOrder};
-use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
+use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
 use super::search::{Search, Settings};
 use crate::error::LabError;
@@ -113,6 +113,21 @@ fn command(plan: &Paper1Plan) -> String {
         out.push_str(" --quick");
     }
     out.push_str(&format!(" --seed {}", plan.seed));
+    let usual = if plan.is_quick() { Paper1Plan::quick(plan.seed) } else { Paper1Plan::full(plan.seed) };
+    if plan.runs != usual.runs {
+        out.push_str(&format!(" --runs {}", plan.runs));
+    }
+    if plan.peers != usual.peers {
+        let peers = if plan.peers.is_empty() { "none".to_owned() } else { plan.peers.join(",") };
+        out.push_str(&format!(" --peers {peers}"));
+    }
+    if plan.tables != usual.tables {
+        out.push_str(&format!(" --tables {}", plan.tables.iter().map(u8::to_string).collect::<Vec<_>>().join(",")));
+    }
+    if plan.tokens != usual.tokens {
+        let text = |tokens: &Option<u32>| tokens.map_or_else(|| UNLIMITED.to_owned(), |tokens| tokens.to_string());
+        out.push_str(&format!(" --tokens {}", plan.tokens.iter().map(text).collect::<Vec<_>>().join(",")));
+    }
     if plan.link == LinkKind::Loopback {
         out.push_str(" --link loopback");
     }

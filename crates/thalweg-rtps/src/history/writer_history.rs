@@ -312,8 +312,8 @@ impl WriterHistory {
             && slot.first <= sequence
         {
             let whole = slot.end() <= sequence.next();
-            if whole && self.instances.is_none() && matches!(slot.content, Content::Frame(_)) {
-                self.drop_frame();
+            if whole && self.instances.is_none() {
+                self.drop_front();
                 continue;
             }
             let (mut number, end) = (slot.first, slot.end().min(sequence.next()));
@@ -328,14 +328,23 @@ impl WriterHistory {
         }
     }
 
-    /// Drops the frame at the front at once: nothing depends on its samples one by one.
-    fn drop_frame(&mut self) {
+    /// Drops the pack at the front at once: nothing depends on its samples one by one.
+    fn drop_front(&mut self) {
         let open = self.frames.is_open() && self.slots.len() == 1;
-        if let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.pop_front() {
-            let (count, bytes) = frame.live_bytes();
-            let each = frame.encapsulation().len() + CHANGE_BYTES;
-            self.held.remove_many(count, bytes + count * each);
-            self.frames.recycle(frame, open);
+        let Some(slot) = self.slots.pop_front() else { return };
+        match slot.content {
+            Content::Empty => self.empty -= 1,
+            Content::One(held) if held.is_live => {
+                let Change { kind, payload, .. } = held.change;
+                self.held.remove(kind == ChangeKind::Write, payload.len().saturating_add(CHANGE_BYTES));
+            }
+            Content::One(_) => {}
+            Content::Frame(frame) => {
+                let (count, bytes) = frame.live_bytes();
+                let each = frame.encapsulation().len() + CHANGE_BYTES;
+                self.held.remove_many(count, bytes + count * each);
+                self.frames.recycle(frame, open);
+            }
         }
     }
 

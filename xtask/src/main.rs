@@ -1,5 +1,6 @@
 //! `cargo xtask`: what a contributor and the continuous integration run.
 
+mod browser;
 mod compare;
 mod fuzz;
 mod netns;

@@ -5,17 +5,18 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::report::{self, Row};
-use crate::workspace::{cargo, run as run_command};
-use crate::{Outcome, compare, netns, peers};
+use crate::workspace::{cargo, run as run_command, target};
+use crate::{Outcome, browser, compare, netns, peers};
 
 /// How many simulated worlds a test run sees; a long run takes 20,000.
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 8] = [
+const SUITES: [Suite; 9] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
+    ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("namespaces", || peer_tests("namespaces::")),
     ("capture", || peer_tests("capture::")),
@@ -109,6 +110,13 @@ fn comparison() -> Outcome<Tally> {
         Ok(()) => Ok(Tally { passed: 1, failed: 0, ignored: 0, reason: String::new() }),
         Err(reason) => Ok(Tally { passed: 0, failed: 1, ignored: 0, reason }),
     }
+}
+
+/// The report of a short run in a real browser.
+fn reports() -> Outcome<Tally> {
+    build(&["build", "--package", "thalweg-cli"])?;
+    let (passed, failed) = browser::check(&target().join("debug/thalweg"))?;
+    Ok(Tally { passed, failed: failed.len(), ignored: 0, reason: failed.join(" ") })
 }
 
 /// Builds with the registries in reach, then runs the tests where they reach nobody.

@@ -17,6 +17,7 @@ pub mod rng;
 pub mod round_trip;
 pub mod shared;
 pub mod time;
+pub mod trace;
 pub mod types;
 pub mod wire;
 pub mod writer;

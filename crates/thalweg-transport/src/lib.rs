@@ -15,6 +15,8 @@ pub mod host;
 pub mod interfaces;
 #[forbid(unsafe_code)]
 pub mod ports;
+#[forbid(unsafe_code)]
+pub mod probes;
 mod sys;
 #[forbid(unsafe_code)]
 pub mod thread;

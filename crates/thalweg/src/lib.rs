@@ -34,6 +34,7 @@ pub mod segment;
 pub mod status;
 mod subscription;
 mod topic;
+pub mod trace;
 
 /// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
 pub mod qos {

@@ -38,6 +38,16 @@ pub fn tshark() -> Outcome<PathBuf> {
     Ok(PathBuf::from("tshark"))
 }
 
+/// A browser that needs no screen; installed like the dissector.
+pub fn browser() -> Outcome<PathBuf> {
+    let known = ["chromium-headless-shell", "chromium", "google-chrome"];
+    if let Some(found) = known.into_iter().find(|program| has(program)) {
+        return Ok(PathBuf::from(found));
+    }
+    debian_package(known[0])?;
+    Ok(PathBuf::from(known[0]))
+}
+
 /// The packet filter with which tests lose and block packets; installed like the dissector.
 pub fn packet_filter() -> Outcome {
     if has("nft") { Ok(()) } else { debian_package("nftables") }

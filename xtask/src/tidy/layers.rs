@@ -18,7 +18,7 @@ const CRATES: [(&str, &[&str]); 9] = [
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng"],
-    &["count", "payload", "outbox", "shared", "round_trip"],
+    &["count", "payload", "outbox", "shared", "round_trip", "trace"],
     &["wire", "qos"],
     &["history", "flow_control"],
     &["writer", "reader"],

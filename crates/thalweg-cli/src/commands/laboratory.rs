@@ -9,6 +9,7 @@ use thalweg_lab::quick::{self, QuickPlan};
 
 use super::preset::{self, PageOptions, RunOptions};
 use super::study::{self, CompareOptions, DirectoryOptions, ListOptions};
+use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -51,6 +52,13 @@ pub enum Experiment {
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
+    /// Writes the report of a directory of `lab run FILE` again from its raw data.
+    #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
+    Report(DirectoryOptions),
+    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now and how quiet the machine
+    /// is, and what the whole runs of each cell amount to. Ends when the runs do.
+    #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
+    Top(TopOptions),
     /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
     #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
     Compare(CompareOptions),
@@ -84,6 +92,8 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),
         Experiment::Verify(options) => study::verify(options),
+        Experiment::Report(options) => study::report(options),
+        Experiment::Top(options) => top::run(options, interrupt),
         Experiment::Compare(options) => study::compare(options),
     }
 }

@@ -158,6 +158,10 @@ pub struct EndOptions {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 
+    /// Trace the layers of every N-th sample meanwhile, to see what that costs; what is traced is thrown away (default: off).
+    #[arg(long, value_name = "N")]
+    pub trace: Option<std::num::NonZeroU32>,
+
     /// Print one JSON object instead of text (default: text).
     #[arg(long)]
     pub json: bool,
@@ -270,6 +274,7 @@ impl EndOptions {
             },
             writer_cpu,
             reader_cpus,
+            trace: self.trace,
             network,
         })
     }

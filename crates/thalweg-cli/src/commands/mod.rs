@@ -8,4 +8,5 @@ pub mod publish;
 pub mod simulate;
 pub mod study;
 pub mod subscribe;
+pub mod top;
 pub mod why;

@@ -9,7 +9,7 @@ use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::study;
+use super::{study, top};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -17,8 +17,8 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1 or paper2, or a scenario file; a scenario takes --out and --seed, all else stands in the file, and paper2 takes
-    /// --quick besides.
+    /// The preset paper1 or paper2, or a scenario file; a scenario takes --out, --seed and --live, all else stands in the file, and paper2
+    /// takes --quick, --out and --seed.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
@@ -41,6 +41,10 @@ pub struct RunOptions {
     /// a scenario (default: the current directory, or one with the scenario's name in it).
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
+
+    /// Show the runs of a scenario as `thalweg lab top` does while they are being made (default: one line of progress).
+    #[arg(long)]
+    pub live: bool,
 
     /// Make N runs of each cell (default: 20, with --quick 5).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
@@ -101,6 +105,9 @@ pub struct PageOptions {
 /// # Errors
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if PRESETS.contains(&options.what.as_str()) && options.live {
+        return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
+    }
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
@@ -114,6 +121,9 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     if let Some(option) = options.preset_option() {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
+    }
+    if options.live {
+        return top::run_live(path, options.seed, options.out.as_deref(), interrupt);
     }
     study::run(path, options.seed, options.out.as_deref(), interrupt)
 }

@@ -126,6 +126,15 @@ pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
     Err(Failure::Failed(verification.faults.join("\n")))
 }
 
+/// Writes the report of a directory again from its raw data.
+///
+/// # Errors
+/// It is not complete, its raw data are damaged, or the report cannot be written.
+pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
+    let report = study::report(&options.directory, &study::Panel::ALL).map_err(from_lab)?;
+    print_line(format_args!("Report: {}", report.display()))
+}
+
 /// Prints how the second directory differs from the first.
 ///
 /// # Errors

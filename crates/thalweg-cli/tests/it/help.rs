@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["pub"],
     &["sub"],
@@ -20,6 +20,8 @@ const COMMANDS: [&[&str]; 19] = [
     &["lab", "list"],
     &["lab", "resume"],
     &["lab", "verify"],
+    &["lab", "report"],
+    &["lab", "top"],
     &["lab", "compare"],
     &["help", "pub"],
 ];

@@ -104,13 +104,22 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     assert_eq!(results["cells"].as_array().map(Vec::len), Some(2));
     assert_eq!(fs::read_to_string(out.join("results.csv")).expect("CSV").lines().count(), 5);
     let html = fs::read_to_string(out.join("report.html")).expect("a report");
-    for part in ["Verdicts", "Fates of the samples", "one sample in …", "Fairness", "default-src 'none'"] {
+    for part in
+        ["Verdicts", "Fates of the samples", "percentile", "Fairness", "Where samples were lost", "default-src 'none'"]
+    {
         assert!(html.contains(part), "{part} in the report");
     }
     assert!(html.contains("6 of 6") && html.len() < 1_000_000 && html.matches("<svg").count() > 5);
-    for outside in ["http://", "https://", "src=", "<script", "<link"] {
+    for outside in ["http://", "https://", "src=", "<link"] {
         assert!(!html.contains(outside), "{outside} in the report");
     }
+    for path in html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(path.starts_with('#') || out.join(path).exists(), "{path} leads nowhere");
+    }
+    fs::remove_file(out.join("report.html")).expect("removed");
+    run(&["lab", "report", text(&out)]).expect_code(0);
+    let again = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert_eq!(again, html, "the raw data tell the same again");
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
     assert!(
         compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),
@@ -172,7 +181,8 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
         "type = \"Struct16\"",
         "[expect]\nlost = \"> 0\"\np99_us = \"< 1e9\"\n[process]\nmodel = \"single\"",
     );
-    let said = lab_run(&file, &folder.join("out")).expect_code(1);
+    let out = folder.join("out");
+    let said = run(&["lab", "run", text(&file), "--out", text(&out), "--live"]).expect_code(1);
     assert!(said.stdout.contains("DOES NOT HOLD: lost > 0"), "{}", said.stdout);
     assert!(
         said.stdout.contains("DOES NOT HOLD: p99_us < 1000000000") && said.stdout.contains("too few samples"),
@@ -180,7 +190,7 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
         said.stdout
     );
     assert!(said.stderr.contains("2 of 2 expectations"), "{}", said.stderr);
-    run(&["lab", "verify", text(&folder.join("out"))]).expect_code(0);
+    run(&["lab", "verify", text(&out)]).expect_code(0);
 }
 
 #[test]
@@ -239,14 +249,22 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     let workers = wait_for_workers(&lab, 2);
     let busy = run(&["lab", "resume", text(&out)]).expect_code(1);
     assert!(busy.stderr.contains("is in use"), "{}", busy.stderr);
+    let watched = run(&["lab", "top", text(&out), "--once"]).expect_code(0);
+    for part in ["test  running", "1 of 2 runs", "now 1–1 100 B 50 Hz auto in round 2", "not sent"] {
+        assert!(watched.stdout.contains(part), "{part} in\n{}", watched.stdout);
+    }
     lab.signal("INT");
     let said = lab.finish().expect_code(130);
     assert!(said.stderr.contains("lab resume"), "{}", said.stderr);
     expect_gone(&workers);
     assert_eq!(json(&out.join("manifest.json"))["state"], "interrupted");
+    let watched = run(&["lab", "top", text(&out)]).expect_code(0);
+    assert_eq!(watched.stdout, "test: interrupted, 1 of 2 runs\n", "a pipe gets one line, and then it is over");
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(1);
     assert!(compared.stderr.contains("is no result: it is interrupted"), "{}", compared.stderr);
     assert!(!out.join("results.json").exists());
+    let reported = run(&["lab", "report", text(&out)]).expect_code(1);
+    assert!(reported.stderr.contains("it is interrupted; `thalweg lab resume"), "{}", reported.stderr);
     let verified = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(verified.stderr.contains("is no result") && verified.stderr.contains("1 of 2 runs"), "{}", verified.stderr);
     let first = fs::read_to_string(whole_runs(&out)[0].join("result.json")).expect("a run");
@@ -360,4 +378,30 @@ fn a_directory_begun_by_another_program_or_scenario_is_not_resumed() {
     assert!(said.stderr.contains("begun under other conditions: scenario was"), "{}", said.stderr);
     let said = run(&["lab", "verify", text(&out)]).expect_code(1);
     assert!(said.stderr.contains("scenario.toml is not the one that was run"), "{}", said.stderr);
+}
+
+#[test]
+fn layers_are_traced_at_both_ends() {
+    let folder = folder("trace");
+    let more = "[process]\nmodel = \"per-role\"\n[trace]\nlayers = true\nsample = 5";
+    let file = scenario(&folder, 1, "payload_bytes = 100\nsubscribers = 2", more);
+    let out = folder.join("out");
+    lab_run(&file, &out).expect_code(0);
+    let first = &whole_runs(&out)[0];
+    let trace = json(&first.join("trace.json"));
+    let events = trace["traceEvents"].as_array().expect("events");
+    let durations = |name: &str| -> Vec<f64> {
+        let own = events.iter().filter(|event| event["name"] == name);
+        own.map(|event| event["dur"].as_f64().expect("a duration")).collect()
+    };
+    // 50 samples in a second, every fifth of them, to two subscribers.
+    for (layer, readers) in
+        [("serialize", 1), ("system call that sends", 1), ("kernel, wire, kernel", 2), ("put into the cache", 2)]
+    {
+        let found = durations(layer);
+        assert!((9 * readers..=11 * readers).contains(&found.len()), "{} of {layer}", found.len());
+        assert!(found.iter().all(|us| (0.0..5e6).contains(us)), "{layer}: {found:?}");
+    }
+    let html = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(html.contains("Layer by layer") && html.contains("wake up and take"), "a waterfall");
 }

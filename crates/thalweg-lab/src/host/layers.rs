@@ -67,10 +67,12 @@ impl Layers {
 
     /// Those that count datagrams, fragments or packets that got lost here.
     pub fn losses(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.iter().filter(|(name, _)| {
-            let last = name.rsplit('.').next().unwrap_or_default();
-            LOSSES.contains(&last.trim_start_matches("Ip6").trim_start_matches("Udp6"))
-        })
+        self.iter().filter(|(name, _)| LOSSES.contains(&Layers::last_word(name)))
+    }
+
+    /// What a counter counts, without its layer and the same for both versions of IP.
+    pub fn last_word(name: &str) -> &str {
+        name.rsplit('.').next().unwrap_or_default().trim_start_matches("Ip6").trim_start_matches("Udp6")
     }
 
     fn add(&mut self, layer: &str, name: &str, value: u64) {

@@ -1,5 +1,6 @@
 //! What to measure, and how.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct PerfOptions {
     pub writer_cpu: Option<usize>,
     /// Logical CPUs of the reading ends, which take them in turn; empty leaves the choice to the system.
     pub reader_cpus: Vec<usize>,
+    /// Every how many samples the layers are traced, for what that costs; missing means not at all.
+    pub trace: Option<NonZeroU32>,
     /// Where the ends meet.
     pub network: Network,
 }
@@ -73,6 +76,7 @@ impl PerfOptions {
         }
         let station = Station::open(&self.network, self.wait)?;
         self.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
+        self.trace.into_iter().for_each(thalweg::trace::start);
         Ok(station)
     }
 

@@ -85,6 +85,23 @@ impl Scale {
             .collect()
     }
 
+    /// Those of `values` that lie on the axis.
+    pub(super) fn within(&self, values: &[f64]) -> Vec<f64> {
+        values.iter().copied().filter(|value| (self.from..=self.to).contains(value)).collect()
+    }
+
+    /// Division (`l` or `log`), ends in values and in places.
+    pub(super) fn description(&self) -> String {
+        let division = if self.division == Division::Linear { "l" } else { "log" };
+        format!(
+            "{division} {} {} {:.0} {:.0}",
+            tick_label(self.from).replace(',', ""),
+            tick_label(self.to).replace(',', ""),
+            self.start,
+            self.end
+        )
+    }
+
     /// Draws a horizontal axis with its grid from `top` to `bottom` and the title below.
     pub(super) fn draw_below(&self, svg: &mut Svg, top: f64, bottom: f64, title: &str) {
         for tick in self.ticks() {

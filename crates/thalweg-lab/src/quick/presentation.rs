@@ -2,7 +2,7 @@
 
 use crate::figures::{bit_rate, duration, grouped, rounded, size};
 use crate::plot::{self, Band, Series, Trace};
-use crate::report::{Page, Section, Tile};
+use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
 use crate::table::Table;
 
@@ -33,6 +33,7 @@ pub fn to_text(result: &QuickResult) -> String {
 pub fn to_html(result: &QuickResult) -> String {
     let page = Page {
         title: "Thalweg lab: quick".to_owned(),
+        card: None,
         subtitle: format!(
             "{} · {} · three kinds of data between separate processes on this host, over UDP",
             utc(result.started_unix_s),
@@ -120,16 +121,17 @@ fn high_frequency(cells: &[BurstCell]) -> Section {
             .to_owned(),
         seen: observations::high_frequency(cells),
         figures: vec![
-            (
-                "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).".to_owned(),
+            Figure::new(
+                "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
                 plot::strips("milliseconds a run", &series),
             ),
-            (
-                "Share of the runs that took at most so long: further left is faster, steeper is steadier.".to_owned(),
+            Figure::new(
+                "Share of the runs that took at most so long: further left is faster, steeper is steadier.",
                 plot::ecdf("milliseconds a run (logarithmic)", &series),
             ),
         ],
         tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
+        ..Section::default()
     }
 }
 
@@ -140,11 +142,12 @@ fn large(cells: &[BurstCell]) -> Section {
                the first let the application split the same bytes into several samples."
             .to_owned(),
         seen: observations::large(cells),
-        figures: vec![(
-            "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).".to_owned(),
+        figures: vec![Figure::new(
+            "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
             plot::strips("milliseconds a run", &series(cells)),
         )],
         tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
+        ..Section::default()
     }
 }
 
@@ -182,16 +185,17 @@ fn background(result: &Background) -> Section {
         ),
         seen: observations::background(result),
         figures: vec![
-            (
-                "Every sample of the small topic; shaded while transfers ran.".to_owned(),
+            Figure::new(
+                "Every sample of the small topic; shaded while transfers ran.",
                 plot::timeline("latency, µs", &traces, &result.loads.iter().map(band).collect::<Vec<_>>()),
             ),
-            (
-                "Share of the small topic's samples that arrived within so long.".to_owned(),
+            Figure::new(
+                "Share of the small topic's samples that arrived within so long.",
                 plot::ecdf("microseconds from due to received (logarithmic)", &distributions),
             ),
         ],
         tables: vec![latency, transfers],
+        ..Section::default()
     }
 }
 

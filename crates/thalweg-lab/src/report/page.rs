@@ -1,7 +1,8 @@
-//! The page: a header with the main figures, one card for each experiment, the machine and the method.
+//! The page: a verdict and the main figures, one card for each experiment, the machine and the method.
 
-use crate::plot::escape;
-use crate::table::Table;
+use super::policy::{SCRIPT, policy};
+use super::section::{Section, list};
+use crate::plot::{self, escape};
 
 /// One of the large figures at the top.
 #[derive(Clone, Debug)]
@@ -12,19 +13,26 @@ pub struct Tile {
     pub meaning: String,
 }
 
-/// One card: what was asked, what was seen, figures, tables.
-#[derive(Clone, Debug, Default)]
-pub struct Section {
-    /// Headline.
-    pub title: String,
-    /// What was measured and how, in a sentence or two.
-    pub lead: String,
-    /// What the data say; each sentence computed from them.
-    pub seen: Vec<String>,
-    /// SVG pictures with their captions.
-    pub figures: Vec<(String, String)>,
-    /// The numbers behind the figures.
-    pub tables: Vec<Table>,
+/// The verdict above everything else.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// How it turned out.
+    pub standing: Standing,
+    /// The same in a few words.
+    pub headline: String,
+    /// What it rests on.
+    pub details: Vec<String>,
+}
+
+/// How an experiment turned out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Everything expected holds.
+    Holds,
+    /// Something expected does not hold.
+    Fails,
+    /// Nothing was expected, or the machine was too disturbed to tell.
+    Open,
 }
 
 /// A whole report.
@@ -34,6 +42,8 @@ pub struct Page {
     pub title: String,
     /// When and how long, in one line.
     pub subtitle: String,
+    /// The verdict, where the experiment has one.
+    pub card: Option<Card>,
     /// Main figures, three or four.
     pub tiles: Vec<Tile>,
     /// A warning above everything else; empty when there is nothing to warn of.
@@ -53,10 +63,12 @@ impl Page {
     pub fn to_html(&self) -> String {
         let mut out = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
-            escape(&self.title)
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
+            policy(),
+            escape(&self.title),
+            style()
         );
         out.push_str(&self.header());
         out.push_str("<main>\n");
@@ -64,7 +76,7 @@ impl Page {
             out.push_str(&section.to_html());
         }
         out.push_str(&self.machine());
-        out.push_str("</main>\n</body>\n</html>\n");
+        out.push_str(&format!("</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"));
         out
     }
 
@@ -77,10 +89,23 @@ impl Page {
         let warnings: String =
             self.warnings.iter().map(|text| format!("<p class=\"warning\">{}</p>\n", escape(text))).collect();
         format!(
-            "{RIVER}<header>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n<ul class=\"tiles\">\n{tiles}</ul>\n{warnings}</header>\n",
+            "{RIVER}<header>\n<button id=\"scheme\" type=\"button\" hidden>dark</button>\n<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n\
+             {}<ul class=\"tiles\">\n{tiles}</ul>\n{warnings}{}</header>\n",
             escape(&self.title),
-            escape(&self.subtitle)
+            escape(&self.subtitle),
+            self.card.as_ref().map(Card::to_html).unwrap_or_default(),
+            self.contents()
         )
+    }
+
+    /// Links to the sections, where there are enough to look for one.
+    fn contents(&self) -> String {
+        if self.sections.len() < 4 {
+            return String::new();
+        }
+        let link = |section: &Section| format!("<a href=\"#{}\">{}</a>\n", section.anchor(), escape(&section.title));
+        let links: String = self.sections.iter().map(link).collect();
+        format!("<nav aria-label=\"Contents\">\n{links}<a href=\"#machine\">This machine</a>\n</nav>\n")
     }
 
     fn machine(&self) -> String {
@@ -90,38 +115,44 @@ impl Page {
             .map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)))
             .collect();
         format!(
-            "<section class=\"machine\">\n<h2>This machine</h2>\n<dl>\n{facts}</dl>\n{}\n<h2>Method</h2>\n{}</section>\n",
+            "<section class=\"machine\" id=\"machine\">\n<h2>This machine</h2>\n<dl>\n{facts}</dl>\n{}\n<h2>Method</h2>\n{}</section>\n",
             list("notes", &self.conditions),
             list("notes", &self.method)
         )
     }
 }
 
-impl Section {
+impl Card {
     fn to_html(&self) -> String {
-        let figures: String = self
-            .figures
-            .iter()
-            .map(|(caption, svg)| format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(caption)))
-            .collect();
-        let tables: String = self.tables.iter().map(Table::to_html).collect();
+        // A sign beside the colour, for eyes and prints that do not tell colours apart.
+        let (class, sign) = match self.standing {
+            Standing::Holds => ("holds", "✓"),
+            Standing::Fails => ("fails", "✗"),
+            Standing::Open => ("open", "?"),
+        };
         format!(
-            "<section>\n<h2>{}</h2>\n<p class=\"lead\">{}</p>\n{}{tables}{figures}</section>\n",
-            escape(&self.title),
-            escape(&self.lead),
-            list("seen", &self.seen)
+            "<div class=\"card {class}\"><b aria-hidden=\"true\">{sign}</b><div><p class=\"headline\">{}</p>\n{}</div></div>\n",
+            escape(&self.headline),
+            list("details", &self.details)
         )
     }
 }
 
-fn list(class: &str, sentences: &[String]) -> String {
-    let items: String = sentences.iter().map(|sentence| format!("<li>{}</li>\n", escape(sentence))).collect();
-    if items.is_empty() { String::new() } else { format!("<ul class=\"{class}\">\n{items}</ul>\n") }
+/// The rules of the page and its figures, for both schemes; prints are light.
+fn style() -> String {
+    let (light, dark) = (plot::LIGHT, plot::DARK);
+    format!(
+        ":root{{{light};{PAGE_LIGHT}}}\n@media screen{{\n:root[data-scheme=dark]{{{dark};{PAGE_DARK}}}\n\
+         @media(prefers-color-scheme:dark){{:root:not([data-scheme=light]){{{dark};{PAGE_DARK}}}}}\n}}\n{}{}",
+        include_str!("style.css"),
+        plot::style()
+    )
 }
 
-/// Nothing may be loaded: styles are inline, pictures are part of the page.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-const STYLE: &str = include_str!("style.css");
+const PAGE_LIGHT: &str = "color-scheme:light;--ground:#f3f6f8;--card:#fff;--rule:#dde5ea;--accent:#0b6e99;\
+    --good:#0b6b46;--good-wash:#e2f4ec;--poor:#a3260c;--poor-wash:#fde9e3";
+const PAGE_DARK: &str = "color-scheme:dark;--ground:#0e1419;--card:#172028;--rule:#2a3741;--accent:#5cb8e4;\
+    --good:#6fdcb0;--good-wash:#12352a;--poor:#ff9d83;--poor-wash:#43201a";
 /// A river with its line of fastest flow, which is what the name means.
 const RIVER: &str = "<svg class=\"river\" viewBox=\"0 0 1200 60\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
     <path class=\"bank\" d=\"M0 40C150 5 300 5 450 30S750 60 900 32 1100 8 1200 26V60H0Z\"/>\

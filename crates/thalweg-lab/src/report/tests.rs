@@ -20,17 +20,21 @@ pub(crate) fn check_html(html: &str) {
     assert!(open.is_empty(), "{open:?} left open");
 }
 
-/// Checks that nothing in the page points outside it.
+/// Checks that nothing in the page is loaded from outside it, and that links stay beside it.
 #[track_caller]
 pub(crate) fn check_offline(html: &str) {
-    for outside in ["http://", "https://", "@import", "url(", "src=", "href=", "<script", "<link", "<iframe", "onload="]
-    {
+    for outside in ["http://", "https://", "@import", "url(", "src=", "<link", "<iframe", "onload=", "fetch("] {
         assert!(!html.contains(outside), "{outside} in the page");
     }
-    assert!(
-        html.contains("default-src 'none'; style-src 'unsafe-inline'; img-src data:"),
-        "the policy forbids loading"
-    );
+    for target in html.split("href=\"").skip(1) {
+        let (target, _) = target.split_once('"').expect("an end");
+        assert!(target.starts_with('#') || !target.contains(':') && !target.starts_with('/'), "{target} leads away");
+    }
+    let (_, policy) = html.split_once("Content-Security-Policy\" content=\"").expect("a policy");
+    let (policy, _) = policy.split_once('"').expect("an end");
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(!policy.contains("http") && !policy.contains('*') && !policy.contains("script-src 'unsafe"), "{policy}");
+    assert_eq!(html.matches("<script").count(), 1, "only the script whose digest is in the policy runs");
 }
 
 #[test]
@@ -44,6 +48,10 @@ fn a_page_is_well_formed_offline_and_escapes_what_it_shows() {
             title: "First".to_owned(),
             seen: vec!["<script>alert(1)</script>".to_owned()],
             tables: vec![Table::new("t", &["a"])],
+            figures: vec![
+                Figure::new("<see>", "<svg></svg>".to_owned()).resting_on("n < 5").with_table(Table::new("u", &["b"])),
+            ],
+            files: vec![("run".to_owned(), vec![Link { text: "a".to_owned(), path: "runs/a".to_owned() }])],
             ..Section::default()
         }],
         facts: vec![("CPU", "x".to_owned())],
@@ -52,5 +60,33 @@ fn a_page_is_well_formed_offline_and_escapes_what_it_shows() {
     let html = page.to_html();
     check_html(&html);
     check_offline(&html);
-    assert!(!html.contains("<script"), "text stays text");
+    assert!(!html.contains("<script>alert"), "text stays text");
+    for part in ["&lt;see&gt; <small>n &lt; 5</small>", "<details><summary>Table", "<a href=\"runs/a\">a</a>"] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+}
+
+#[test]
+fn the_policy_names_the_script_that_is_there() {
+    use sha2::{Digest, Sha256};
+    let html = Page::default().to_html();
+    let (_, script) = html.split_once("<script>").expect("a script");
+    let (script, _) = script.split_once("</script>").expect("an end");
+    let digest = Sha256::digest(script.as_bytes());
+    // Any decoder would do; the first bytes of the digest decide the first letters.
+    let first = u32::from(digest[0]) << 16 | u32::from(digest[1]) << 8 | u32::from(digest[2]);
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let expect: String = (0..4).map(|place| letters[(first >> (18 - 6 * place) & 63) as usize] as char).collect();
+    assert!(html.contains(&format!("'sha256-{expect}")), "{expect}");
+    assert!(script.len() < 6_000, "a few kilobytes at most: {}", script.len());
+}
+
+#[test]
+fn a_verdict_has_a_sign_beside_its_colour() {
+    for (standing, sign) in [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Open, "?")] {
+        let card = Card { standing, headline: "a & b".to_owned(), details: vec!["c".to_owned()] };
+        let html = Page { card: Some(card), ..Page::default() }.to_html();
+        check_html(&html);
+        assert!(html.contains(sign) && html.contains("a &amp; b"), "{sign}");
+    }
 }

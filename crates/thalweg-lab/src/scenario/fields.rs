@@ -157,6 +157,14 @@ impl<'a> Field<'a> {
         self.value.as_str().ok_or_else(|| self.error(format!("text in quotes is needed, not {}", shown(self.value))))
     }
 
+    /// `true` or `false`.
+    pub(super) fn truth(&self) -> Result<bool, ScenarioError> {
+        match self.value {
+            DeValue::Boolean(truth) => Ok(*truth),
+            other => Err(self.error(format!("true or false is needed, not {}", shown(other)))),
+        }
+    }
+
     /// One of a few words.
     pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, ScenarioError> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();

@@ -14,6 +14,7 @@ pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
 pub use network::{HostPlan, Impairment, LinkPlan, LossBursts, Switch};
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Scenario {
     pub expectations: Vec<Expectation>,
     /// How quiet the machine has to be.
     pub gate: Gate,
+    /// Every how many samples of each writer the layers are traced; missing: they are not.
+    pub trace: Option<NonZeroU32>,
 }
 
 impl Scenario {

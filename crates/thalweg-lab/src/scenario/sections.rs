@@ -1,5 +1,6 @@
 //! The sections of a scenario file.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use toml::de::DeTable;
@@ -21,8 +22,11 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let table = DeTable::parse(text)
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
-        &["schema", "name", "seed", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system"][..],
-        &["trace", "paper"][..],
+        &[
+            "schema", "name", "seed", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system",
+            "trace",
+        ][..],
+        &["paper"][..],
     );
     let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
     let schema = root.require("schema")?;
@@ -45,6 +49,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         schedule,
         expectations: read_expectations(root.get("expect"))?,
         gate: read_gate(root.get("system"))?,
+        trace: read_trace(root.get("trace"))?,
     })
 }
 
@@ -391,6 +396,14 @@ fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, Scena
         Expectation::parse(quantity, value.text()?).map_err(|reason| value.error(reason))
     };
     expect.all().into_iter().map(read).collect()
+}
+
+fn read_trace(field: Option<Field<'_>>) -> Result<Option<NonZeroU32>, ScenarioError> {
+    let Some(field) = field else { return Ok(None) };
+    let trace = field.table((&["layers", "sample"], &[]))?;
+    let every = trace.get("sample").map_or(Ok(100), |every| every.integer(1, 1_000_000))?;
+    let layers = trace.require("layers")?.truth()?;
+    Ok(NonZeroU32::new(every as u32).filter(|_| layers))
 }
 
 fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {

@@ -90,8 +90,14 @@ fn everything_that_can_be_said_is_read() {
         foreign_cpu_max_pct = 50
         psi_cpu_max_pct = 5
         attempts = 1
+        [trace]
+        layers = true
+        sample = 50
     "#;
     let scenario = parse(text).expect("a scenario");
+    assert_eq!(scenario.trace.map(std::num::NonZeroU32::get), Some(50));
+    let off = parse(&text.replace("layers = true", "layers = false")).expect("a scenario");
+    assert_eq!(off.trace, None);
     assert_eq!(scenario.cells.len(), 3 * 2 * 2);
     assert_eq!(scenario.cells[0].to_string(), "2–2 Struct16 10 Hz unicast per-pair");
     assert_eq!(scenario.cells[0].pairs().collect::<Vec<_>>(), [(0, 0), (1, 1)]);
@@ -155,7 +161,7 @@ fn errors_name_the_place_and_the_nearest_word() {
 
 #[test]
 fn what_is_not_built_is_refused_in_clear_words() {
-    check("runs = 2", "runs = 2\n[trace]\nlayers = true", &["s.toml:9:2: \"trace\" is not built yet"]);
+    check("runs = 2", "runs = 2\n[paper]\nname = 1", &["s.toml:9:2: \"paper\" is not built yet"]);
     check("runs = 2", "runs = 2\n[qos]\ndeadline_ms = 5", &["s.toml:10:1: \"deadline_ms\" in [qos] is not built yet"]);
     check(
         "rate_hz",

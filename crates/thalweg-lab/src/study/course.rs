@@ -209,7 +209,7 @@ impl Course<'_> {
         let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
         let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
         self.directory.write("results.csv", &results::to_csv(&result))?;
-        self.directory.write("report.html", &report::to_html(self.directory.path(), &result)?)?;
+        self.directory.write(report::REPORT, &report::to_html(self.directory.path(), &result, &report::Panel::ALL)?)?;
         self.directory.write(results::RESULTS, &json)?;
         Ok(result)
     }

@@ -109,6 +109,11 @@ impl Directory {
 }
 
 impl RunName {
+    /// Where the run lies in its directory, for links.
+    pub(super) fn path(self) -> String {
+        format!("{RUNS}/{}/", self.folder())
+    }
+
     fn folder(self) -> String {
         format!("round-{:03}-cell-{:03}-attempt-{}", self.round, self.cell, self.attempt)
     }
@@ -131,6 +136,14 @@ pub(super) fn whole_runs(directory: &Path) -> Vec<RunName> {
     let mut out: Vec<RunName> = entries(directory).into_iter().filter_map(|(_, name)| RunName::parse(&name)).collect();
     out.sort();
     out
+}
+
+/// The run that is being made, or was when its process ended, and its folder.
+pub(super) fn run_in_the_making(directory: &Path) -> Option<(RunName, PathBuf)> {
+    let parse = |(path, name): (PathBuf, String)| Some((RunName::parse(name.strip_suffix(PARTIAL)?)?, path));
+    let made = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    // A process that was killed may have left another one.
+    entries(directory).into_iter().filter_map(parse).max_by_key(|(_, path)| made(path))
 }
 
 /// The result of a whole run.

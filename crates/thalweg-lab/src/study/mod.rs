@@ -7,6 +7,7 @@ mod compare;
 mod course;
 mod directory;
 mod fingerprint;
+mod live;
 mod manifest;
 mod order;
 mod report;
@@ -18,7 +19,9 @@ pub use compare::{Comparison, Conditions, Difference, compare, table as differen
 pub use course::{resume, run};
 pub use directory::{Found, find};
 pub use fingerprint::Fingerprint;
+pub use live::{Snapshot, Watcher};
 pub use manifest::{Manifest, State};
+pub use report::{Panel, report};
 pub use results::{
     CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv, to_text,
 };

@@ -1,5 +1,6 @@
 //! What all runs of a study amount to.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
     let counted = counted_runs(directory);
     let cell = |(index, cell): (usize, &Cell)| {
         let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
-        let runs = own.map(|name| load_run(directory, *name).map(|result| summary(*name, &result)));
+        let runs = own.map(|name| summarize(directory, *name));
         let runs = runs.collect::<Result<_, _>>()?;
         Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
     };
@@ -184,6 +185,7 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
 
 fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
     let runs = load_seconds(directory, counted, cell)?;
+    let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
     let interval = |quantile| {
         let us = quantile_interval(&runs, quantile, seed)?;
         Some(QuantileInterval { quantile, us })
@@ -196,14 +198,18 @@ pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buc
     let counted = counted_runs(directory);
     let of = |cell| {
         let mut all = Buckets::default();
-        load_seconds(directory, &counted, cell)?.iter().flatten().for_each(|second| all.add(second));
+        load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
         Ok(all)
     };
     (0..study.cells.len()).map(of).collect()
 }
 
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
-pub(super) fn load_seconds(directory: &Path, counted: &[RunName], cell: usize) -> Result<Vec<Vec<Buckets>>, LabError> {
+pub(super) fn load_seconds(
+    directory: &Path,
+    counted: &[RunName],
+    cell: usize,
+) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
     own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
 }
@@ -218,6 +224,11 @@ pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
         }
     }
     out
+}
+
+/// A whole run in short.
+pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, LabError> {
+    load_run(directory, name).map(|result| summary(name, &result))
 }
 
 fn summary(name: RunName, result: &TrialResult) -> RunSummary {

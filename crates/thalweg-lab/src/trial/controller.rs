@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 
+use super::diary::Diary;
 use super::fates::join;
 use super::histograms;
 use super::order::{Command, Placement, PublisherReport, TrialOrder, Word, WorkerReport};
@@ -13,6 +14,7 @@ use super::records::{Raw, not_written};
 use super::result::{ProcessReport, TrialConditions, TrialResult};
 use super::site::{Site, SiteCounters, by_host};
 use super::timetable::Timetable;
+use super::traces;
 use crate::error::LabError;
 use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
 use crate::network::Hosts;
@@ -49,7 +51,9 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let before = ensemble.counters()?;
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let seconds = ensemble.watch(at(timetable.start_ns()), at(timetable.end_ns()), &context.scenario.gate)?;
+    let mut diary = Diary::create(folder)?;
+    let until = at(timetable.end_ns());
+    let seconds = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
@@ -61,6 +65,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let raw = Raw::read(folder, cell)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
+    traces::export(folder)?;
     let result = TrialResult {
         schema: TrialResult::SCHEMA.to_owned(),
         cell: cell.clone(),
@@ -77,6 +82,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         hosts,
         conditions: judge(seconds, &context.scenario.gate),
     };
+    diary.close()?;
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
     let path = folder.join(RESULT);
     std::fs::write(&path, text).map_err(|error| not_written(&path, &error))?;
@@ -142,6 +148,7 @@ impl<'a> Ensemble<'a> {
             wait: context.scenario.process.wait,
             publishers: Vec::new(),
             subscribers: Vec::new(),
+            trace: context.scenario.trace,
             folder: folder.to_path_buf(),
         };
         let site = Site::start(context)?;
@@ -211,7 +218,13 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Looks at the machine once a second from `start_ns` to `end_ns`.
-    fn watch(&mut self, start_ns: u64, end_ns: u64, gate: &Gate) -> Result<Vec<SecondConditions>, LabError> {
+    fn watch(
+        &mut self,
+        start_ns: u64,
+        end_ns: u64,
+        gate: &Gate,
+        diary: &mut Diary,
+    ) -> Result<Vec<SecondConditions>, LabError> {
         let workers = self.workers.iter().map(|(_, worker)| worker.id());
         let mut watch = SecondWatch::start(workers.chain(self.site.processes()).collect());
         let mut out = Vec::new();
@@ -221,6 +234,7 @@ impl<'a> Ensemble<'a> {
             self.wait_until(next)?;
             let mut second = watch.look();
             second.bad = is_bad(&second, gate);
+            diary.note(&second)?;
             out.push(second);
         }
         Ok(out)

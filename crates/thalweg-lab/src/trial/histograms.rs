@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::statistics::Buckets;
 
 /// Writes both latencies of each pair in each second.
-pub(super) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
+pub(crate) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
     let mut text = format!("{HEADER}\n");
     for ((writer, reader, second), (response, service)) in &joined.seconds {
         for (name, buckets) in [(RESPONSE, response), ("service", service)] {
@@ -24,8 +24,8 @@ pub(super) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
     std::fs::write(&path, text).map_err(|error| not_written(&path, &error))
 }
 
-/// The response latencies of a run: those of each second, all pairs together.
-pub(crate) fn load(folder: &Path) -> Result<Vec<Buckets>, LabError> {
+/// The response latencies of a run by the second of the measurement in which samples were due, all pairs together.
+pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
     let path = folder.join(FILE);
     let shown = path.display();
     let text =
@@ -47,7 +47,7 @@ pub(crate) fn load(folder: &Path) -> Result<Vec<Buckets>, LabError> {
             seconds.entry(number(second)?).or_default().add_bucket(number(edge)?, number(count)?);
         }
     }
-    Ok(seconds.into_values().collect())
+    Ok(seconds)
 }
 
 const FILE: &str = "histograms.csv";

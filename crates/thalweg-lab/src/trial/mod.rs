@@ -5,6 +5,7 @@
 //! (service), on the clock that all processes of a host share.
 
 mod controller;
+mod diary;
 mod fates;
 mod histograms;
 mod order;
@@ -14,9 +15,11 @@ mod result;
 mod site;
 mod subscriber;
 mod timetable;
+mod traces;
 mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
+pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::join;
 pub(crate) use histograms::load as load_histograms;
 pub(crate) use order::TrialOrder;
@@ -25,7 +28,13 @@ pub(crate) use records::Raw;
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
+pub(crate) use traces::{label, read as read_traces, spans};
 pub(crate) use worker::work;
+#[cfg(test)]
+pub(crate) use {
+    histograms::write as write_histograms,
+    records::{Received, Written},
+};
 
 #[cfg(test)]
 mod tests;

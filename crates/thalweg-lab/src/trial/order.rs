@@ -1,5 +1,6 @@
 //! What the controller and the processes of a run tell each other.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ pub(crate) struct TrialOrder {
     pub(crate) publishers: Vec<Placement>,
     /// The subscribers that live in it.
     pub(crate) subscribers: Vec<Placement>,
+    /// Every how many samples its layers are traced.
+    pub(crate) trace: Option<NonZeroU32>,
     /// Where it writes what its endpoints saw.
     pub(crate) folder: PathBuf,
 }
@@ -100,6 +103,14 @@ pub struct SubscriberReport {
 }
 
 impl TrialOrder {
+    /// What tells this process from the others of a run: its first endpoint.
+    pub(super) fn process_name(&self) -> String {
+        match (self.publishers.first(), self.subscribers.first()) {
+            (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
+            (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
+        }
+    }
+
     /// The topic of a publisher or subscriber.
     pub(crate) fn topic(&self, index: u32) -> String {
         match self.cell.topics {

@@ -10,6 +10,7 @@ use super::publisher::{self, Published};
 use super::records::{write_received, write_written};
 use super::subscriber::{self, Drained};
 use super::timetable::Timetable;
+use super::traces;
 use crate::error::LabError;
 use crate::host::{ProcessUsage, monotonic_nanos};
 use crate::process::{Link, Stop};
@@ -68,6 +69,9 @@ fn conduct<'scope>(
     course.lock().origin_ns = Some(origin_ns);
     let timetable = Timetable::new(&order.cell, &order.schedule);
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
+    if let Some(every) = order.trace {
+        thalweg::trace::start(every);
+    }
     let before = ProcessUsage::read();
     sleep_until(origin_ns + timetable.end_ns(), &course.stop)?;
     let usage = ProcessUsage::read().since(&before);
@@ -81,6 +85,10 @@ fn conduct<'scope>(
     link.progress(&Word::Drained)?;
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(Command::Finish) = link.next()? else { return Err(LabError::Interrupted) };
+    if order.trace.is_some() {
+        thalweg::trace::stop();
+        traces::write(&order.folder, &order.process_name(), origin_ns)?;
+    }
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
     }

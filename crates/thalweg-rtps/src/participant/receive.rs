@@ -9,6 +9,7 @@ use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
 use crate::time::{Instant, Timestamp};
+use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data, DataFrag, Message, Submessage};
@@ -180,6 +181,7 @@ impl Participant {
             self.counters.keyless += self.inbound.identify(local.and_then(|local| local.key_of.as_ref()));
         }
         let (gathered, readers) = self.inbound.give_out();
+        trace::pass(|| Mark::Parsed);
         self.tell_readers(now, &readers, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
         self.inbound.take_back(gathered, readers);
     }
@@ -268,6 +270,7 @@ impl Participant {
         let head =
             FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
+        trace::pass(|| Mark::Parsed);
         let mut readers = std::mem::take(&mut self.concerned);
         self.find_readers(writer, &mut readers);
         for &entity in &readers {

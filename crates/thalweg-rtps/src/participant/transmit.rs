@@ -8,6 +8,7 @@ use crate::flow_control::{ControllerId, Spent, Waiting};
 use crate::outbox::Outbox;
 use crate::qos::TrafficClass;
 use crate::time::Instant;
+use crate::trace::{self, Mark};
 use crate::types::EntityId;
 use crate::writer::{Backlog, Paid};
 
@@ -106,6 +107,7 @@ impl Participant {
     fn transmit_controlled(&mut self, now: Instant, id: ControllerId, outbox: &mut Outbox) {
         let Some(controller) = self.flow_controllers.get_mut(id) else { return };
         let Some(grant) = controller.poll(now) else { return };
+        trace::pass(|| Mark::Granted);
         let Some(local) = self.endpoints.local_writer(grant.writer) else {
             controller.dequeue(now, grant.writer);
             return self.make_controller_ready(id);

@@ -15,10 +15,11 @@ pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use reassembly::ReassemblyBudget;
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{Insert, ReadFilter, SampleCache, TakenSample};
+use crate::history::{CachedSample, Insert, ReadFilter, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::time::Instant;
+use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use reassembly::Assembled;
@@ -240,7 +241,7 @@ impl Reader {
         }
         self.counters.received += 1;
         let writer = self.writers[index].matched.guid;
-        Ok(self.cache.insert(sample.into_cached(writer, now)) != Insert::Ignored)
+        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now)) != Insert::Ignored)
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -328,7 +329,7 @@ impl Reader {
             let Some(sample) = window.take_ready() else { break };
             self.counters.received += 1;
             delivered += 1;
-            self.cache.insert(sample);
+            insert(&mut self.cache, self.guid, sample);
         }
         let next = window.next();
         let writer = &mut self.writers[index];
@@ -355,7 +356,11 @@ impl Reader {
             return nothing;
         }
         match writer.reassembly.insert(fragments, bytes, head, &mut self.pool) {
-            Assembled::Complete(sample) => return (Some(sample), ReaderOutcome::default()),
+            Assembled::Complete(sample) => {
+                let (writer, reader, sequence) = (writer.matched.guid, self.guid, sample.sequence);
+                trace::pass(|| Mark::Reassembled(Passage { writer, reader, sequence }));
+                return (Some(sample), ReaderOutcome::default());
+            }
             Assembled::Refused => self.counters.fragments_refused += 1,
             Assembled::Unfinished if writer.matched.reliable => {
                 writer.heard(fragments.sequence);
@@ -413,6 +418,19 @@ impl Reader {
     pub(crate) fn disarm(&mut self) {
         self.armed = None;
     }
+}
+
+/// Hands the next sample to the cache of `reader`.
+#[inline]
+fn insert(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
+    if !trace::is_on() {
+        return cache.insert(sample);
+    }
+    let passage = Passage { writer: sample.writer, reader, sequence: sample.sequence };
+    trace::pass(|| Mark::Ordered(passage));
+    let inserted = cache.insert(sample);
+    trace::pass(|| Mark::Cached(passage));
+    inserted
 }
 
 /// The shortest time after which a request is repeated; two round trips where that is longer.

@@ -29,6 +29,11 @@ impl Place {
     pub(super) fn before(sample: SequenceNumber) -> Place {
         Place { sample, fragment: 0 }
     }
+
+    /// The number after the last sample of which something was sent.
+    pub(super) fn end(&self) -> SequenceNumber {
+        if self.fragment == 0 { self.sample } else { self.sample.next() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::route::Route;
 use super::transmission::{Charge, Place, Progress, Transmission};
 use crate::outbox::Outbox;
 use crate::time::Instant;
+use crate::trace::{self, Mark};
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
 use crate::wire::write;
 
@@ -85,6 +86,7 @@ impl Writer {
             }
             self.after_burst(now, form, outbox, awaited);
         }
+        trace::pass(|| Mark::Packed { writer: self.guid, first: start.sample, end: self.outgoing.place.end() });
         self.history.sent_up_to(self.outgoing.place.sample);
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;

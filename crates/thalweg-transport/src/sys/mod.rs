@@ -6,6 +6,7 @@ pub(crate) mod interfaces;
 pub(crate) mod options;
 pub(crate) mod packet;
 pub(crate) mod poll;
+pub(crate) mod probes;
 pub(crate) mod process;
 pub(crate) mod receive;
 pub(crate) mod send;

@@ -18,7 +18,7 @@ use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled,
 use super::{WriterCell, WriterStatusListener};
 use crate::runtime::{Delivery, Runtime};
 use crate::status::{IncompatibleQos, Matched, WriterStatus};
-use crate::{Error, ErrorKind, TopicType};
+use crate::{Error, ErrorKind, TopicType, trace};
 
 /// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
 ///
@@ -72,6 +72,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
+        trace::write_enter();
         let instance = self.instance_of("write", sample)?;
         let representation = self.cell.representation;
         let (state, hint) = (self.runtime.state(), cdr::encoded_size_hint(sample));
@@ -115,6 +116,7 @@ impl<T> DataWriter<T> {
     /// [`ErrorKind::BadParameter`] when there is no encapsulation header, or the topic is keyed and its key cannot be read;
     /// else as [`DataWriter::write`].
     pub fn write_serialized(&self, bytes: &[u8]) -> Result<SequenceNumber, Error> {
+        trace::write_enter();
         let instance = self.instance_of_payload("write", bytes, None, PayloadKind::Data)?;
         let (state, cell) = (self.runtime.state(), &self.cell);
         if cell.collects() {
@@ -136,6 +138,7 @@ impl<T> DataWriter<T> {
         instance: Option<KeyHash>,
         timestamp: Option<Timestamp>,
     ) -> Result<SequenceNumber, Error> {
+        trace::write_enter();
         let instance = self.instance_of_payload("write", payload, instance, PayloadKind::Data)?;
         let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload: payload.clone() };
         write(self.runtime.state(), &self.cell, outgoing)

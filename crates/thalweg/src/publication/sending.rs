@@ -15,6 +15,7 @@ use super::WriterCell;
 use super::blocking;
 use crate::Error;
 use crate::runtime::RuntimeState;
+use crate::trace;
 
 /// A change before it has its number.
 #[derive(Clone)]
@@ -70,11 +71,13 @@ pub(super) fn write_filled<E>(
 ) -> Result<Result<SequenceNumber, Error>, E> {
     if !cell.collects() || bytes_hint > SMALL_MAX_BYTES {
         let payload = serialize(bytes_hint, fill)?;
+        trace::serialized();
         return Ok(write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload }));
     }
     let mut serialized = SERIALIZED.take();
     serialized.clear();
     let filled = fill(&mut serialized);
+    trace::serialized();
     let written = filled.map(|()| write_serialized(state, cell, instance, timestamp, &serialized));
     SERIALIZED.set(serialized);
     written
@@ -90,7 +93,11 @@ pub(super) fn write_serialized(
 ) -> Result<SequenceNumber, Error> {
     let written = transmit(state, cell, true, |writer, now| {
         let stamp = timestamp.unwrap_or_else(|| state.timestamp(now));
-        writer.write_small(now, instance, stamp, serialized)
+        let written = writer.write_small(now, instance, stamp, serialized);
+        if let Some(Ok(written)) = &written {
+            trace::stored(cell.guid(), written.sequence);
+        }
+        written
     });
     match written {
         Some(Ok(written)) => {
@@ -132,7 +139,11 @@ pub(super) fn attempt(
             timestamp: Some(outgoing.timestamp.unwrap_or_else(|| state.timestamp(now))),
             payload: outgoing.payload,
         };
-        writer.write(now, change)
+        let written = writer.write(now, change);
+        if let Ok(written) = &written {
+            trace::stored(cell.guid(), written.sequence);
+        }
+        written
     });
     let arm = match &result {
         Ok(written) => written.arm,
@@ -160,13 +171,14 @@ pub(super) fn transmit<R>(
     if !writer.wants_to_send(now) {
         return result;
     }
+    trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let mut sending = writer.start_sending(now, &mut outbox);
     drop(writer);
     let mut start = now;
     while sending {
         let datagrams = outbox.len();
-        state.sender.send_as(Origin::User, cell.traffic_class(), &outbox);
+        trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), &outbox));
         outbox.clear();
         let end = clock::now();
         sending = cell.writer.lock().continue_sending(start, end, datagrams, &mut outbox);

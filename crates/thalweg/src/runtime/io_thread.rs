@@ -16,6 +16,7 @@ use thalweg_transport::{clock, thread};
 use super::RuntimeState;
 use super::addresses::{AddressPlan, local_addresses};
 use super::paths::Paths;
+use crate::trace;
 
 /// How the I/O thread runs.
 #[derive(Clone, Debug, Default)]
@@ -96,6 +97,9 @@ impl IoThread {
         let mut settled = false;
         while !self.state.is_stopping() {
             let received = self.receiver.receive(&mut self.inbox);
+            if received > 0 {
+                trace::received();
+            }
             if received == 0 && settled {
                 if self.options.busy_poll {
                     self.poll()
@@ -152,7 +156,7 @@ impl IoThread {
 
     fn send(&mut self, class: TrafficClass) {
         if !self.outbox.is_empty() {
-            self.state.sender.send_as(Origin::Metatraffic, class, &self.outbox);
+            trace::sending(|| self.state.sender.send_as(Origin::Metatraffic, class, &self.outbox));
             self.outbox.clear();
         }
     }
@@ -194,6 +198,7 @@ impl IoThread {
         loop {
             for _ in 0..POLLS_PER_WAIT {
                 if self.receiver.receive_polling(&mut self.inbox) > 0 {
+                    trace::received();
                     return;
                 }
                 std::hint::spin_loop();

@@ -11,6 +11,7 @@ use super::listeners::{Delivery, Notification};
 use crate::publication::WriterCell;
 use crate::status::{ReaderStatus, WriterStatus};
 use crate::subscription::ReaderCell;
+use crate::trace;
 
 impl RuntimeState {
     /// Delivers one event; runs inline listeners on the spot.
@@ -18,6 +19,7 @@ impl RuntimeState {
         match event {
             Event::DataAvailable { reader } => {
                 if let Some(cell) = self.endpoints.reader(reader) {
+                    trace::notified(cell.guid());
                     self.deliver_data(&cell);
                 }
             }

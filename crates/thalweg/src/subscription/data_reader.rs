@@ -16,7 +16,7 @@ use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, trace};
 
 /// Receives samples of type `T` from one topic (DDS 1.4 §2.2.2.5.3).
 ///
@@ -100,6 +100,7 @@ impl<T> DataReader<T> {
     ) -> R {
         let mut taken = TAKEN.take();
         let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
+        trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);

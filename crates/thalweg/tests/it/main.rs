@@ -12,3 +12,4 @@ mod listeners;
 mod processes;
 mod qos;
 mod raw;
+mod tracing;

@@ -5,7 +5,7 @@ use crate::figures::{bit_rate, grouped, percent, rounded, size};
 use crate::plot::{self, COLOURS, Series};
 use crate::quick::observations::rounded_factor;
 use crate::quick::presentation::{QUANTILE_HEADER, row};
-use crate::report::{Section, Tile};
+use crate::report::{Figure, Section, Tile};
 use crate::table::Table;
 
 /// The table, and the latency it costs others.
@@ -29,12 +29,12 @@ pub(super) fn section(cells: &[BackgroundCell], link: &str) -> Section {
             size(segment)
         ),
         seen: seen(cells),
-        figures: vec![(
-            "Share of the 100 Hz topic's samples that arrived within so long, while transfers ran and without."
-                .to_owned(),
+        figures: vec![Figure::new(
+            "Share of the 100 Hz topic's samples that arrived within so long, while transfers ran and without.",
             plot::ecdf("microseconds from due to received (logarithmic)", &curves),
         )],
         tables: vec![transfers(cells), latencies(cells)],
+        ..Section::default()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::figures::{bit_rate, rounded, size};
 use crate::plot::{self, Axis, COLOURS, Series, Trace};
 use crate::quick::observations::{differs, rounded_factor};
 use crate::quick::presentation::{QUANTILE_HEADER, row};
-use crate::report::{Section, Tile};
+use crate::report::{Figure, Section, Tile};
 use crate::table::Table;
 
 /// Table 2 with Figures 7 and 8.
@@ -22,7 +22,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             let traces: Vec<Trace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
             let caption =
                 format!("As Figure {figure}: the runs of each method in their order, {}.", burst_name((n, bytes)));
-            figures.push((caption, plot::lines(&Axis::linear("run"), &Axis::linear("ms"), &traces)));
+            figures.push(Figure::new(caption, plot::lines(&Axis::linear("run"), &Axis::linear("ms"), &traces)));
         }
     }
     if let Some(burst) = bursts(cells).last() {
@@ -32,7 +32,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             "Every run of every contender a dot, {}; below: mean and ± one standard deviation.",
             burst_name(*burst)
         );
-        figures.push((caption, plot::strips("milliseconds a run", &rows)));
+        figures.push(Figure::new(caption, plot::strips("milliseconds a run", &rows)));
     }
     Section {
         title: "Table 2: high-frequency data".to_owned(),
@@ -42,6 +42,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
         seen: seen_in_table_2(result),
         figures,
         tables: bursts(cells).into_iter().map(|burst| table(cells, burst)).collect(),
+        ..Section::default()
     }
 }
 
@@ -68,8 +69,9 @@ pub(super) fn large(result: &Paper1Result) -> Section {
         lead: "The same bytes as one sample or as several smaller ones that the application sends and joins."
             .to_owned(),
         seen: seen_in_table_3(result),
-        figures: vec![("As Figure 9: mean time for the whole by the size of a segment.".to_owned(), figure)],
+        figures: vec![Figure::new("As Figure 9: mean time for the whole by the size of a segment.", figure)],
         tables: bursts(cells).into_iter().map(|burst| table(cells, burst)).collect(),
+        ..Section::default()
     }
 }
 

@@ -38,6 +38,7 @@ pub fn to_html(result: &Paper1Result) -> String {
     let page = Page {
         title: "Thalweg lab: paper 1".to_owned(),
         subtitle: subtitle(result),
+        card: None,
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),
@@ -64,10 +65,13 @@ pub fn to_markdown(result: &Paper1Result, name: &str) -> (String, Vec<(String, S
         for table in &section.tables {
             out.push_str(&format!("\n{}", table.to_markdown()));
         }
-        for (caption, svg) in &section.figures {
-            let file = format!("{name}-{}.svg", figures.len() + 1);
-            out.push_str(&format!("\n![{caption}]({file})\n\n{caption}\n"));
-            figures.push((file, plot::standalone(svg)));
+        for figure in &section.figures {
+            for picture in &figure.pictures {
+                let file = format!("{name}-{}.svg", figures.len() + 1);
+                out.push_str(&format!("\n![{}]({file})\n", figure.seen));
+                figures.push((file, plot::standalone(picture)));
+            }
+            out.push_str(&format!("\n{}\n", figure.seen));
         }
     }
     out.push_str("\n## The machine\n\n");

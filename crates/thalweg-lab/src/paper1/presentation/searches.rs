@@ -17,8 +17,8 @@ pub(super) fn section(result: &Paper1Result) -> Section {
                another is faster by more than 2 % and by more than twice the standard error of their difference."
             .to_owned(),
         seen: result.searches.iter().map(best).collect(),
-        figures: Vec::new(),
         tables: result.searches.iter().filter(|search| !search.trials.is_empty()).map(table).collect(),
+        ..Section::default()
     }
 }
 

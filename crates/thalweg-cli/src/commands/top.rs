@@ -1,0 +1,140 @@
+//! `thalweg lab top`: watches a run directory.
+//!
+//! A screen is text that is written over the one before: it needs no library, and the same text goes into files and pipes.
+
+use std::io::{IsTerminal, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg_lab::scenario::Scenario;
+use thalweg_lab::study::Watcher;
+
+use super::laboratory::from_lab;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line};
+
+/// Options of `lab top`.
+#[derive(Args, Debug)]
+pub struct TopOptions {
+    /// The directory that `lab run FILE` makes its runs in.
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// Show it once and end (default: follow it; where the output is no terminal, a line whenever something changed).
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Shows the directory until its runs are over.
+///
+/// # Errors
+/// It is no run directory, or the output cannot be written; an interruption is none.
+pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut watcher = Watcher::new(&options.directory).map_err(from_lab)?;
+    let is_screen = stdout().is_terminal() && !options.once;
+    let screen = is_screen.then(Screen::open);
+    let mut told = String::new();
+    loop {
+        let snapshot = watcher.look().map_err(from_lab)?;
+        match &screen {
+            Some(screen) => screen.show(&snapshot.to_text())?,
+            None if options.once => return print_line(snapshot.to_text().trim_end()),
+            None => {
+                let line = snapshot.to_line();
+                // What only counts seconds is no news.
+                let news = line.rsplit_once(", ").map_or(line.as_str(), |(news, _)| news).to_owned();
+                if news != told {
+                    print_line(&line)?;
+                    told = news;
+                }
+            }
+        }
+        if snapshot.is_over() {
+            drop(screen);
+            return if is_screen { print_line(snapshot.to_text().trim_end()) } else { Ok(()) };
+        }
+        let next = Instant::now() + PERIOD;
+        while Instant::now() < next {
+            if interrupt.came() {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_PERIOD);
+        }
+    }
+}
+
+/// Makes the runs of a scenario in a process of its own, shows them, and says in the end what that process said.
+///
+/// # Errors
+/// As `lab run`.
+pub fn run_live(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Interrupt) -> Result<(), Failure> {
+    let (scenario, _) = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let out = out.map_or_else(|| PathBuf::from(&scenario.name), Path::to_path_buf);
+    let program = std::env::current_exe().map_err(Failure::from_cause)?;
+    let mut command = Command::new(program);
+    command.args(["lab", "run"]).arg(file).arg("--out").arg(&out);
+    if let Some(seed) = seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.map_err(Failure::from_cause)?;
+    // Ctrl-C reaches both processes; this one goes on until the other has put its directory in order.
+    let runs = std::thread::spawn(move || child.wait_with_output());
+    let screen = stdout().is_terminal().then(Screen::open);
+    let mut watcher = None;
+    while !runs.is_finished() {
+        // The directory appears with the first run.
+        watcher = watcher.or_else(|| Watcher::new(&out).ok());
+        let snapshot = watcher.as_mut().and_then(|watcher| watcher.look().ok());
+        if let (Some(screen), Some(snapshot)) = (&screen, snapshot) {
+            let ending = if interrupt.came() { "interrupted; the run in the making ends\n" } else { "" };
+            screen.show(&format!("{}{ending}", snapshot.to_text()))?;
+        }
+        std::thread::sleep(if screen.is_some() { PERIOD } else { LOOK_PERIOD });
+    }
+    drop(screen);
+    let said = runs.join().map_err(|_| Failure::Failed("the runs could not be waited for".to_owned()))?;
+    let said = said.map_err(Failure::from_cause)?;
+    let (output, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    if !output.is_empty() {
+        print_line(output.trim_end())?;
+    }
+    let reason = errors.lines().last().unwrap_or_default();
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason).to_owned();
+    match said.status.code() {
+        Some(0) => Ok(()),
+        Some(2) => Err(Failure::Usage(reason)),
+        Some(130) => Err(Failure::Interrupted),
+        Some(_) => Err(Failure::Failed(reason)),
+        None => Err(Failure::Failed(format!("the process that made the runs was killed: {}", said.status))),
+    }
+}
+
+/// The terminal's second screen; the first one comes back when this is dropped.
+struct Screen;
+
+impl Screen {
+    fn open() -> Screen {
+        let _ = write!(stdout(), "\x1b[?1049h\x1b[?25l");
+        Screen
+    }
+
+    /// Writes over what was there; lines longer than the terminal are cut by it.
+    fn show(&self, text: &str) -> Result<(), Failure> {
+        let lines: String = text.lines().map(|line| format!("{line}\x1b[K\r\n")).collect();
+        let mut out = stdout().lock();
+        write!(out, "\x1b[?7l\x1b[H{lines}\x1b[J\x1b[?7h").and_then(|()| out.flush()).map_err(Failure::from_cause)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let mut out = stdout();
+        let _ = write!(out, "\x1b[?25h\x1b[?1049l").and_then(|()| out.flush());
+    }
+}
+
+const PERIOD: Duration = Duration::from_secs(1);
+const LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -1,0 +1,199 @@
+//! What a run directory tells while its runs are being made, for somebody who watches.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
+use super::manifest::{Manifest, State};
+use super::results::{CellResult, RunSummary, counted_runs, median, summarize};
+use crate::error::LabError;
+use crate::figures::{duration, grouped, percent, rounded};
+use crate::host::SecondConditions;
+use crate::scenario::{Cell, Scenario};
+use crate::table::Table;
+use crate::trial::{Totals, load_seconds_so_far};
+
+/// Follows a run directory.
+#[derive(Debug)]
+pub struct Watcher {
+    path: PathBuf,
+    scenario: Scenario,
+    /// The whole runs that were read; reading takes time from what is measured, so each is read once.
+    known: BTreeMap<RunName, RunSummary>,
+}
+
+/// How a run directory stands.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What it holds.
+    manifest: Manifest,
+    is_in_use: bool,
+    cells: Vec<CellResult>,
+    current: Option<Current>,
+}
+
+/// The run that is being made.
+#[derive(Clone, Debug)]
+struct Current {
+    name: RunName,
+    cell: String,
+    since: Duration,
+    expected: Duration,
+    /// Each second of the measurement so far.
+    seconds: Vec<SecondConditions>,
+}
+
+impl Watcher {
+    /// Follows the directory in `path`.
+    ///
+    /// # Errors
+    /// It is no run directory, or its scenario cannot be read.
+    pub fn new(path: &Path) -> Result<Watcher, LabError> {
+        load_manifest(path)?;
+        let (scenario, _) = load_scenario(path)?;
+        Ok(Watcher { path: path.to_path_buf(), scenario, known: BTreeMap::new() })
+    }
+
+    /// How it stands now; runs that were read before are not read again.
+    ///
+    /// # Errors
+    /// A file that was there is gone or damaged.
+    pub fn look(&mut self) -> Result<Snapshot, LabError> {
+        let counted = counted_runs(&self.path);
+        for name in &counted {
+            if !self.known.contains_key(name) {
+                self.known.insert(*name, summarize(&self.path, *name)?);
+            }
+        }
+        let cell = |(index, cell): (usize, &Cell)| {
+            let own = counted.iter().filter(|name| name.cell as usize == index);
+            let runs = own.filter_map(|name| self.known.get(name).cloned()).collect();
+            CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() }
+        };
+        Ok(Snapshot {
+            manifest: load_manifest(&self.path)?,
+            is_in_use: is_in_use(&self.path),
+            cells: self.scenario.cells.iter().enumerate().map(cell).collect(),
+            current: self.current(),
+        })
+    }
+
+    fn current(&self) -> Option<Current> {
+        let (name, folder) = run_in_the_making(&self.path)?;
+        let begun = fs::metadata(&folder).and_then(|metadata| metadata.created()).ok()?;
+        let schedule = &self.scenario.schedule;
+        Some(Current {
+            name,
+            cell: self.scenario.cells.get(name.cell as usize)?.to_string(),
+            since: SystemTime::now().duration_since(begun).unwrap_or_default(),
+            expected: schedule.warm_up + schedule.measured + schedule.drain,
+            seconds: load_seconds_so_far(&folder),
+        })
+    }
+}
+
+impl Snapshot {
+    /// Whether nothing will change any more.
+    pub fn is_over(&self) -> bool {
+        self.manifest.state != State::Running || !self.is_in_use
+    }
+
+    /// One line, for a log.
+    pub fn to_line(&self) -> String {
+        let current = self.current.as_ref().filter(|_| !self.is_over());
+        let current = current.map_or_else(String::new, |current| format!("; {}", current.to_line()));
+        let Manifest { name, runs_done, runs_planned, .. } = &self.manifest;
+        format!("{name}: {}, {runs_done} of {runs_planned} runs{current}", self.state())
+    }
+
+    /// A screen of lines.
+    pub fn to_text(&self) -> String {
+        let Manifest { name, runs_done, runs_planned, .. } = &self.manifest;
+        let mut out = format!("{name}  {}\n", self.state());
+        out.push_str(&format!("{}  {runs_done} of {runs_planned} runs\n\n", bar(*runs_done, *runs_planned, 40)));
+        if let Some(current) = self.current.as_ref().filter(|_| !self.is_over()) {
+            out.push_str(&current.to_text());
+        }
+        out.push_str(&self.table().to_text());
+        out
+    }
+
+    fn state(&self) -> String {
+        match self.manifest.state {
+            State::Running if !self.is_in_use => "ended without a word; it can be resumed".to_owned(),
+            state => state.to_string(),
+        }
+    }
+
+    /// One row a cell, from the runs that are whole.
+    fn table(&self) -> Table {
+        let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
+        let mut table =
+            Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
+        for cell in &self.cells {
+            let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+            let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+                let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+                all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+            };
+            let due = sum(|totals| totals.due);
+            let share = sum(|totals| totals.in_time) as f64 / due.max(1) as f64;
+            table.rows.push(vec![
+                cell.name.clone(),
+                cell.runs.len().to_string(),
+                if due == 0 { "–".to_owned() } else { percent(share) },
+                grouped(sum(|totals| totals.late)),
+                grouped(sum(|totals| totals.lost)),
+                grouped(sum(|totals| totals.not_sent)),
+                middle(&|run| run.totals.response.p50_us),
+                middle(&|run| run.totals.response.p99_us),
+                middle(&|run| Some(run.cpu)),
+                cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
+            ]);
+        }
+        table
+    }
+}
+
+impl Current {
+    fn to_line(&self) -> String {
+        let attempt = if self.name.attempt > 1 { format!(", attempt {}", self.name.attempt) } else { String::new() };
+        format!(
+            "now {} in round {}{attempt}, {} of about {}",
+            self.cell,
+            self.name.round + 1,
+            whole(self.since),
+            whole(self.expected)
+        )
+    }
+
+    fn to_text(&self) -> String {
+        let (since, expected) = (self.since.as_millis() as u64, self.expected.as_millis() as u64);
+        let mut out = format!("{}\n{}\n", self.to_line(), bar(since.min(expected), expected, 40));
+        if let Some(last) = self.seconds.last() {
+            let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+            out.push_str(&format!(
+                "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
+                share(last.foreign_cpu),
+                share(last.steal),
+                share(last.pressure),
+                self.seconds.iter().filter(|second| second.bad).count(),
+                self.seconds.len(),
+            ));
+        }
+        out.push('\n');
+        out
+    }
+}
+
+/// Seconds without fractions.
+fn whole(time: Duration) -> String {
+    duration(Duration::from_secs(time.as_secs()))
+}
+
+fn bar(done: u64, total: u64, width: usize) -> String {
+    let filled = (done as usize * width / total.max(1) as usize).min(width);
+    format!("{}{}", "█".repeat(filled), "░".repeat(width - filled))
+}

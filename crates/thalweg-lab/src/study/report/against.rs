@@ -1,0 +1,214 @@
+//! Throughput and latency against what the matrix varies: offered load and number of endpoints.
+
+use std::collections::BTreeMap;
+
+use super::latency::QUANTILES;
+use super::source::{CellData, Source};
+use crate::figures::rounded;
+use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
+use crate::report::{Figure, Layout, Section};
+use crate::scenario::{Cell, Topics};
+use crate::station::Destination;
+use crate::study::results::CellResult;
+use crate::table::Table;
+
+/// Cells that differ in one thing and in how the data are sent.
+type Group<'a> = Vec<Point<'a>>;
+
+#[derive(Clone, Copy)]
+struct Point<'a> {
+    x: f64,
+    mode: &'static str,
+    cell: &'a CellResult,
+    data: &'a CellData,
+}
+
+/// Throughput and latency against the offered load, where rate or size varies.
+pub(super) fn load(source: &Source<'_>) -> Option<Section> {
+    let rates = groups(source, |cell| (offered(cell), format!("{} {}", ends(cell), cell.load)));
+    let sizes = groups(source, |cell| (offered(cell), format!("{} {} Hz", ends(cell), cell.rate_hz)));
+    let all: Vec<(String, Group<'_>)> = rates.into_iter().chain(sizes).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let throughput = all.iter().map(|(name, group)| throughput(name, group)).collect();
+    let latency = all.iter().map(|(name, group)| percentiles(name, group, Axis::logarithmic(OFFERED))).collect();
+    let knee = all.iter().flat_map(|(_, group)| group).filter(|point| delivered(point) < KNEE * point.x);
+    let seen = match knee.min_by(|one, other| one.x.total_cmp(&other.x)) {
+        None => "Everything that was offered was delivered.".to_owned(),
+        Some(point) => {
+            format!(
+                "The least load of which more than 1 % was not delivered is {} Mbit/s, in {}.",
+                rounded(point.x),
+                point.cell.name
+            )
+        }
+    };
+    Some(Section {
+        title: "Offered load".to_owned(),
+        lead: "Load is what all publishers together offer to each subscriber, payload only. The schedule is open: a middleware that cannot \
+               keep up falls below the line, it does not slow the offer down."
+            .to_owned(),
+        seen: vec![seen],
+        figures: vec![
+            Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", Layout::Grid, throughput)
+                .resting_on(format!("{}; mean over the subscribers.", source.amount()))
+                .with_table(table(&all, "offered, Mbit/s")),
+            Figure::of_many("Latency that climbs before the knee is queueing.", Layout::Grid, latency)
+                .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount())),
+        ],
+        ..Section::default()
+    })
+}
+
+/// Percentiles against the number of endpoints, where it varies.
+pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
+    let rest = |cell: &Cell| format!("{} {} Hz", cell.load, cell.rate_hz);
+    let mut titled = Vec::new();
+    let readers = groups(source, |cell| (f64::from(cell.subscribers), format!("{}–N {}", cell.publishers, rest(cell))));
+    titled.extend(readers.into_iter().map(|group| ("subscribers N", group)));
+    let writers = groups(source, |cell| (f64::from(cell.publishers), format!("N–{} {}", cell.subscribers, rest(cell))));
+    titled.extend(writers.into_iter().map(|group| ("publishers N", group)));
+    if titled.is_empty() {
+        let both = groups(source, |cell| (f64::from(cell.publishers + cell.subscribers), rest(cell)));
+        titled.extend(both.into_iter().map(|group| ("endpoints", group)));
+    }
+    if titled.is_empty() {
+        return None;
+    }
+    let picture = |(title, (name, group)): &(&str, (String, Group<'_>))| percentiles(name, group, Axis::count(*title));
+    let pictures = titled.iter().map(picture).collect();
+    let all: Vec<(String, Group<'_>)> = titled.into_iter().map(|(_, group)| group).collect();
+    Some(Section {
+        title: "Number of endpoints".to_owned(),
+        lead: "What one more subscriber or publisher costs the others.".to_owned(),
+        figures: vec![
+            Figure::of_many(
+                "A flat curve scales; curves that cross tell from which number on another way of sending is better.",
+                Layout::Grid,
+                pictures,
+            )
+            .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount()))
+            .with_table(table(&all, "N")),
+        ],
+        ..Section::default()
+    })
+}
+
+/// The cells by what `of` calls the rest, where at least two of them differ in its number.
+fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Vec<(String, Group<'a>)> {
+    let mut order: Vec<String> = Vec::new();
+    let mut out: BTreeMap<String, Group<'a>> = BTreeMap::new();
+    for (cell, data) in source.result.cells.iter().zip(&source.cells) {
+        let (x, rest) = of(&cell.cell);
+        let topics = if cell.cell.topics == Topics::PerPair { " per-pair" } else { "" };
+        let name = format!("{rest}{topics}");
+        if !order.contains(&name) {
+            order.push(name.clone());
+        }
+        out.entry(name).or_default().push(Point { x, mode: mode(&cell.cell), cell, data });
+    }
+    let mut groups: Vec<(String, Group<'a>)> = order.into_iter().filter_map(|name| out.remove_entry(&name)).collect();
+    groups.iter_mut().for_each(|(_, group)| group.sort_by(|one, other| one.x.total_cmp(&other.x)));
+    groups.retain(|(_, group)| group.first().zip(group.last()).is_some_and(|(first, last)| first.x < last.x));
+    groups
+}
+
+/// The ways of sending that occur in a group, in the order of their first cell.
+fn modes(group: &Group<'_>) -> Vec<&'static str> {
+    let mut out: Vec<&'static str> = Vec::new();
+    for point in group {
+        if !out.contains(&point.mode) {
+            out.push(point.mode);
+        }
+    }
+    out
+}
+
+fn throughput(name: &str, group: &Group<'_>) -> String {
+    let line = group.iter().map(|point| (point.x, point.x)).collect();
+    let beside = Layer { name: String::new(), colour: BESIDE, form: Form::Line, points: line, band: Vec::new() };
+    let modes = modes(group);
+    let layer = |(colour, mode): (usize, &&'static str)| Layer {
+        name: if modes.len() > 1 { (*mode).to_owned() } else { String::new() },
+        colour: 2 * colour,
+        form: Form::Marked,
+        points: group.iter().filter(|point| point.mode == *mode).map(|point| (point.x, delivered(point))).collect(),
+        band: Vec::new(),
+    };
+    let layers = [beside].into_iter().chain(modes.iter().enumerate().map(layer)).collect();
+    let (x, y) = (Axis::logarithmic(OFFERED), Axis::logarithmic("delivered, Mbit/s"));
+    Chart { title: name.to_owned(), x, y, layers, size: Size::Small }.to_svg()
+}
+
+/// Four percentiles, or two of each way of sending where there are several.
+fn percentiles(name: &str, group: &Group<'_>, x: Axis) -> String {
+    let modes = modes(group);
+    let mut layers = Vec::new();
+    for (place, mode) in modes.iter().enumerate() {
+        let chosen = QUANTILES.iter().enumerate().filter(|(index, _)| modes.len() == 1 || index % 2 == 0);
+        for (index, (quantile_name, q)) in chosen {
+            let own = || group.iter().filter(|point| point.mode == *mode);
+            let value = |point: &Point<'_>| Some((point.x, point.data.quantile(point.cell, *q)?));
+            layers.push(Layer {
+                name: if modes.len() == 1 { (*quantile_name).to_owned() } else { format!("{mode} {quantile_name}") },
+                colour: if modes.len() == 1 { index } else { 2 * place + index / 2 },
+                form: Form::Marked,
+                points: own().filter_map(value).map(|(x, (value, _))| (x, value)).collect(),
+                band: own()
+                    .filter_map(value)
+                    .filter_map(|(x, (_, interval))| interval.map(|(low, high)| (x, low, high)))
+                    .collect(),
+            });
+        }
+    }
+    layers.retain(|layer| !layer.points.is_empty());
+    Chart { title: name.to_owned(), x, y: Axis::micros("response latency"), layers, size: Size::Small }.to_svg()
+}
+
+fn table(groups: &[(String, Group<'_>)], x: &str) -> Table {
+    let mut table =
+        Table::new("Response latency in µs", &["cell", x, "delivered, Mbit/s", "p50", "p90", "p99", "p99.9"]);
+    let mut seen: Vec<&str> = Vec::new();
+    for point in groups.iter().flat_map(|(_, group)| group) {
+        if seen.contains(&point.cell.name.as_str()) {
+            continue;
+        }
+        seen.push(&point.cell.name);
+        let quantile = |(_, q): (&str, f64)| {
+            point.data.quantile(point.cell, q).map_or_else(|| "–".to_owned(), |(value, _)| rounded(value))
+        };
+        let figures = [rounded(point.x), rounded(delivered(point))].into_iter().chain(QUANTILES.map(quantile));
+        table.rows.push([point.cell.name.clone()].into_iter().chain(figures).collect());
+    }
+    table
+}
+
+/// What is offered to each subscriber in Mbit/s of payload.
+fn offered(cell: &Cell) -> f64 {
+    let heard = if cell.topics == Topics::PerPair { 1.0 } else { f64::from(cell.publishers) };
+    8e-6 * cell.rate_hz * heard * cell.load.bytes() as f64
+}
+
+/// What arrived of it, mean over the subscribers and runs.
+fn delivered(point: &Point<'_>) -> f64 {
+    let sum =
+        |of: fn(&crate::trial::Totals) -> u64| point.cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>() as f64;
+    offered(&point.cell.cell) * sum(crate::trial::Totals::received) / sum(|totals| totals.due).max(1.0)
+}
+
+fn ends(cell: &Cell) -> String {
+    format!("{}–{}", cell.publishers, cell.subscribers)
+}
+
+fn mode(cell: &Cell) -> &'static str {
+    match cell.destination {
+        Destination::Auto => "auto",
+        Destination::Unicast => "unicast",
+        Destination::Multicast => "multicast",
+    }
+}
+
+const OFFERED: &str = "offered, Mbit/s";
+/// A load of which less than this share is delivered is beyond the knee.
+const KNEE: f64 = 0.99;

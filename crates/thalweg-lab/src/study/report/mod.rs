@@ -1,0 +1,184 @@
+//! The report of a study, in panels: a preset shows those that answer its question.
+
+mod against;
+mod drops;
+mod fairness;
+mod fates;
+mod latency;
+mod quiet;
+mod raw;
+mod source;
+mod verdicts;
+mod waterfall;
+
+use std::path::{Path, PathBuf};
+
+use self::source::Source;
+use super::directory::{Directory, load_manifest, load_scenario};
+use super::manifest::State;
+use super::results::{self, RunSummary, StudyResult};
+use crate::error::LabError;
+use crate::figures::rounded;
+use crate::quick::presentation::utc;
+use crate::report::{Page, Section};
+
+/// A part of the report that stands for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Panel {
+    /// Each cell against the first one.
+    Verdicts,
+    /// In time, late, lost, not sent, as both ends saw it.
+    Fates,
+    /// The distribution of the response latency of each cell with its band.
+    Distribution,
+    /// Percentiles of all cells, and the tail in nines.
+    Percentiles,
+    /// Latency over the time of the measurement.
+    Course,
+    /// Throughput and latency against the offered load, where the matrix varies rate or size.
+    Load,
+    /// Percentiles against the number of endpoints, where the matrix varies it.
+    Endpoints,
+    /// Whether all subscribers are served alike.
+    Fairness,
+    /// What each layer passed on and lost.
+    Drops,
+    /// Where the time of a sample goes, layer by layer, where the scenario traces.
+    Waterfall,
+    /// What else the machine did.
+    Quiet,
+    /// Where the raw data lie.
+    Raw,
+}
+
+impl Panel {
+    /// Every panel, in the order of a report.
+    pub const ALL: [Panel; 12] = [
+        Panel::Verdicts,
+        Panel::Fates,
+        Panel::Percentiles,
+        Panel::Distribution,
+        Panel::Load,
+        Panel::Endpoints,
+        Panel::Waterfall,
+        Panel::Course,
+        Panel::Fairness,
+        Panel::Drops,
+        Panel::Quiet,
+        Panel::Raw,
+    ];
+
+    /// The panel of a study; `None` where it has nothing to show.
+    fn draw(self, source: &Source<'_>) -> Option<Section> {
+        match self {
+            Panel::Verdicts => verdicts::section(source),
+            Panel::Fates => Some(fates::section(source)),
+            Panel::Distribution => Some(latency::distribution(source)),
+            Panel::Percentiles => Some(latency::percentiles(source)),
+            Panel::Course => latency::course(source),
+            Panel::Load => against::load(source),
+            Panel::Endpoints => against::endpoints(source),
+            Panel::Fairness => fairness::section(source),
+            Panel::Drops => Some(drops::section(source)),
+            Panel::Waterfall => waterfall::section(source),
+            Panel::Quiet => Some(quiet::section(source)),
+            Panel::Raw => Some(raw::section(source)),
+        }
+    }
+}
+
+/// Writes the report of a complete directory again from its raw data, and says where it is.
+///
+/// # Errors
+/// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
+pub fn report(path: &Path, panels: &[Panel]) -> Result<PathBuf, LabError> {
+    let directory = Directory::open(path)?;
+    let manifest = load_manifest(path)?;
+    if manifest.state != State::Complete {
+        let shown = path.display();
+        return Err(LabError::Here(format!(
+            "{shown} has no result to report: it is {}; `thalweg lab resume {shown}` makes the runs that are missing",
+            manifest.state
+        )));
+    }
+    let (mut scenario, _) = load_scenario(path)?;
+    scenario.seed = manifest.seed;
+    let result = results::collect(path, &scenario, &manifest)?;
+    directory.write(REPORT, &to_html(path, &result, panels)?)?;
+    Ok(path.join(REPORT))
+}
+
+/// The page of a study whose runs lie in `directory`.
+pub(super) fn to_html(directory: &Path, result: &StudyResult, panels: &[Panel]) -> Result<String, LabError> {
+    let source = Source::read(directory, result)?;
+    Ok(page(&source, panels).to_html())
+}
+
+fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
+    let result = source.result;
+    let mut facts = result.environment.facts();
+    facts.push(("fingerprint", format!("{:.16}", result.fingerprint)));
+    Page {
+        title: result.name.clone(),
+        subtitle: format!(
+            "{} · {} cells · {} runs · seed {} · fingerprint {:.12}",
+            utc(result.started_unix_s),
+            result.cells.len(),
+            runs(result).count(),
+            result.seed,
+            result.fingerprint
+        ),
+        card: Some(verdicts::card(result)),
+        tiles: verdicts::tiles(result),
+        warnings: verdicts::warnings(result),
+        sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
+        facts,
+        conditions: conditions(result),
+        method: METHOD.map(str::to_owned).into_iter().chain([thinning(source)]).collect(),
+    }
+}
+
+fn runs(result: &StudyResult) -> impl Iterator<Item = &RunSummary> {
+    result.cells.iter().flat_map(|cell| &cell.runs)
+}
+
+fn conditions(result: &StudyResult) -> Vec<String> {
+    let repeated = runs(result).filter(|run| run.attempts > 1).count();
+    let cpu = runs(result).map(|run| run.cpu).fold(0.0, f64::max);
+    let unsettled = runs(result).map(|run| run.unsettled_s).fold(0.0, f64::max);
+    vec![
+        format!(
+            "At most {} s of a run were dropped because latencies had not settled after the warm-up.",
+            rounded(unsettled)
+        ),
+        format!(
+            "{repeated} runs were repeated because the machine was not quiet; {} stayed disturbed.",
+            result.contaminated()
+        ),
+        format!("The run with the most work used {} CPUs for its own processes.", rounded(cpu)),
+    ]
+}
+
+/// What the page leaves out.
+fn thinning(source: &Source<'_>) -> String {
+    let detail = source.detail;
+    format!(
+        "So that this page stays small, a distribution is drawn at {} points and the course of a measurement at {} at most, for the {} cells \
+         whose latency varies most; neighbouring seconds are joined; layers are drawn for the first {} cells. Tables and quantiles come from \
+         all samples.",
+        detail.curve_points, detail.course_points, detail.courses, detail.waterfalls
+    )
+}
+
+/// Name of the file.
+pub(super) const REPORT: &str = "report.html";
+const METHOD: [&str; 5] = [
+    "The schedule is open: each sample is due at t0 + k/f whatever happened to those before it, and its response latency counts from then.",
+    "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
+    "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
+    "A quantile is shown only where ten samples lie beyond it.",
+    "A run during which other programs used more of the machine than the scenario allows is repeated, and else marked.",
+];
+
+#[cfg(test)]
+mod tests;

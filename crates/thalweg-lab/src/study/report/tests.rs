@@ -1,0 +1,221 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use thalweg::trace::Point;
+
+use super::*;
+use crate::host::{Environment, SecondConditions};
+use crate::report::tests::{check_html, check_offline};
+use crate::scenario::Scenario;
+use crate::statistics::Interval;
+use crate::study::directory::{RunName, run_folder};
+use crate::study::{QuantileInterval, compare};
+use crate::trial::{
+    PublisherReport, RESULT, Raw, Received, TrialConditions, TrialResult, Written, join, write_histograms,
+};
+
+/// A directory with the runs of a scenario, made of arithmetic instead of measurements; removed at the end.
+struct Runs {
+    path: PathBuf,
+    scenario: Scenario,
+}
+
+impl Runs {
+    /// `runs` runs of each cell; subscriber k of run r gets sample n after 100 + 40·k + 3·r + n mod 7 µs, and never every 50th.
+    fn new(name: &str, matrix: &str, runs: u32) -> Runs {
+        let path = std::env::temp_dir().join(format!("thalweg-report-{}-{name}", std::process::id()));
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"{name}\"\n[matrix]\n{matrix}\n[schedule]\nseconds = 2\nruns = {runs}\nwarm_up_s = 0\n[trace]\nlayers = true\nsample = 25\n"
+        );
+        let scenario = Scenario::parse(name, &text).unwrap_or_else(|error| panic!("{error}"));
+        fs::create_dir_all(&path).expect("made");
+        fs::write(path.join("scenario.toml"), text).expect("written");
+        let out = Runs { path, scenario };
+        for (cell, round) in (0..out.scenario.cells.len()).flat_map(|cell| (0..runs).map(move |round| (cell, round))) {
+            out.write_run(RunName { round, cell: cell as u32, attempt: 1 });
+        }
+        out
+    }
+
+    fn write_run(&self, name: RunName) {
+        let cell = &self.scenario.cells[name.cell as usize];
+        let schedule = &self.scenario.schedule;
+        let count = (2.0 * cell.rate_hz) as u64;
+        let due = |writer: u32, number: u64| {
+            ((number as f64 + f64::from(writer) / f64::from(cell.publishers)) * 1e9 / cell.rate_hz) as u64
+        };
+        let written = |writer| {
+            let sample =
+                |number| Written { number, written_ns: due(writer, number), returned_ns: due(writer, number) + 9_000 };
+            (0..count).map(sample).collect()
+        };
+        let received = |reader: u32| {
+            let arrival = |(writer, number): (u32, u64)| {
+                let after_us = 100 + 40 * u64::from(reader) + 3 * u64::from(name.round) + number % 7;
+                let written_ns = due(writer, number);
+                Received { writer, number, written_ns, received_ns: written_ns + after_us * 1_000 }
+            };
+            let pairs = cell
+                .pairs()
+                .filter(|(_, other)| *other == reader)
+                .flat_map(|(writer, _)| (0..count).map(move |number| (writer, number)));
+            pairs.filter(|(_, number)| number % 50 != 49).map(arrival).collect()
+        };
+        let raw = Raw {
+            written: (0..cell.publishers).map(written).collect(),
+            received: (0..cell.subscribers).map(received).collect(),
+        };
+        let joined = join(cell, schedule, &raw, &[PublisherReport::default()]);
+        let folder = run_folder(&self.path, name);
+        fs::create_dir_all(&folder).expect("made");
+        write_histograms(&folder, &joined).expect("written");
+        write_traces(&folder);
+        let second =
+            |at| SecondConditions { at_s: at, lasted_s: 1.0, foreign_cpu: Some(0.02), ..SecondConditions::default() };
+        let result = TrialResult {
+            schema: TrialResult::SCHEMA.to_owned(),
+            cell: cell.clone(),
+            started_unix_s: u64::from(name.round),
+            seconds: 2.0,
+            unsettled_s: 0.0,
+            totals: joined.totals,
+            fairness: joined.fairness,
+            publishers: joined.publishers,
+            pairs: joined.pairs,
+            subscribers: Vec::new(),
+            processes: Vec::new(),
+            layers: serde_json::from_str("{\"udp.RcvbufErrors\": 12, \"udp.InDatagrams\": 700}").expect("counters"),
+            hosts: Vec::new(),
+            conditions: TrialConditions { seconds: vec![second(0.0), second(1.0)], ..TrialConditions::default() },
+        };
+        fs::write(folder.join(RESULT), serde_json::to_string(&result).expect("text")).expect("written");
+    }
+
+    /// What the runs amount to, with intervals that are cheap to compute.
+    fn result(&self) -> StudyResult {
+        let mut cells = results::cells(&self.path, &self.scenario, u32::MAX).expect("runs");
+        let interval = |quantile| {
+            let us = Interval {
+                estimate: 100.0 / (1.0 - quantile),
+                low: 90.0 / (1.0 - quantile),
+                high: 120.0 / (1.0 - quantile),
+            };
+            QuantileInterval { quantile, us }
+        };
+        cells.iter_mut().for_each(|cell| cell.intervals = [0.5, 0.9, 0.99, 0.999].map(interval).to_vec());
+        StudyResult {
+            schema: StudyResult::SCHEMA.to_owned(),
+            name: self.scenario.name.clone(),
+            seed: 1,
+            fingerprint: "0123456789abcdef0123".to_owned(),
+            started_unix_s: 0,
+            environment: Environment::read(),
+            differences: compare::within(&cells),
+            cells,
+            judgements: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn page(&self, panels: &[Panel]) -> String {
+        let html = to_html(&self.path, &self.result(), panels).unwrap_or_else(|error| panic!("{error}"));
+        check_html(&html);
+        check_offline(&html);
+        html
+    }
+}
+
+/// Four samples that take 1 µs more from point to point, all the way.
+fn write_traces(folder: &Path) {
+    let (before, after) = Point::ALL.split_at(7);
+    for (process, reader, points) in [("publisher-000", "", before), ("subscriber-000", "r", after)] {
+        let mut text = "writer,reader,sequence,point,at_ns,thread\n".to_owned();
+        for (sequence, point) in (1..5).flat_map(|sample| points.iter().map(move |point| (25 * sample, point))) {
+            let place = Point::ALL.iter().position(|other| other == point).expect("a point") as u64;
+            let at_ns = 1_000_000 * sequence + 500 * place * (place + 1);
+            text.push_str(&format!("w,{reader},{sequence},{},{at_ns},1\n", point.name()));
+        }
+        fs::write(folder.join(format!("trace-{process}.csv")), text).expect("written");
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(Path::new(&self.path));
+    }
+}
+
+#[track_caller]
+fn check_titles(html: &str, expect: &[&str]) {
+    let titles: Vec<&str> = html.split("<h2>").skip(1).filter_map(|rest| rest.split("</h2>").next()).collect();
+    assert_eq!(titles, expect);
+}
+
+#[test]
+fn a_hundred_cells_make_a_page_below_one_megabyte() {
+    let matrix = "payload_bytes = [1, 2, 3, 4, 5]\nrate_hz = [50, 51, 52, 53, 54]\nsubscribers = [3, 15]\ndestination = [\"unicast\", \"multicast\"]";
+    let html = Runs::new("hundred", matrix, 6).page(&Panel::ALL);
+    let sizes: Vec<(&str, usize)> =
+        html.split("<section id=\"").map(|part| (part.split('"').next().unwrap_or_default(), part.len())).collect();
+    assert!(html.len() < 1_000_000, "{} bytes: {sizes:?}", html.len());
+    check_titles(
+        &html,
+        &[
+            "Verdicts",
+            "Fates of the samples",
+            "Response latency",
+            "Distributions",
+            "Offered load",
+            "Number of endpoints",
+            "Layer by layer",
+            "Latency over time",
+            "Fairness",
+            "Where samples were lost",
+            "How quiet the machine was",
+            "Raw data",
+            "This machine",
+            "Method",
+        ],
+    );
+    assert_eq!(html.matches("<figure>").count(), html.matches("<small>").count(), "every figure says what it rests on");
+    assert!(
+        html.contains("href=\"runs/round-005-cell-099-attempt-1/\"")
+            && html.contains("30 cells whose latency varies most")
+    );
+}
+
+#[test]
+fn panels_that_have_nothing_to_show_are_left_out() {
+    let runs = Runs::new("single", "payload_bytes = 100\nrate_hz = 50", 1);
+    let html = runs.page(&Panel::ALL);
+    for title in ["Verdicts", "Offered load", "Number of endpoints", "Fairness"] {
+        assert!(!html.contains(&format!("<h2>{title}")), "{title} of one cell with one pair");
+    }
+    check_titles(
+        &runs.page(&[Panel::Raw, Panel::Fates]),
+        &["Raw data", "Fates of the samples", "This machine", "Method"],
+    );
+}
+
+#[test]
+fn figures_show_what_the_runs_hold() {
+    let runs = Runs::new("figures", "payload_bytes = 100\nrate_hz = 50\nsubscribers = [2, 4]", 6);
+    let html = runs.page(&Panel::ALL);
+    for part in [
+        // Two of every hundred samples are lost, and the socket is the only layer that lost something.
+        "72 samples that were written never arrived; the layer that lost most is “socket in” with 144",
+        "0 of 24 seconds were disturbed",
+        "J 1.00",
+        // The last step is the longest one: 13 µs.
+        "most of the time goes into “wake up and take”, 13.0 µs in the median",
+        "1–N 100 B 50 Hz",
+        "The scenario expects nothing",
+        "n = 3,528 samples in 12 runs",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    // A band around the own curve in both pictures, the baseline in the second alone.
+    let (_, distributions) = html.split_once("<h2>Distributions").expect("a section");
+    let (distributions, _) = distributions.split_once("</section>").expect("an end");
+    assert_eq!((distributions.matches("area c0").count(), distributions.matches("curve c6").count()), (2, 1));
+}

@@ -1,0 +1,154 @@
+//! Points on a sample's way at which somebody may look at the clock; off, each costs one branch that is always predicted.
+//!
+//! This crate reads no clock: it tells a sink of the process that a point was passed, and the sink knows what time it is.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::types::{Guid, SequenceNumber};
+
+/// A point on a sample's way; in the order of the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// `write` was called.
+    WriteEnter,
+    /// The sample is serialized.
+    Serialized,
+    /// It has its number and its place in the writer's history, after waiting for room.
+    Stored,
+    /// This thread sends for the writer, or its flow controller granted tokens.
+    TokenGranted,
+    /// It lies in datagrams.
+    Packed,
+    /// The system call that sends them begins; of several the first one.
+    SendEnter,
+    /// The system call is done; of several the last one.
+    SendExit,
+    /// The system call that received it, or the last of its fragments, is done.
+    Received,
+    /// Its datagram is taken apart.
+    Parsed,
+    /// All its fragments are there; samples of one datagram never pass this.
+    Reassembled,
+    /// All samples before it were delivered.
+    Ordered,
+    /// It can be taken.
+    Cached,
+    /// Listeners and waiting threads are about to be told.
+    Notified,
+    /// The application has it.
+    Taken,
+}
+
+impl Point {
+    /// Every point, in the order of the way.
+    pub const ALL: [Point; 14] = [
+        Point::WriteEnter,
+        Point::Serialized,
+        Point::Stored,
+        Point::TokenGranted,
+        Point::Packed,
+        Point::SendEnter,
+        Point::SendExit,
+        Point::Received,
+        Point::Parsed,
+        Point::Reassembled,
+        Point::Ordered,
+        Point::Cached,
+        Point::Notified,
+        Point::Taken,
+    ];
+
+    /// Its name, also that of its static probe (USDT, provider `thalweg`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Point::WriteEnter => "write_enter",
+            Point::Serialized => "serialized",
+            Point::Stored => "stored",
+            Point::TokenGranted => "token_granted",
+            Point::Packed => "packed",
+            Point::SendEnter => "send_enter",
+            Point::SendExit => "send_exit",
+            Point::Received => "received",
+            Point::Parsed => "parsed",
+            Point::Reassembled => "reassembled",
+            Point::Ordered => "ordered",
+            Point::Cached => "cached",
+            Point::Notified => "notified",
+            Point::Taken => "taken",
+        }
+    }
+}
+
+/// A point that was passed just now, on the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A flow controller let a writer send.
+    Granted,
+    /// These samples of a writer, the last one possibly in part, lie in the datagrams that this thread sends next.
+    Packed {
+        /// Who wrote them.
+        writer: Guid,
+        /// The first one.
+        first: SequenceNumber,
+        /// The one after the last one.
+        end: SequenceNumber,
+    },
+    /// A datagram, or neighbouring ones of a writer, were taken apart; the samples that follow on this thread were in them.
+    Parsed,
+    /// All fragments of a sample are there.
+    Reassembled(Passage),
+    /// A sample is the next one that its reader waits for.
+    Ordered(Passage),
+    /// A sample can be taken.
+    Cached(Passage),
+}
+
+/// A sample on its way to a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Who wrote it.
+    pub writer: Guid,
+    /// Who reads it.
+    pub reader: Guid,
+    /// Its number.
+    pub sequence: SequenceNumber,
+}
+
+/// What is told of every point while tracing is on.
+pub type Sink = fn(Mark);
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static SINK: OnceLock<Sink> = OnceLock::new();
+
+/// Tells `sink` of every point from now on, in all threads of the process; the first sink stays for good.
+pub fn start(sink: Sink) {
+    SINK.get_or_init(|| sink);
+    IS_ON.store(true, Ordering::Release);
+}
+
+/// Tells nobody any more.
+pub fn stop() {
+    IS_ON.store(false, Ordering::Release);
+}
+
+/// Whether points are told.
+#[inline]
+pub fn is_on() -> bool {
+    IS_ON.load(Ordering::Relaxed)
+}
+
+/// Tells of a point if somebody wants to know.
+#[inline]
+pub(crate) fn pass(mark: impl FnOnce() -> Mark) {
+    if is_on() {
+        tell(mark());
+    }
+}
+
+#[cold]
+fn tell(mark: Mark) {
+    if let Some(sink) = SINK.get() {
+        sink(mark);
+    }
+}

@@ -104,7 +104,7 @@ fn what_a_relay_drops_of_a_best_effort_stream_is_what_is_lost() {
     let run = &json(&lab.out().join("results.json"))["cells"][0]["runs"][0];
     assert!(count(&run["wire"]["sent"]) > 100_000, "{run}");
     let report = lab.report();
-    for part in ["relay.host0-host1.dropped", ">link<"] {
+    for part in ["relay.host0-host1.dropped", "“link”"] {
         assert!(report.contains(part), "the report does not name {part}, where samples were lost");
     }
 }

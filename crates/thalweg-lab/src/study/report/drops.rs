@@ -63,14 +63,13 @@ fn total(cell: &CellResult, of: fn(&Totals) -> u64) -> u64 {
 
 /// Each place where something can get lost, from the publisher to the application.
 fn losses(tally: &Tally, lost: u64) -> [(&'static str, u64); 12] {
+    // Linux counts here, too, the ICMP answers that it withholds from who asks at ports that nobody listens to: discovery does.
+    let discarded = tally.count("ip", &["OutDiscards"]).saturating_sub(tally.count("udp", &["NoPorts"]));
     [
         ("not sent", tally.due - tally.written),
         ("writer overwrote", tally.overwritten_by_writers),
         ("socket out", tally.count("udp", &["SndbufErrors"])),
-        (
-            "device out",
-            tally.count("device", &["tx_errors", "tx_drop", "tx_fifo"]) + tally.count("ip", &["OutDiscards"]),
-        ),
+        ("device out", tally.count("device", &["tx_errors", "tx_drop", "tx_fifo"]) + discarded),
         (
             "link",
             tally.count("queue", &["dropped"]) + tally.count("relay", &["dropped", "missed", "overflowed", "refused"]),
@@ -161,6 +160,9 @@ mod tests {
         check(&tally(&[("udp.RcvbufErrors", 7), ("device.lo.rx_drop", 3)]), 5, "“socket in” with 7");
         check(&tally(&[("udp6.Udp6RcvbufErrors", 7)]), 5, "“socket in” with 7");
         check(&tally(&[("device.eth0.rx_drop", 9), ("udp.RcvbufErrors", 7)]), 5, "“device in” with 9");
+        let unanswered = [("ip.OutDiscards", 218), ("udp.NoPorts", 224), ("udp.RcvbufErrors", 88)];
+        check(&tally(&unanswered), 88, "“socket in” with 88");
+        check(&tally(&[("ip.OutDiscards", 5), ("udp.RcvbufErrors", 3)]), 5, "“device out” with 5");
         check(&tally(&[("reassembly.ReasmFails", 1)]), 1, "“IP reassembly”");
         check(&Tally { overwritten_at_readers: 4, ..tally(&[]) }, 4, "“reader overwrote” with 4");
         check(&Tally { rejected_at_readers: 4, ..tally(&[]) }, 4, "“reader rejected” with 4");

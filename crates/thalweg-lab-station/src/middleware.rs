@@ -76,4 +76,9 @@ pub trait Subscription {
     fn overwritten(&self) -> u64 {
         0
     }
+
+    /// Samples that arrived and found the history full, as far as the middleware tells.
+    fn rejected(&self) -> u64 {
+        0
+    }
 }

@@ -172,6 +172,10 @@ pub struct SubscriberReport {
     pub index: u32,
     /// Samples that newer ones took the place of before they were taken.
     pub overwritten: u64,
+    /// Best-effort samples that arrived and found the reader's history full, those of the warm-up included: they are lost
+    /// there.
+    #[serde(default)]
+    pub rejected: u64,
     /// Arrivals beyond those that were kept.
     pub unkept: u64,
 }

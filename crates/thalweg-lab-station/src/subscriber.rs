@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::fault::Fault;
 use crate::middleware::Middleware;
 use crate::note::{Note, Progress};
-use crate::order::{Order, SubscriberPlace, SubscriberReport};
+use crate::order::{Order, Reliability, SubscriberPlace, SubscriberReport};
 use crate::records::Received;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::monotonic_nanos;
@@ -43,8 +43,10 @@ pub(crate) fn run<M: Middleware>(
         return Err(Fault::Interrupted);
     }
     let origin_ns = course.wait_for_start()?;
-    let report =
-        SubscriberReport { index: place.index, overwritten: subscription.overwritten(), unkept: note.unkept() };
+    // A reliable reader that has no room is sent the sample again.
+    let rejected = if order.qos.reliability == Reliability::BestEffort { subscription.rejected() } else { 0 };
+    let (overwritten, unkept) = (subscription.overwritten(), note.unkept());
+    let report = SubscriberReport { index: place.index, overwritten, rejected, unkept };
     Ok(Drained { report, samples: note.finish(origin_ns) })
 }
 

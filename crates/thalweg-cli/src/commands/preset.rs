@@ -26,8 +26,8 @@ pub struct RunOptions {
     pub what: String,
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: under a quarter of an hour. Of
-    /// paper4, make what fits into a quarter of an hour (default: all that this machine carries).
+    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes. Of paper4, make
+    /// what fits into a quarter of an hour (default: all that this machine carries).
     #[arg(long)]
     pub quick: bool,
 
@@ -109,7 +109,7 @@ pub struct PageOptions {
 /// # Errors
 /// It is neither, it has no result, its files cannot be written, one of Thalweg's own methods failed, or an expectation does not hold.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if options.live && PRESETS.contains(&options.what.as_str()) {
+    if PRESETS.contains(&options.what.as_str()) && options.live {
         return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
     }
     match options.what.as_str() {

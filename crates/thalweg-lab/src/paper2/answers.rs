@@ -63,7 +63,8 @@ fn check(part: &PartResult, group: &Group<'_>, measure: &Measure) -> Option<Auto
     let choice = choice(group);
     let by = percent((cost(estimate) - 1.0).abs());
     let text = match ratio.map(|ratio| cost(ratio.low).min(cost(ratio.high))) {
-        _ if cost(estimate) <= 1.0 => format!("auto is ahead of {leader} by {by}"),
+        _ if estimate == 1.0 => format!("auto is level with {leader}"),
+        _ if cost(estimate) < 1.0 => format!("auto is ahead of {leader} by {by}"),
         _ if holds => format!("auto is within 5 % of {leader}: {by} behind"),
         None => format!("auto is {by} behind {leader}; fewer than six rounds do not tell whether that is chance"),
         Some(least) if least <= NEAR => {

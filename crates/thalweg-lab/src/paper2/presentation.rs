@@ -5,7 +5,7 @@ use super::groups::{CPU, Group, Measure, P50, P90, P99, WIRE};
 use super::result::{AutoCheck, Paper2Result, PartResult, Winner};
 use crate::figures::{grouped, micros, rounded};
 use crate::plot::{Axis, Series, Trace, ecdf, lines};
-use crate::report::{Page, Section, Tile};
+use crate::report::{Card, Figure, Layout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
 use crate::table::Table;
 
@@ -38,6 +38,14 @@ pub fn to_html(result: &Paper2Result) -> String {
     let page = Page {
         title: "Does multicast help?".to_owned(),
         subtitle: format!("Peeroo, Popov, Stankovic (2022), asked again; seed {}", first.seed),
+        card: Some(Card {
+            standing: if holding == result.checks.len() { Standing::Holds } else { Standing::Open },
+            headline: format!(
+                "auto is within 5 % of the better way in {holding} of {} comparisons",
+                result.checks.len()
+            ),
+            details: result.checks.iter().filter(|check| !check.holds).map(told).collect(),
+        }),
         tiles: vec![
             tile(format!("{holding} of {}", result.checks.len()), "times auto is within 5 % of the better way"),
             tile(grouped(runs as u64), "runs"),
@@ -64,9 +72,13 @@ fn answers(result: &Paper2Result) -> Section {
         title: "Answers".to_owned(),
         lead: "Unicast against multicast at every number of participants, and whether auto keeps up with the better of the two.".to_owned(),
         seen: sentences(result),
-        figures: Vec::new(),
         tables: vec![paper_table(result), check_table(&result.checks)],
+        ..Section::default()
     }
+}
+
+fn told(check: &AutoCheck) -> String {
+    format!("{}, {}, {}: {}.", check.part, check.group, check.quantity, check.text)
 }
 
 fn sentences(result: &Paper2Result) -> Vec<String> {
@@ -148,13 +160,13 @@ fn check_table(checks: &[AutoCheck]) -> Table {
 fn section(result: &Paper2Result, part: &PartResult) -> Section {
     let groups = part.groups();
     let own: Vec<&Winner> = result.winners.iter().filter(|winner| winner.part == part.name).collect();
-    let mut figures: Vec<(String, String)> = groups
-        .iter()
-        .map(|group| {
-            let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(group, way)).collect();
-            (format!("{}: a curve further left is faster.", group.name()), ecdf("response latency, µs", &series))
-        })
-        .collect();
+    let panel = |group: &Group<'_>| {
+        let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(group, way)).collect();
+        ecdf(&format!("response latency, µs, {}", group.name()), &series)
+    };
+    let seen =
+        "A curve further left is faster, a steeper one steadier; where curves cross, neither way is ahead everywhere.";
+    let mut figures = vec![Figure::of_many(seen, Layout::Column, groups.iter().map(panel).collect())];
     if groups.iter().any(|group| group.count != groups[0].count) {
         figures.extend(by_count(&groups));
     }
@@ -164,9 +176,9 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
             "{} cells on four hosts of this machine; latency one way, from when a sample was due.",
             part.study.cells.len()
         ),
-        seen: Vec::new(),
         figures,
         tables: vec![winner_table("Medians over the runs", &own)],
+        ..Section::default()
     }
 }
 
@@ -180,14 +192,14 @@ fn distribution(group: &Group<'_>, way: usize) -> Series {
 }
 
 /// Latency, bytes on the wire and CPU against the number of participants.
-fn by_count(groups: &[Group<'_>]) -> Vec<(String, String)> {
+fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
     let figure = |measure: &Measure, caption: String, axis: Axis| {
         let trace = |way: usize| {
             let point = |group: &Group<'_>| Some((f64::from(group.count), median_of(measure, group.cells[way])?));
             Trace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
         };
         let traces: Vec<Trace> = (0..WAYS.len()).map(trace).collect();
-        (caption, lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces))
+        Figure::new(caption, lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces))
     };
     let latencies = [&P50, &P90, &P99].map(|measure| {
         let caption = format!("The {} by number of participants, median over the runs.", measure.name);
@@ -221,7 +233,7 @@ const METHOD: [&str; 6] = [
      round trip is about twice as long.",
     "All subscribers together are offered the same number of samples a second whatever their number is, so that more participants mean \
      more work of distributing them and not more samples.",
-    "Throughput is what arrives of more than the machine carries: publishers leave out samples that they cannot write \
+    "Throughput is what arrives of as much as the machine carries, or more: publishers leave out samples that they cannot write \
      within 200 ms.",
     "Runs of the same round are paired; intervals are exact ones of the Hodges–Lehmann estimate and need six rounds. One distribution \
      dominates another where it is faster at every percentile from 1 to 99.",

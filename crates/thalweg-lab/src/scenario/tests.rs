@@ -187,7 +187,7 @@ fn errors_name_the_place_and_the_nearest_word() {
 
 #[test]
 fn what_is_not_built_is_refused_in_clear_words() {
-    check("runs = 2", "runs = 2\n[trace]\nlayers = true", &["s.toml:9:2: \"trace\" is not built yet"]);
+    check("runs = 2", "runs = 2\n[paper]\nname = 1", &["s.toml:9:2: \"paper\" is not built yet"]);
     check("runs = 2", "runs = 2\n[qos]\ndeadline_ms = 5", &["s.toml:10:1: \"deadline_ms\" in [qos] is not built yet"]);
     check("rate_hz", "middleware = \"thalwag\"\nrate_hz", &["did you mean \"thalweg\""]);
 }

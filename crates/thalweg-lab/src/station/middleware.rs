@@ -200,6 +200,11 @@ impl Receiver {
         self.reader.overwritten()
     }
 
+    /// Times the history had no room for a sample (SAMPLE_REJECTED); best-effort samples are lost by it, reliable ones kept back.
+    pub fn rejected(&self) -> u64 {
+        self.reader.counters().rejected
+    }
+
     /// Writers matched now.
     pub fn matched(&self) -> usize {
         self.reader.matched_writers().len()

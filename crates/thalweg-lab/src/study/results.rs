@@ -124,7 +124,8 @@ pub struct RunSummary {
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
-    /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process.
+    /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process, and samples that found the
+    /// history of a reader full by subscriber.
     pub losses: Vec<(String, u64)>,
 }
 
@@ -240,8 +241,7 @@ pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buc
     let counted = counted_runs(directory);
     let of = |cell| {
         let mut all = Buckets::default();
-        let runs = load_seconds(directory, &counted, cell)?;
-        runs.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
+        load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
         Ok(all)
     };
     study.places().map(of).collect()
@@ -296,6 +296,7 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
             .losses()
             .map(|(name, count)| (name.to_owned(), count))
             .chain(socket_losses(result))
+            .chain(reader_losses(result))
             .collect(),
     }
 }
@@ -304,6 +305,12 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
 fn socket_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
     let drops = result.processes.iter().map(|process| (format!("socket.{}", process.name), process.usage.socket_drops));
     drops.filter(|(_, count)| *count > 0)
+}
+
+/// What found the history of a reader full.
+fn reader_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
+    let rejected = result.subscribers.iter().map(|one| (format!("reader.subscriber {}", one.index), one.rejected));
+    rejected.filter(|(_, count)| *count > 0)
 }
 
 impl WireBytes {

@@ -44,9 +44,11 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         monotonic_nanos() + (START_DELAY + START_DELAY_EACH * ensemble.workers.len() as u32).as_nanos() as u64;
     ensemble.tell_all(&Command::Start { origin_ns })?;
     let at = |relative_ns: u64| origin_ns + relative_ns;
+    // Before the first measured sample, so that every loss among them has its place.
+    ensemble.wait_until(at(timetable.start_ns()).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
+    let before = ensemble.counters()?;
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let before = ensemble.counters()?;
     let mut diary = Diary::create(folder)?;
     let until = at(timetable.end_ns());
     let seconds = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
@@ -251,6 +253,8 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(90);
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);
 const START_DELAY: Duration = Duration::from_millis(200);
 const START_DELAY_EACH: Duration = Duration::from_millis(5);
+/// Longer than reading the counters of several hosts takes, shorter than the time between the order to start and the first sample.
+const COUNTERS_EARLY: Duration = Duration::from_millis(150);
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
 const WATCH_PERIOD: Duration = Duration::from_millis(100);
 

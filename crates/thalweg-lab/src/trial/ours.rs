@@ -134,6 +134,10 @@ impl Subscription for Readers {
     fn overwritten(&self) -> u64 {
         self.readers.iter().map(Receiver::overwritten).sum()
     }
+
+    fn rejected(&self) -> u64 {
+        self.readers.iter().map(Receiver::rejected).sum()
+    }
 }
 
 /// What all readers of a subscriber note into.

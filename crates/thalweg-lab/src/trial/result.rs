@@ -33,7 +33,7 @@ pub struct TrialResult {
     pub subscribers: Vec<SubscriberReport>,
     /// Each process.
     pub processes: Vec<ProcessReport>,
-    /// What the layers below counted from the first measured sample to the end of the drain, those of the relay from the beginning of
+    /// What the layers below counted from just before the first measured sample to the end of the drain, those of the relay from the beginning of
     /// the schedule; counters that did not move are missing.
     pub layers: Layers,
     /// The same of each host, where there are several.

@@ -49,7 +49,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     }
     Section {
         title: "Where samples were lost".to_owned(),
-        lead: "From the first measured sample to the end of the drain: publishers, sockets, devices, IP and reassembly, sockets again, readers."
+        lead: "From the first measured sample to the end of the drain: publishers, sockets, devices, the links between hosts, IP and reassembly, sockets again, readers."
             .to_owned(),
         seen: vec![culprit(&all, lost)],
         figures,
@@ -62,19 +62,23 @@ fn total(cell: &CellResult, of: fn(&Totals) -> u64) -> u64 {
 }
 
 /// Each place where something can get lost, from the publisher to the application.
-fn losses(tally: &Tally, lost: u64) -> [(&'static str, u64); 10] {
+fn losses(tally: &Tally, lost: u64) -> [(&'static str, u64); 12] {
+    // Linux counts here, too, the ICMP answers that it withholds from who asks at ports that nobody listens to: discovery does.
+    let discarded = tally.count("ip", &["OutDiscards"]).saturating_sub(tally.count("udp", &["NoPorts"]));
     [
         ("not sent", tally.due - tally.written),
         ("writer overwrote", tally.overwritten_by_writers),
         ("socket out", tally.count("udp", &["SndbufErrors"])),
+        ("device out", tally.count("device", &["tx_errors", "tx_drop", "tx_fifo"]) + discarded),
         (
-            "device out",
-            tally.count("device", &["tx_errors", "tx_drop", "tx_fifo"]) + tally.count("ip", &["OutDiscards"]),
+            "link",
+            tally.count("queue", &["dropped"]) + tally.count("relay", &["dropped", "missed", "overflowed", "refused"]),
         ),
         ("device in", tally.count("device", &["rx_errors", "rx_drop", "rx_fifo"])),
         ("softnet queue", tally.count("softnet", &["dropped"])),
         ("IP reassembly", tally.count("reassembly", &["ReasmFails", "FragFails"]) + tally.count("ip", &["InDiscards"])),
         ("socket in", tally.count("udp", &["RcvbufErrors", "InCsumErrors", "MemErrors"]).max(tally.socket_drops)),
+        ("reader rejected", tally.rejected_at_readers),
         ("reader overwrote", tally.overwritten_at_readers),
         ("samples lost", lost),
     ]
@@ -97,12 +101,12 @@ fn stages(tally: &Tally, sum: impl Fn(fn(&Totals) -> u64) -> u64) -> Vec<Stage> 
         stage("writer's history", Some(tally.transmitted + tally.repaired), "submessages", 0),
         stage("socket out", Some(tally.count("udp", &["OutDatagrams"])), "datagrams", lost(2)),
         stage("queue and device out", device(&["tx_packets"]), "packets", lost(3)),
-        stage(if several_devices { "wire" } else { "wire (loopback)" }, None, "packets", 0),
-        stage("device in", device(&["rx_packets"]), "packets", lost(4) + lost(5)),
-        stage("IP and reassembly", Some(tally.count("ip", &["InDelivers"])), "packets", lost(6)),
-        stage("socket in", Some(tally.count("udp", &["InDatagrams"])), "datagrams", lost(7)),
-        stage("readers", Some(arrived), "deliveries", sum(|totals| totals.lost).saturating_sub(lost(8))),
-        stage("application", Some(sum(Totals::received)), "deliveries", lost(8)),
+        stage(if several_devices { "wire" } else { "wire (loopback)" }, None, "packets", lost(4)),
+        stage("device in", device(&["rx_packets"]), "packets", lost(5) + lost(6)),
+        stage("IP and reassembly", Some(tally.count("ip", &["InDelivers"])), "packets", lost(7)),
+        stage("socket in", Some(tally.count("udp", &["InDatagrams"])), "datagrams", lost(8)),
+        stage("readers", Some(arrived), "deliveries", sum(|totals| totals.lost).saturating_sub(lost(10))),
+        stage("application", Some(sum(Totals::received)), "deliveries", lost(10)),
         stage("in time", Some(sum(|totals| totals.in_time)), "deliveries", sum(|totals| totals.late)),
     ]
 }
@@ -115,7 +119,7 @@ fn culprit(tally: &Tally, lost: u64) -> String {
         count => format!(" {} samples were never written: the publisher is where they were lost.", grouped(count)),
     };
     if lost == 0 {
-        let below = losses(tally, 0)[1..8].iter().map(|(_, count)| count).sum::<u64>();
+        let below = losses(tally, 0)[1..9].iter().map(|(_, count)| count).sum::<u64>();
         let despite = match below {
             0 => "and no layer below lost anything",
             _ => "although layers below lost something, of these programs or of others",
@@ -123,7 +127,7 @@ fn culprit(tally: &Tally, lost: u64) -> String {
         return format!("Every sample that was written arrived, {despite}.{unsent}");
     }
     let places = losses(tally, 0);
-    let worst = places[2..9].iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
+    let worst = places[2..11].iter().filter(|(_, count)| *count > 0).max_by_key(|(_, count)| *count);
     let where_to = match worst {
         Some((name, count)) => format!("the layer that lost most is “{name}” with {}", grouped(*count)),
         None => "no layer of this host counted a loss: they were lost between writer and reader by design of the QoS, or beyond this host".to_owned(),
@@ -156,8 +160,13 @@ mod tests {
         check(&tally(&[("udp.RcvbufErrors", 7), ("device.lo.rx_drop", 3)]), 5, "“socket in” with 7");
         check(&tally(&[("udp6.Udp6RcvbufErrors", 7)]), 5, "“socket in” with 7");
         check(&tally(&[("device.eth0.rx_drop", 9), ("udp.RcvbufErrors", 7)]), 5, "“device in” with 9");
+        let unanswered = [("ip.OutDiscards", 218), ("udp.NoPorts", 224), ("udp.RcvbufErrors", 88)];
+        check(&tally(&unanswered), 88, "“socket in” with 88");
+        check(&tally(&[("ip.OutDiscards", 5), ("udp.RcvbufErrors", 3)]), 5, "“device out” with 5");
         check(&tally(&[("reassembly.ReasmFails", 1)]), 1, "“IP reassembly”");
         check(&Tally { overwritten_at_readers: 4, ..tally(&[]) }, 4, "“reader overwrote” with 4");
+        check(&Tally { rejected_at_readers: 4, ..tally(&[]) }, 4, "“reader rejected” with 4");
+        check(&tally(&[("relay.host0-host1.dropped", 5), ("queue.to_host1.dropped", 1)]), 4, "“link” with 6");
         check(&tally(&[]), 3, "no layer of this host");
         check(&tally(&[("udp.RcvbufErrors", 7)]), 0, "although layers below lost something");
         check(&tally(&[("udp.InDatagrams", 7)]), 0, "no layer below lost anything");

@@ -58,6 +58,8 @@ pub(super) struct Tally {
     pub(super) repaired: u64,
     /// Samples that newer ones took the place of before the application took them.
     pub(super) overwritten_at_readers: u64,
+    /// Best-effort samples that found a reader's history full.
+    pub(super) rejected_at_readers: u64,
     /// Datagrams that found a full receive buffer at a socket of a worker.
     pub(super) socket_drops: u64,
     pub(super) layers: BTreeMap<String, u64>,
@@ -147,6 +149,7 @@ impl Tally {
             self.repaired += publisher.report.effort.repaired;
         }
         self.overwritten_at_readers += run.subscribers.iter().map(|subscriber| subscriber.overwritten).sum::<u64>();
+        self.rejected_at_readers += run.subscribers.iter().map(|subscriber| subscriber.rejected).sum::<u64>();
         self.socket_drops += run.processes.iter().map(|process| process.usage.socket_drops).sum::<u64>();
         self.add_layers(run.layers.iter());
     }
@@ -163,6 +166,7 @@ impl Tally {
         self.transmitted += other.transmitted;
         self.repaired += other.repaired;
         self.overwritten_at_readers += other.overwritten_at_readers;
+        self.rejected_at_readers += other.rejected_at_readers;
         self.socket_drops += other.socket_drops;
         self.add_layers(other.layers.iter().map(|(name, count)| (name.as_str(), *count)));
     }

@@ -85,6 +85,7 @@ impl Runs {
             subscribers: Vec::new(),
             processes: Vec::new(),
             layers: serde_json::from_str("{\"udp.RcvbufErrors\": 12, \"udp.InDatagrams\": 700}").expect("counters"),
+            hosts: Vec::new(),
             conditions: TrialConditions { seconds: vec![second(0.0), second(1.0)], ..TrialConditions::default() },
         };
         fs::write(folder.join(RESULT), serde_json::to_string(&result).expect("text")).expect("written");

@@ -271,7 +271,8 @@ impl World {
     fn take(&mut self, which: usize, max: usize) {
         let mut samples = Vec::new();
         let mut reader = self.readers[which].lock();
-        let outcome = reader.take(self.now, max, &ReadFilter::ALL, &mut samples);
+        let now = self.now;
+        let outcome = reader.take(|| now, max, &ReadFilter::ALL, &mut samples);
         let entity = reader.guid().entity;
         drop(reader);
         if let Some(at) = outcome.arm {

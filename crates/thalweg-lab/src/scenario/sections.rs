@@ -24,8 +24,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
-            "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system",
-            "trace",
+            "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect",
+            "system", "trace",
         ][..],
         &["paper"][..],
     );

@@ -13,10 +13,12 @@
 //! * [`station`] is the lab's way to the middleware;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
+//! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
 //! * [`plot`], [`table`] and [`report`] show results.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod error;
 pub mod figures;
 pub mod host;

@@ -1,4 +1,4 @@
-//! Randomness from the kernel, for seeds and names.
+//! Randomness from the kernel, for seeds, names and keys.
 
 use std::io;
 
@@ -14,6 +14,16 @@ pub fn seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     process::random(&mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// 256 bits that nobody can guess, for keys.
+///
+/// # Errors
+/// As [`seed`].
+pub fn key() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    process::random(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A name for a new participant: Thalweg's vendor id and 80 random bits (RTPS 2.5 §9.3.1.1), so that two participants
@@ -40,5 +50,6 @@ mod tests {
         assert_eq!(a.vendor(), VendorId::THALWEG);
         assert_ne!(a, b);
         assert_ne!(seed().unwrap(), seed().unwrap());
+        assert_ne!(key().unwrap(), key().unwrap());
     }
 }

@@ -7,6 +7,7 @@ use thalweg_lab::LabError;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
+use super::agent::{self, AgentOptions};
 use super::peers::{self, PeersOptions};
 use super::preset::{self, PageOptions, RunOptions};
 use super::study::{self, CompareOptions, DirectoryOptions, ListOptions, ResumeOptions};
@@ -65,6 +66,10 @@ pub enum Experiment {
     /// is, and what the whole runs of each cell amount to. Ends when the runs do.
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
     Top(TopOptions),
+    /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for whoever has the same
+    /// key, one at a time, until Ctrl-C.
+    #[command(after_help = crate::after_help!("thalweg lab agent --make-key lab.key", "thalweg lab agent --bind 10.0.0.2:7300 --key lab.key"))]
+    Agent(AgentOptions),
     /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
     #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
     Compare(CompareOptions),
@@ -101,6 +106,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::Verify(options) => study::verify(options),
         Experiment::Report(options) => study::report(options),
         Experiment::Top(options) => top::run(options, interrupt),
+        Experiment::Agent(options) => agent::run(options, interrupt),
         Experiment::Compare(options) => study::compare(options),
     }
 }

@@ -20,8 +20,8 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed, --peer-dir and --live, all else stands in the
-    /// file.
+    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed, --peer-dir, --key and --live, all else stands
+    /// in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
@@ -40,6 +40,10 @@ pub struct RunOptions {
     /// program or in the current directory; `cargo xtask peers` sets them up).
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
+
+    /// Show the agents that a scenario names as hosts the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
 
     /// Write into DIRECTORY, which is made if it is missing: report.html, results.json and profile.toml of a preset, the run directory of
     /// a scenario (default: the current directory, or one with the scenario's name in it).
@@ -111,6 +115,9 @@ pub struct PageOptions {
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if PRESETS.contains(&options.what.as_str()) && options.live {
         return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
+    }
+    if PRESETS.contains(&options.what.as_str()) && options.key.is_some() {
+        return Err(Failure::Usage("--key is for scenarios, which can have agents; a preset has none".to_owned()));
     }
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),

@@ -38,6 +38,10 @@ pub struct ResumeOptions {
     /// Look for the peers' programs in DIRECTORY, as at the first start (default: as `lab run` looks for them).
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
+
+    /// Show the agents the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
 }
 
 /// Options of `lab compare`.
@@ -87,7 +91,7 @@ pub(super) fn run_scenario(
     if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
         remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
     }
-    let launcher = launcher(options.peer_dir.as_deref())?;
+    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
     let result = study::run((scenario, text), options.seed, &out, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&out, result)
 }
@@ -97,15 +101,15 @@ pub(super) fn run_scenario(
 /// # Errors
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let launcher = launcher(options.peer_dir.as_deref())?;
+    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
     let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, result)
 }
 
-/// Starts this program's own processes, and peers' from `folder` where one is given.
-fn launcher(folder: Option<&Path>) -> Result<Launcher, Failure> {
+/// Starts this program's own processes, and peers' from `folder` where one is given; agents are shown the key in `key`.
+fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)))
+    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_key_in(key))
 }
 
 fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {

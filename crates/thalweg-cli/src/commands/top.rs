@@ -82,6 +82,9 @@ pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Res
     if let Some(folder) = &options.peer_dir {
         command.arg("--peer-dir").arg(folder);
     }
+    if let Some(file) = &options.key {
+        command.arg("--key").arg(file);
+    }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.map_err(Failure::from_cause)?;
     // Ctrl-C reaches both processes; this one goes on until the other has put its directory in order.

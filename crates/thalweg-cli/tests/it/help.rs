@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &[],
     &["pub"],
     &["sub"],
@@ -25,6 +25,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["lab", "verify"],
     &["lab", "report"],
     &["lab", "top"],
+    &["lab", "agent"],
     &["lab", "compare"],
     &["help", "pub"],
 ];

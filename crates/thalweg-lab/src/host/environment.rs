@@ -30,6 +30,15 @@ pub struct Environment {
     pub build: String,
 }
 
+/// A machine that takes part beside the controller's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostEnvironment {
+    /// As the scenario names it.
+    pub name: String,
+    /// What it is.
+    pub environment: Environment,
+}
+
 impl Environment {
     /// Reads the facts of this machine from `/proc`.
     pub fn read() -> Environment {

@@ -7,7 +7,7 @@ mod seconds;
 mod traffic;
 
 pub use conditions::{Conditions, Watch};
-pub use environment::Environment;
+pub use environment::{Environment, HostEnvironment};
 pub use layers::Layers;
 pub use seconds::{SecondConditions, SecondWatch};
 pub use thalweg_lab_station::{ProcessUsage, ThreadUsage, cpu_time, monotonic_nanos, pin_to_cpu, request_exact_timers};

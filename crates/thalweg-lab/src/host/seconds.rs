@@ -40,6 +40,24 @@ struct Counters {
     waiting_us: Option<u64>,
 }
 
+impl SecondConditions {
+    /// The same second on two machines: of each quantity the larger one.
+    pub(crate) fn worst(self, other: SecondConditions) -> SecondConditions {
+        let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        SecondConditions {
+            at_s: self.at_s,
+            lasted_s: self.lasted_s.max(other.lasted_s),
+            foreign_cpu: larger(self.foreign_cpu, other.foreign_cpu),
+            steal: larger(self.steal, other.steal),
+            pressure: larger(self.pressure, other.pressure),
+            bad: self.bad || other.bad,
+        }
+    }
+}
+
 impl SecondWatch {
     /// Begins now; `processes` are the workers.
     pub fn start(processes: Vec<u32>) -> SecondWatch {
@@ -102,6 +120,18 @@ mod tests {
         let conditions = compare(&before, &after, 1.0, 3.0);
         assert_eq!((conditions.foreign_cpu, conditions.steal, conditions.pressure), (Some(0.1), Some(0.01), Some(0.5)));
         assert_eq!((conditions.at_s, conditions.lasted_s), (3.0, 1.0));
+    }
+
+    #[test]
+    fn of_several_machines_the_worst_counts_in_each_respect() {
+        let second = |lasted_s, foreign, steal| SecondConditions {
+            lasted_s,
+            foreign_cpu: foreign,
+            steal,
+            ..SecondConditions::default()
+        };
+        let worst = second(1.0, Some(0.1), None).worst(second(2.0, Some(0.05), Some(0.01)));
+        assert_eq!(worst, second(2.0, Some(0.1), Some(0.01)));
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn port(index: u32) -> String {
 }
 
 /// The interface of every host.
-pub(crate) const INTERFACE: &str = "eth0";
+const INTERFACE: &str = "eth0";
 /// Reachable by nobody else: the switch has no way out.
 const SUBNET: &str = "10.89.0";
 static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -14,6 +14,7 @@ use serde::Serialize;
 use thalweg_lab_station::kill_group;
 
 use super::{Message, Stop};
+use crate::agent::{Key, default_key_file};
 use crate::error::LabError;
 use crate::peers::Peer;
 
@@ -23,13 +24,14 @@ pub struct Launcher {
     program: PathBuf,
     arguments: Vec<OsString>,
     peer_folder: Option<PathBuf>,
+    key_file: Option<PathBuf>,
 }
 
 impl Launcher {
     /// Starts `program` with `arguments`.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Launcher { program: program.into(), arguments, peer_folder: None }
+        Launcher { program: program.into(), arguments, peer_folder: None, key_file: None }
     }
 
     /// Starts the running executable again with one argument, the sub-command that calls [`run_worker`](crate::run_worker).
@@ -48,6 +50,19 @@ impl Launcher {
     /// The same, and peers' programs are looked for in `folder`, see [`Peer::find`].
     pub fn with_peers_in(self, folder: Option<PathBuf>) -> Launcher {
         Launcher { peer_folder: folder, ..self }
+    }
+
+    /// The same, and agents are shown the key in `file`, else the one in [`default_key_file`].
+    pub fn with_key_in(self, file: Option<PathBuf>) -> Launcher {
+        Launcher { key_file: file, ..self }
+    }
+
+    /// The key that agents are shown.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn agent_key(&self) -> Result<Key, LabError> {
+        Key::load(&self.key_file.clone().unwrap_or_else(default_key_file))
     }
 
     /// The program of `peer`.

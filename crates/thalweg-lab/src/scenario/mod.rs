@@ -12,7 +12,7 @@ mod sections;
 pub use cells::{Cell, Load, Topics};
 pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
-pub use network::{HostPlan, Impairment, LinkPlan, LossBursts, Switch};
+pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
 pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
 
 use std::num::NonZeroU32;
@@ -79,7 +79,9 @@ impl Scenario {
 
     /// How long all runs take, the smallest number of them and without repetitions.
     pub fn duration(&self) -> Duration {
-        let run = self.schedule.warm_up + self.schedule.measured + OVERHEAD;
+        let clocks = self.hosts.as_ref().filter(|plan| plan.kind != HostKind::Namespaces);
+        let clocks = clocks.map_or(Duration::ZERO, |plan| 2 * plan.clock_span);
+        let run = self.schedule.warm_up + self.schedule.measured + clocks + OVERHEAD;
         run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
     }
 }

@@ -6,18 +6,45 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::{Field, ScenarioError};
 
-/// Hosts of their own on this machine, and who lives where.
+/// Several hosts, and who lives where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
     /// Number of hosts.
     pub count: u32,
+    /// What they are.
+    pub kind: HostKind,
+    /// How long the clocks of other machines are asked often before and after each run. Default 3 s.
+    pub clock_span: Duration,
     /// Hosts that publishers take in turns; default all, from the first.
     pub publishers: Option<Vec<u32>>,
     /// Hosts that subscribers take in turns; default all, from the one after the last publisher's.
     pub subscribers: Option<Vec<u32>>,
 }
 
+/// What hosts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    /// Network namespaces of this machine.
+    Namespaces,
+    /// Machines.
+    Machines(Vec<Machine>),
+}
+
+/// A machine that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// The controller's own.
+    Here,
+    /// One whose agent listens at this address and port.
+    Agent(String),
+}
+
 impl HostPlan {
+    /// So many network namespaces, endpoints in turns.
+    pub fn namespaces(count: u32) -> HostPlan {
+        HostPlan { count, kind: HostKind::Namespaces, clock_span: CLOCK_SPAN, publishers: None, subscribers: None }
+    }
+
     /// The host of publisher `index`.
     pub fn of_publisher(&self, index: u32) -> u32 {
         in_turns(self.publishers.as_deref(), self.count, index, 0)
@@ -95,38 +122,68 @@ pub struct LossBursts {
     pub loss: f64,
 }
 
-/// `"netns:4"`, or a table that also says who lives where.
+/// `"netns:4"`, a list of machines, or a table that also says who lives where.
 pub(super) fn read_hosts(field: Option<Field<'_>>) -> Result<Option<HostPlan>, ScenarioError> {
     let Some(field) = field else { return Ok(None) };
     if !field.is_table() {
-        return Ok(Some(HostPlan { count: read_count(&field)?, publishers: None, subscribers: None }));
+        return read_on(&field).map(Some);
     }
-    let hosts = field.table((&["on", "publishers", "subscribers"], &["agents"]))?;
-    let count = read_count(&hosts.require("on")?)?;
+    let hosts = field.table((&["on", "publishers", "subscribers", "clock_s"], &[]))?;
+    let plan = read_on(&hosts.require("on")?)?;
+    let count = plan.count;
     let list = |key| -> Result<Option<Vec<u32>>, ScenarioError> {
         let field: Option<Field<'_>> = hosts.get(key);
         let host = |one: &Field<'_>| one.integer(0, u64::from(count) - 1).map(|host| host as u32);
         field.map(|field| field.list(HOSTS_MAX as usize, host)).transpose()
     };
-    Ok(Some(HostPlan { count, publishers: list("publishers")?, subscribers: list("subscribers")? }))
+    let clock_span = match hosts.get("clock_s") {
+        Some(field) if plan.kind == HostKind::Namespaces => {
+            return Err(field.error("hosts on this machine share its clock: leave it out, or name machines"));
+        }
+        Some(field) => Duration::from_secs_f64(field.number(0.2, 60.0)?),
+        None => plan.clock_span,
+    };
+    Ok(Some(HostPlan { clock_span, publishers: list("publishers")?, subscribers: list("subscribers")?, ..plan }))
 }
 
-fn read_count(field: &Field<'_>) -> Result<u32, ScenarioError> {
-    let needed = || {
+/// What the hosts are.
+fn read_on(field: &Field<'_>) -> Result<HostPlan, ScenarioError> {
+    let needed = |field: &Field<'_>| {
         field.error(format!(
-            "\"netns:N\" is needed, N network namespaces from 2 to {HOSTS_MAX} on this machine; other machines cannot take part yet"
+            "\"netns:N\" is needed, N network namespaces from 2 to {HOSTS_MAX} on this machine, or a list of machines such as \
+             [\"here\", \"agent:10.0.0.2:7300\"], each this machine or the address and port of a `thalweg lab agent`"
         ))
     };
-    let count = field.text()?.strip_prefix("netns:").ok_or_else(needed)?;
-    count.parse().ok().filter(|count| (2..=HOSTS_MAX).contains(count)).ok_or_else(needed)
+    if let Some(count) = field.text().ok().and_then(|text| text.strip_prefix("netns:")) {
+        let count = count.parse().ok().filter(|count| (2..=HOSTS_MAX).contains(count));
+        return count.map(HostPlan::namespaces).ok_or_else(|| needed(field));
+    }
+    let machines = field.list(HOSTS_MAX as usize, |one| match one.text()? {
+        "here" => Ok(Machine::Here),
+        text => {
+            let agent = text.strip_prefix("agent:").ok_or_else(|| needed(one))?;
+            let port = agent.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+            match port {
+                Some(Ok(1..)) => Ok(Machine::Agent(agent.to_owned())),
+                _ => Err(one.error("an agent's address and port are needed, such as \"agent:10.0.0.2:7300\"")),
+            }
+        }
+    })?;
+    Ok(HostPlan { kind: HostKind::Machines(machines.clone()), ..HostPlan::namespaces(machines.len() as u32) })
 }
 
 /// What the hosts' links are like.
 pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> Result<LinkPlan, ScenarioError> {
     let default = LinkPlan::default();
     let Some(field) = field else { return Ok(default) };
-    if hosts.is_none() {
-        return Err(field.error("hosts = \"netns:2\" or more is needed: on one host there is no link"));
+    match hosts.map(|hosts| &hosts.kind) {
+        None => return Err(field.error("hosts = \"netns:2\" or more is needed: on one host there is no link")),
+        Some(HostKind::Machines(_)) => {
+            return Err(field.error(
+                "the links between machines are what they are: leave it out, or use hosts = \"netns:2\" or more",
+            ));
+        }
+        Some(HostKind::Namespaces) => {}
     }
     let link = field.table((&[&["switch", "rate_mbit", "mtu_bytes", "queue_ms"][..], &IMPAIRMENTS].concat(), &[]))?;
     let share = |key| -> Result<f64, ScenarioError> {
@@ -176,6 +233,7 @@ fn percentage(field: &Field<'_>) -> Result<f64, ScenarioError> {
     field.number(0.0, 100.0).map(|percent| percent / 100.0)
 }
 
+const CLOCK_SPAN: Duration = Duration::from_secs(3);
 /// Keys that only the relay honours.
 const IMPAIRMENTS: [&str; 7] =
     ["delay_us", "jitter_us", "loss_pct", "loss_bursts", "reorder_pct", "duplicate_pct", "coalesce_us"];

@@ -284,6 +284,32 @@ fn links_are_read_and_what_they_lack_is_told() {
 }
 
 #[test]
+fn machines_are_named_by_their_agents() {
+    let plan = |hosts: &str| {
+        let hosts = parse(&format!("hosts = {hosts}\n{SMALLEST}")).unwrap_or_else(|error| panic!("{error}")).hosts;
+        hosts.expect("hosts")
+    };
+    let agent = |name: &str| Machine::Agent(name.to_owned());
+    let two = plan("[\"here\", \"agent:[fd00::2]:7300\"]");
+    assert_eq!(two.kind, HostKind::Machines(vec![Machine::Here, agent("[fd00::2]:7300")]));
+    assert_eq!((two.count, two.clock_span), (2, Duration::from_secs(3)));
+    let one = plan("{ on = \"agent:lab2:7300\", clock_s = 0.5 }");
+    assert_eq!((one.kind, one.clock_span), (HostKind::Machines(vec![agent("lab2:7300")]), Duration::from_millis(500)));
+    for (hosts, part) in [
+        ("\"10.0.0.2:7300\"", "s.toml:1:9: hosts: \"netns:N\" is needed"),
+        ("[\"here\", \"agent:10.0.0.2\"]", "an agent's address and port are needed"),
+        ("\"agent:10.0.0.2:0\"", "an agent's address and port are needed"),
+        ("\"agent::7300\"", "an agent's address and port are needed"),
+        ("[\"here\", \"here\"]", "stands here twice"),
+        ("{ on = \"netns:2\", clock_s = 1 }", "share its clock"),
+        ("[\"here\", \"agent:a:1\"]\nlink = { rate_mbit = 1 }", "links between machines are what they are"),
+    ] {
+        let error = parse(&format!("hosts = {hosts}\n{SMALLEST}")).expect_err(hosts);
+        assert!(error.contains(part), "{part:?} not in {error}");
+    }
+}
+
+#[test]
 fn a_rate_of_deliveries_is_shared_by_all_pairs() {
     let text = SMALLEST.replacen("rate_hz = 10", "deliveries_hz = 1000\nendpoints = [\"1-1\", \"10-10\", \"3-7\"]", 1);
     let rates: Vec<f64> = parse(&text).expect("a scenario").cells.iter().map(|cell| cell.rate_hz).collect();

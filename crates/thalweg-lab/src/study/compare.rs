@@ -232,6 +232,7 @@ mod tests {
                 pair_p50_us: Vec::new(),
                 cpu: 0.5,
                 wire: None,
+                clock_bound_us: None,
                 losses: Vec::new(),
             }
         };

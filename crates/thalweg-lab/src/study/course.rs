@@ -12,13 +12,13 @@ use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
 use super::report;
 use super::results::{self, CellFailure, StudyResult};
+use super::tables;
 use crate::error::LabError;
 use crate::host::Environment;
-use crate::network::Hosts;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
 use crate::scenario::Scenario;
-use crate::trial::{self, RunContext};
+use crate::trial::{self, Ground, RunContext};
 
 /// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
 ///
@@ -35,6 +35,7 @@ pub fn run(
     stop: &Stop,
 ) -> Result<StudyResult, LabError> {
     scenario.seed = seed.unwrap_or(scenario.seed);
+    let ground = Ground::prepare(&scenario, launcher, stop)?;
     let environment = Environment::read();
     let now = unix_seconds();
     let manifest = Manifest {
@@ -47,12 +48,12 @@ pub fn run(
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
-        fingerprint: Fingerprint::of_study(&scenario, &text, &environment, launcher)?,
+        fingerprint: Fingerprint::of_study(&scenario, &text, &environment, (launcher, ground.as_ref()))?,
         environment,
+        hosts: ground.as_ref().map(Ground::environments).unwrap_or_default(),
     };
-    let hosts = make_hosts(&scenario)?;
     let directory = Directory::create(out, &text)?;
-    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
+    Course::new(scenario, directory, manifest, launcher, stop, ground)?.run()
 }
 
 /// Makes the runs that are missing in a directory.
@@ -68,24 +69,19 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResu
     }
     let (mut scenario, text) = load_scenario(path)?;
     scenario.seed = manifest.seed;
-    let here = Fingerprint::of_study(&scenario, &text, &Environment::read(), launcher)?;
+    let ground = Ground::prepare(&scenario, launcher, stop)?;
+    let here = Fingerprint::of_study(&scenario, &text, &Environment::read(), (launcher, ground.as_ref()))?;
     if let Some((name, before, now)) = manifest.fingerprint.differences(&here).into_iter().next() {
         return Err(LabError::Here(format!(
             "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together",
             path.display()
         )));
     }
-    let hosts = make_hosts(&scenario)?;
-    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
-}
-
-/// The hosts that a scenario wants, before anything is written: a machine that cannot have them is told so at once.
-fn make_hosts(scenario: &Scenario) -> Result<Option<Hosts>, LabError> {
-    scenario.hosts.as_ref().map(|plan| Hosts::new(plan.count, &scenario.link)).transpose()
+    Course::new(scenario, directory, manifest, launcher, stop, ground)?.run()
 }
 
 struct Course<'a> {
-    hosts: Option<Hosts>,
+    ground: Option<Ground>,
     scenario: Scenario,
     directory: Directory,
     manifest: Manifest,
@@ -102,10 +98,10 @@ impl<'a> Course<'a> {
         manifest: Manifest,
         launcher: &'a Launcher,
         stop: &'a Stop,
-        hosts: Option<Hosts>,
+        ground: Option<Ground>,
     ) -> Result<Course<'a>, LabError> {
         let failures = load_failures(directory.path())?;
-        Ok(Course { hosts, scenario, directory, manifest, launcher, stop, failures })
+        Ok(Course { ground, scenario, directory, manifest, launcher, stop, failures })
     }
 
     fn run(mut self) -> Result<StudyResult, LabError> {
@@ -206,7 +202,7 @@ impl<'a> Course<'a> {
                 scenario: &self.scenario,
                 launcher: self.launcher,
                 stop: self.stop,
-                hosts: self.hosts.as_ref(),
+                ground: self.ground.as_ref(),
                 // The cells of a round meet the same chance.
                 chance: self.scenario.seed ^ u64::from(round) << 32,
             };
@@ -244,7 +240,7 @@ impl<'a> Course<'a> {
     fn conclude(&self) -> Result<StudyResult, LabError> {
         let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
         let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
-        self.directory.write("results.csv", &results::to_csv(&result))?;
+        self.directory.write("results.csv", &tables::to_csv(&result))?;
         self.directory.write(report::REPORT, &report::to_html(self.directory.path(), &result, &report::Panel::ALL)?)?;
         self.directory.write(results::RESULTS, &json)?;
         Ok(result)

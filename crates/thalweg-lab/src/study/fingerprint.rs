@@ -11,6 +11,7 @@ use crate::error::LabError;
 use crate::host::Environment;
 use crate::process::Launcher;
 use crate::scenario::Scenario;
+use crate::trial::Ground;
 
 /// What a result depends on beside chance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +36,10 @@ impl Fingerprint {
         scenario: &Scenario,
         text: &str,
         environment: &Environment,
-        launcher: &Launcher,
+        (launcher, ground): (&Launcher, Option<&Ground>),
     ) -> Result<Fingerprint, LabError> {
         let mut parts = Fingerprint::read(text, environment).parts;
+        parts.extend(ground.map(Ground::fingerprint).unwrap_or_default());
         for peer in scenario.cells.iter().filter_map(|cell| cell.middleware.peer()) {
             let program = launcher.program_of(peer)?;
             parts.insert(format!("program of {peer}"), checksum(&program).unwrap_or_else(|| "unknown".to_owned()));
@@ -47,24 +49,8 @@ impl Fingerprint {
 
     /// That of the scenario with this text on this machine, run by this program.
     fn read(scenario: &str, environment: &Environment) -> Fingerprint {
-        let unknown = || "unknown".to_owned();
-        let mut parts = BTreeMap::from([
-            ("scenario".to_owned(), hex_digest(scenario.as_bytes())),
-            (
-                "program".to_owned(),
-                std::env::current_exe().ok().and_then(|path| checksum(&path)).unwrap_or_else(unknown),
-            ),
-            ("cpu".to_owned(), environment.cpu.clone().unwrap_or_else(unknown)),
-            ("cores".to_owned(), environment.cores.to_string()),
-            ("kernel".to_owned(), environment.kernel.clone().unwrap_or_else(unknown)),
-            ("governor".to_owned(), environment.governor.clone().unwrap_or_else(unknown)),
-            ("version".to_owned(), format!("{} ({})", environment.version, environment.build)),
-        ]);
-        for name in SETTINGS {
-            let path = format!("/proc/sys/{}", name.replace('.', "/"));
-            let value = fs::read_to_string(path).map_or_else(|_| unknown(), |text| words(&text));
-            parts.insert(name.to_owned(), value);
-        }
+        let mut parts = host_parts(environment);
+        parts.insert("scenario".to_owned(), hex_digest(scenario.as_bytes()));
         Fingerprint::of(parts)
     }
 
@@ -84,6 +70,26 @@ impl Fingerprint {
         let both = |name: &String| (name.clone(), value(&self.parts, name), value(&other.parts, name));
         names.into_iter().map(both).filter(|(_, one, two)| one != two).collect()
     }
+}
+
+/// What a result depends on at this machine, by name.
+pub(crate) fn host_parts(environment: &Environment) -> BTreeMap<String, String> {
+    let unknown = || "unknown".to_owned();
+    let program = std::env::current_exe().ok().and_then(|path| checksum(&path)).unwrap_or_else(unknown);
+    let mut parts = BTreeMap::from([
+        ("program".to_owned(), program),
+        ("cpu".to_owned(), environment.cpu.clone().unwrap_or_else(unknown)),
+        ("cores".to_owned(), environment.cores.to_string()),
+        ("kernel".to_owned(), environment.kernel.clone().unwrap_or_else(unknown)),
+        ("governor".to_owned(), environment.governor.clone().unwrap_or_else(unknown)),
+        ("version".to_owned(), format!("{} ({})", environment.version, environment.build)),
+    ]);
+    for name in SETTINGS {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let value = fs::read_to_string(path).map_or_else(|_| unknown(), |text| words(&text));
+        parts.insert(name.to_owned(), value);
+    }
+    parts
 }
 
 /// A checksum of a program: it recognizes a build, it withstands no forger.

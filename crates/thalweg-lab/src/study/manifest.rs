@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::Fingerprint;
-use crate::host::Environment;
+use crate::host::{Environment, HostEnvironment};
 
 /// What a run directory holds and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Manifest {
     pub changed_unix_s: u64,
     /// The machine.
     pub environment: Environment,
+    /// The machines of agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostEnvironment>,
     /// What the result depends on.
     pub fingerprint: Fingerprint,
 }

@@ -3,6 +3,7 @@
 //! A run appears in the directory only when it is whole; results and report are written only when all runs are there. Whatever ends the
 //! runs before, the directory can be resumed.
 
+mod clocks;
 mod compare;
 mod course;
 mod directory;
@@ -12,6 +13,7 @@ mod manifest;
 mod order;
 mod report;
 mod results;
+mod tables;
 mod verify;
 
 pub(crate) use compare::log_ratios;
@@ -19,14 +21,15 @@ pub use compare::{Comparison, Conditions, Difference, compare, table as differen
 pub use course::{resume, run};
 pub use directory::{Found, find};
 pub use fingerprint::Fingerprint;
+pub(crate) use fingerprint::host_parts;
 pub use live::{Snapshot, Watcher};
 pub use manifest::{Manifest, State};
 pub use report::{Panel, report};
 pub use results::{
-    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv,
-    to_text,
+    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes,
 };
 pub(crate) use results::{latencies, load, median};
+pub use tables::{to_csv, to_text};
 pub use verify::{Verification, verify};
 
 #[cfg(test)]

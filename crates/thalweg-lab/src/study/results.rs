@@ -6,16 +6,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::clocks;
 use super::compare::{self, Difference};
 use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder, whole_runs};
 use super::manifest::{Manifest, State};
 use crate::error::LabError;
-use crate::figures::{grouped, percent, rounded};
-use crate::host::Environment;
-use crate::network::INTERFACE;
+use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, quantile_interval};
-use crate::table::Table;
 use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
 
 /// What all runs of a study amount to.
@@ -33,6 +31,12 @@ pub struct StudyResult {
     pub started_unix_s: u64,
     /// The machine.
     pub environment: Environment,
+    /// The machines of agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostEnvironment>,
+    /// What one-way latencies between machines may be wrong by in the worst run, in microseconds; missing where all endpoints share a clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_bound_us: Option<f64>,
     /// Each cell, in the order of the scenario.
     pub cells: Vec<CellResult>,
     /// Each further cell against the first one.
@@ -124,6 +128,9 @@ pub struct RunSummary {
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
+    /// What a latency between the two machines whose clocks are known worst may be wrong by, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_bound_us: Option<f64>,
     /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process, and samples that found the
     /// history of a reader full by subscriber.
     pub losses: Vec<(String, u64)>,
@@ -140,7 +147,7 @@ pub struct PublisherTotals {
     pub not_sent: u64,
 }
 
-/// Bytes on the links of all hosts from the first measured sample to the end of the drain.
+/// Bytes on all devices of all hosts but loopback, whoever sent them, from the first measured sample to the end of the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireBytes {
     /// Those that left a host.
@@ -206,6 +213,8 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         fingerprint: manifest.fingerprint.id.clone(),
         started_unix_s: manifest.started_unix_s,
         environment: manifest.environment.clone(),
+        hosts: manifest.hosts.clone(),
+        clock_bound_us: clocks::bound_us(&cells),
         differences: compare::within(&cells),
         cells,
         judgements,
@@ -291,6 +300,7 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
         wire: WireBytes::of(result),
+        clock_bound_us: result.clocks.as_ref().map(|clocks| clocks.bound_us),
         losses: result
             .layers
             .losses()
@@ -315,8 +325,14 @@ fn reader_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + 
 
 impl WireBytes {
     fn of(result: &TrialResult) -> Option<WireBytes> {
-        let sum =
-            |counter: &str| result.hosts.iter().map(|host| host.get(&format!("device.{INTERFACE}.{counter}"))).sum();
+        let counted = |name: &str, counter: &str| {
+            name.strip_prefix("device.")
+                .is_some_and(|name| name.strip_suffix(counter).is_some_and(|name| name != "lo."))
+        };
+        let sum = |counter: &str| {
+            let all = result.hosts.iter().flat_map(Layers::iter);
+            all.filter(|(name, _)| counted(name, counter)).map(|(_, value)| value).sum()
+        };
         (!result.hosts.is_empty()).then(|| WireBytes { sent: sum("tx_bytes"), received: sum("rx_bytes") })
     }
 }
@@ -378,126 +394,6 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     } else {
         values.get(values.len() / 2 - 1).map(|lower| (lower + upper) / 2.0)
     }
-}
-
-/// The cells as a table for a terminal, and what was expected.
-pub fn to_text(result: &StudyResult) -> String {
-    let mut out = table(result).to_text();
-    if !result.differences.is_empty() {
-        out.push('\n');
-        out.push_str(
-            &compare::table(
-                "Against the first cell, or the first one with the same data where several middleware take part; runs of the same round \
-                 paired",
-                &result.differences,
-            )
-            .to_text(),
-        );
-    }
-    for judgement in &result.judgements {
-        let verdict = if judgement.holds { "holds" } else { "DOES NOT HOLD" };
-        let value =
-            judgement.value.map_or_else(|| "cannot be judged: too few samples".to_owned(), |value| value.to_string());
-        out.push_str(&format!("  {verdict}: {} in {}: {value}\n", judgement.expectation, judgement.cell));
-    }
-    for failure in &result.failures {
-        out.push_str(&format!("  FAILED: {failure}\n"));
-    }
-    for note in &result.notes {
-        out.push_str(&format!("  NOTE: {note}\n"));
-    }
-    if result.contaminated() > 0 {
-        out.push_str(&format!(
-            "  MARKED: in {} runs the machine was not quiet in any attempt; their figures are those of a disturbed machine\n",
-            result.contaminated()
-        ));
-    }
-    out
-}
-
-/// One row a cell: fates of all runs together, latencies as medians over the runs.
-pub(super) fn table(result: &StudyResult) -> Table {
-    let header = [
-        "cell",
-        "runs",
-        "in time",
-        "late",
-        "lost",
-        "not sent",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "CPU",
-        "last − first p50",
-    ];
-    let mut table = Table::new("Fates of all samples; response latencies in µs, medians over the runs", &header);
-    for cell in &result.cells {
-        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-        };
-        let due = sum(|totals| totals.due).max(1) as f64;
-        table.rows.push(vec![
-            cell.name.clone(),
-            cell.runs.len().to_string(),
-            percent(sum(|totals| totals.in_time) as f64 / due),
-            grouped(sum(|totals| totals.late)),
-            grouped(sum(|totals| totals.lost)),
-            grouped(sum(|totals| totals.not_sent)),
-            median_of(&|run| run.totals.response.p50_us),
-            median_of(&|run| run.totals.response.p90_us),
-            median_of(&|run| run.totals.response.p99_us),
-            median_of(&|run| run.totals.response.p999_us),
-            median_of(&|run| Some(run.totals.response.max_us)),
-            median_of(&|run| Some(run.cpu)),
-            median_of(&|run| run.fairness.last_minus_first.p50_us),
-        ]);
-    }
-    table
-}
-
-/// One line a run.
-pub fn to_csv(result: &StudyResult) -> String {
-    let mut out = String::from(
-        "cell,round,attempts,contaminated,due,in_time,late,lost,not_sent,duplicates,reordered,response_p50_us,response_p90_us,\
-         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu\n",
-    );
-    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for cell in &result.cells {
-        for run in &cell.runs {
-            let (totals, response) = (&run.totals, &run.totals.response);
-            let counts = [
-                totals.due,
-                totals.in_time,
-                totals.late,
-                totals.lost,
-                totals.not_sent,
-                totals.duplicates,
-                totals.reordered,
-            ];
-            let figures = [
-                response.p50_us,
-                response.p90_us,
-                response.p99_us,
-                response.p999_us,
-                Some(response.max_us),
-                totals.service.p50_us,
-                totals.service.p99_us,
-                Some(run.fairness.jain_in_time),
-                Some(run.cpu),
-            ];
-            let counts = counts.map(|count| count.to_string()).join(",");
-            let figures = figures.map(number).join(",");
-            out.push_str(&format!(
-                "{},{},{},{},{counts},{figures}\n",
-                cell.name, run.round, run.attempts, run.contaminated
-            ));
-        }
-    }
-    out
 }
 
 pub(super) const RESULTS: &str = "results.json";

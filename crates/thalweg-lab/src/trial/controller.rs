@@ -6,19 +6,21 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, Command, PublisherReport, Raw, Word, WorkerReport, not_written};
 
+use super::clocks::{RunClocks, align};
 use super::diary::Diary;
 use super::fates::join;
+use super::ground::Ground;
 use super::histograms;
 use super::places::shares;
 use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
+use super::run_process::RunProcess;
 use super::site::{Site, SiteCounters, by_host};
 use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
-use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
-use crate::network::Hosts;
-use crate::process::{Launcher, Message, Stop, Supervised};
+use crate::host::{SecondConditions, monotonic_nanos};
+use crate::process::{Launcher, Message, Stop};
 use crate::scenario::{Cell, Gate, Scenario};
 
 /// What a run is made with.
@@ -28,7 +30,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
     /// Where endpoints live, unless all live here.
-    pub(crate) hosts: Option<&'a Hosts>,
+    pub(crate) ground: Option<&'a Ground>,
     /// What decides the fate of frames between the hosts.
     pub(crate) chance: u64,
 }
@@ -38,11 +40,11 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let mut ensemble = Ensemble::start(context, cell, folder)?;
     let timetable = timetable(cell, &context.scenario.schedule);
     ensemble.hear_all(context.scenario.schedule.matching + MARGIN, matched)?;
-    ensemble.site.begin()?;
+    ensemble.site.begin(context.stop)?;
     // Time for every process to hear of it.
-    let origin_ns =
-        monotonic_nanos() + (START_DELAY + START_DELAY_EACH * ensemble.workers.len() as u32).as_nanos() as u64;
-    ensemble.tell_all(&Command::Start { origin_ns })?;
+    let delay = ensemble.site.start_delay() + START_DELAY_EACH * ensemble.workers.len() as u32;
+    let origin_ns = monotonic_nanos() + delay.as_nanos() as u64;
+    ensemble.start_schedule(origin_ns)?;
     let at = |relative_ns: u64| origin_ns + relative_ns;
     // Before the first measured sample, so that every loss among them has its place.
     ensemble.wait_until(at(timetable.start_ns()).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
@@ -51,15 +53,19 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut diary = Diary::create(folder)?;
     let until = at(timetable.end_ns());
-    let seconds = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
+    let machines = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
     ensemble.tell_all(&Command::Drain { written: written(cell, &reports) })?;
     ensemble.hear_all(DRAIN_PATIENCE, drained)?;
     let (layers, hosts) = ensemble.counters()?.since(&before);
+    let clocks = ensemble.site.end(&crossings(context.scenario, cell), context.stop)?;
     ensemble.tell_all(&Command::Finish)?;
-    let (workers, processes) = ensemble.finish()?;
+    let (workers, processes) = ensemble.finish(folder)?;
+    if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
+        align(folder, (cell, schedule), plan, clocks)?;
+    }
     let raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
@@ -78,7 +84,8 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         processes,
         layers,
         hosts,
-        conditions: judge(seconds, &context.scenario.gate),
+        conditions: judge(machines, clocks.as_ref(), &context.scenario.gate),
+        clocks,
     };
     diary.close()?;
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
@@ -92,10 +99,23 @@ fn written(cell: &Cell, reports: &[PublisherReport]) -> Vec<u64> {
     (0..cell.publishers).map(of).collect()
 }
 
-fn judge(seconds: Vec<SecondConditions>, gate: &Gate) -> TrialConditions {
+/// The hosts of each pair of a publisher and a subscriber.
+fn crossings(scenario: &Scenario, cell: &Cell) -> Vec<(u32, u32)> {
+    let Some(plan) = &scenario.hosts else { return Vec::new() };
+    let hosts = |(writer, reader)| (plan.of_publisher(writer), plan.of_subscriber(cell.publishers, reader));
+    cell.pairs().map(hosts).collect()
+}
+
+/// Puts the seconds of each machine together, and says whether too many of them are bad.
+fn judge(machines: Vec<Vec<SecondConditions>>, clocks: Option<&RunClocks>, gate: &Gate) -> TrialConditions {
+    let length = machines.iter().map(Vec::len).min().unwrap_or(0);
+    let worst = |index: usize| machines.iter().map(|seconds| seconds[index]).reduce(SecondConditions::worst);
+    let seconds: Vec<SecondConditions> = (0..length).filter_map(worst).collect();
     let bad_seconds = seconds.iter().filter(|second| second.bad).count() as u64;
-    let contaminated = bad_seconds as f64 > gate.bad_seconds * seconds.len() as f64;
-    TrialConditions { seconds, bad_seconds, contaminated }
+    let is_stepped = clocks.is_some_and(|clocks| clocks.is_stepped);
+    let contaminated = is_stepped || bad_seconds as f64 > gate.bad_seconds * seconds.len() as f64;
+    let machines = if machines.len() > 1 { machines } else { Vec::new() };
+    TrialConditions { seconds, machines, bad_seconds, contaminated }
 }
 
 fn matched(message: Message) -> Option<()> {
@@ -126,7 +146,7 @@ fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Option<T> {
 struct Ensemble<'a> {
     stop: &'a Stop,
     /// Names and processes, in the order in which they were started.
-    workers: Vec<(String, Supervised)>,
+    workers: Vec<(String, RunProcess)>,
     /// The host of each process.
     places: Vec<u32>,
     // Dropped after the processes, whose last datagrams it forwards.
@@ -141,7 +161,8 @@ impl<'a> Ensemble<'a> {
         let plan = context.scenario.hosts.as_ref();
         let shares = shares(&context.scenario.process, cell).into_iter();
         for (host, share) in shares.flat_map(|share| by_host(share, cell, plan)) {
-            let worker = processes.start(&ensemble.site.launcher(host), &share)?;
+            let number = ensemble.workers.len() as u32;
+            let worker = processes.start(&ensemble.site.place(host), number, &share)?;
             ensemble.workers.push((share.name, worker));
             ensemble.places.push(host);
         }
@@ -178,9 +199,19 @@ impl<'a> Ensemble<'a> {
         self.workers.iter_mut().try_for_each(|(_, worker)| worker.send(command))
     }
 
+    /// Tells each process when the schedule begins by the clock of its host.
+    fn start_schedule(&mut self, origin_ns: u64) -> Result<(), LabError> {
+        self.site.begin_clocks(origin_ns)?;
+        for ((_, worker), host) in self.workers.iter_mut().zip(&self.places) {
+            worker.send(&Command::Start { origin_ns: self.site.origin(*host).unwrap_or(origin_ns) })?;
+        }
+        Ok(())
+    }
+
     fn counters(&mut self) -> Result<SiteCounters, LabError> {
-        let workers = self.places.iter().copied().zip(self.workers.iter().map(|(_, worker)| worker.id()));
-        self.site.counters(&workers.collect::<Vec<_>>())
+        let number = |(host, (_, worker)): (&u32, &(String, RunProcess))| Some((*host, worker.id()?));
+        let workers: Vec<(u32, u32)> = self.places.iter().zip(&self.workers).filter_map(number).collect();
+        self.site.counters(&workers)
     }
 
     fn check_stop(&self) -> Result<(), LabError> {
@@ -201,32 +232,37 @@ impl<'a> Ensemble<'a> {
         }
     }
 
-    /// Looks at the machine once a second from `start_ns` to `end_ns`.
+    /// Looks at the machines once a second from `start_ns` to `end_ns`; returns the seconds of each.
     fn watch(
         &mut self,
         start_ns: u64,
         end_ns: u64,
         gate: &Gate,
         diary: &mut Diary,
-    ) -> Result<Vec<SecondConditions>, LabError> {
-        let workers = self.workers.iter().map(|(_, worker)| worker.id());
-        let mut watch = SecondWatch::start(workers.chain(self.site.processes()).collect());
-        let mut out = Vec::new();
+    ) -> Result<Vec<Vec<SecondConditions>>, LabError> {
+        let workers = self.workers.iter().filter_map(|(_, worker)| worker.id());
+        let mut lookout = self.site.lookout(&workers.chain(self.site.processes()).collect::<Vec<_>>())?;
+        let mut out: Vec<Vec<SecondConditions>> = Vec::new();
         let mut next = start_ns;
         while next < end_ns {
             next = (next + 1_000_000_000).min(end_ns);
             self.wait_until(next)?;
-            let mut second = watch.look();
-            second.bad = is_bad(&second, gate);
-            diary.note(&second)?;
-            out.push(second);
+            let mut seconds = lookout.look()?;
+            seconds.iter_mut().for_each(|second| second.bad = is_bad(second, gate));
+            if let Some(worst) = seconds.iter().copied().reduce(SecondConditions::worst) {
+                diary.note(&worst)?;
+            }
+            out.resize_with(seconds.len(), Vec::new);
+            out.iter_mut().zip(seconds).for_each(|(machine, second)| machine.push(second));
         }
         Ok(out)
     }
 
-    fn finish(mut self) -> Result<(Vec<WorkerReport>, Vec<ProcessReport>), LabError> {
+    /// Ends the processes in peace; `folder` gets what those on other machines wrote.
+    fn finish(mut self, folder: &Path) -> Result<(Vec<WorkerReport>, Vec<ProcessReport>), LabError> {
         let reports = self.hear_all(WRITE_PATIENCE, report)?;
-        let usage = |((name, _), report): (&(String, Supervised), &WorkerReport)| ProcessReport {
+        self.site.collect(folder)?;
+        let usage = |((name, _), report): (&(String, RunProcess), &WorkerReport)| ProcessReport {
             name: name.clone(),
             usage: report.usage.clone(),
         };
@@ -251,7 +287,6 @@ const MARGIN: Duration = Duration::from_secs(5);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(90);
 /// Millions of samples take their time to be written as text.
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);
-const START_DELAY: Duration = Duration::from_millis(200);
 const START_DELAY_EACH: Duration = Duration::from_millis(5);
 /// Longer than reading the counters of several hosts takes, shorter than the time between the order to start and the first sample.
 const COUNTERS_EARLY: Duration = Duration::from_millis(150);
@@ -267,7 +302,7 @@ mod tests {
         let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure, bad_seconds: 0.02, attempts: 3 };
         let second = SecondConditions { lasted_s: second.lasted_s.max(1.0), ..second };
         assert_eq!(is_bad(&second, &gate), expect, "{second:?}");
-        let conditions = judge(vec![SecondConditions { bad: expect, ..second }], &gate);
+        let conditions = judge(vec![vec![SecondConditions { bad: expect, ..second }]], None, &gate);
         assert_eq!(conditions.contaminated, expect);
     }
 
@@ -285,8 +320,21 @@ mod tests {
     #[test]
     fn a_few_bad_seconds_of_many_are_allowed() {
         let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
-        let seconds =
-            |bad: usize| (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect();
-        assert!(!judge(seconds(2), &gate).contaminated && judge(seconds(3), &gate).contaminated);
+        let seconds = |bad: usize| -> Vec<SecondConditions> {
+            (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect()
+        };
+        assert!(
+            !judge(vec![seconds(2)], None, &gate).contaminated && judge(vec![seconds(3)], None, &gate).contaminated
+        );
+        let two = judge(vec![seconds(1), seconds(3)], None, &gate);
+        assert!(two.contaminated && two.bad_seconds == 3 && two.machines.len() == 2, "bad on one machine is bad");
+    }
+
+    #[test]
+    fn a_clock_that_jumps_disturbs_a_run() {
+        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+        let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
+        assert!(judge(Vec::new(), Some(&clocks(true)), &gate).contaminated);
+        assert!(!judge(Vec::new(), Some(&clocks(false)), &gate).contaminated);
     }
 }

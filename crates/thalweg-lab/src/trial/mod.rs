@@ -4,24 +4,32 @@
 //! subscriber is in time, late, lost or not sent; its latency counts from when it was due (response) and from when it was written
 //! (service), on the clock that all processes of a host share.
 
+mod clocks;
 mod controller;
 mod diary;
 mod fates;
+mod ground;
 mod histograms;
+mod lookout;
 mod ours;
 mod places;
 mod processes;
 mod result;
+mod run_process;
 mod site;
 mod timetable;
 mod traces;
 
+pub use clocks::{HostClock, RunClocks};
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::join;
+pub(crate) use ground::Ground;
 pub(crate) use histograms::load as load_histograms;
 #[cfg(test)]
 pub(crate) use histograms::write as write_histograms;
+#[cfg(test)]
+pub(crate) use ours::Setup;
 pub(crate) use ours::{TrialOrder, work};
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,

@@ -8,7 +8,9 @@ use thalweg_lab_station::{Order, Pace, PeerSetup, Qos, Wait as PeerWait};
 use super::controller::RunContext;
 use super::ours::Setup;
 use super::places::{Share, topic_endpoints};
+use super::run_process::RunProcess;
 use super::timetable::timetable;
+use crate::agent::{Place, RemoteWorker};
 use crate::error::LabError;
 use crate::peers::Middleware;
 use crate::process::{Launcher, Supervised};
@@ -56,14 +58,20 @@ impl<'a> Processes<'a> {
         Ok(Processes { context, cell, folder, kind })
     }
 
-    /// Starts the process that holds `share`; one of ours by `launcher`.
-    pub(super) fn start(&self, launcher: &Launcher, share: &Share) -> Result<Supervised, LabError> {
-        match &self.kind {
-            Kind::Ours(setup) => {
+    /// Starts process `number`, which holds `share`, at its place; one of a peer on this machine.
+    pub(super) fn start(&self, place: &Place, number: u32, share: &Share) -> Result<RunProcess, LabError> {
+        match (&self.kind, place) {
+            (Kind::Ours(setup), Place::Here(launcher)) => {
                 let order = worker::Order::Trial(self.order(setup.clone(), share));
-                Supervised::start(launcher, &share.name, &order)
+                Supervised::start(launcher, &share.name, &order).map(RunProcess::Here)
             }
-            Kind::Peer(launcher, setup) => Supervised::start(launcher, &share.name, &self.order(setup.clone(), share)),
+            (Kind::Ours(setup), Place::There(connection)) => {
+                let order = self.order(setup.clone(), share);
+                RemoteWorker::start(connection, number, &share.name, order).map(RunProcess::There)
+            }
+            (Kind::Peer(launcher, setup), _) => {
+                Supervised::start(launcher, &share.name, &self.order(setup.clone(), share)).map(RunProcess::Here)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PublisherReport, SubscriberReport};
+use super::{PublisherReport, RunClocks, SubscriberReport};
 use crate::figures::micros;
 use crate::host::{Layers, ProcessUsage, SecondConditions};
 use crate::scenario::Cell;
@@ -39,6 +39,9 @@ pub struct TrialResult {
     /// The same of each host, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Layers>,
+    /// How the clocks of the machines ran, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<RunClocks>,
     /// What else the machine did.
     pub conditions: TrialConditions,
 }
@@ -183,10 +186,13 @@ pub struct ProcessReport {
 /// What else the machine did during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialConditions {
-    /// Each second.
+    /// Each second; of several machines the worst in each respect.
     pub seconds: Vec<SecondConditions>,
+    /// The same seconds on each machine, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Vec<SecondConditions>>,
     /// Seconds beyond the limits.
     pub bad_seconds: u64,
-    /// Whether they are more than the scenario allows.
+    /// Whether they are more than the scenario allows, or a clock of a machine jumped.
     pub contaminated: bool,
 }

@@ -1,20 +1,27 @@
 //! Where a run takes place: this host alone, or hosts of their own with a switch between them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
+use super::clocks::{Clocks, RunClocks};
 use super::controller::RunContext;
+use super::ground::Ground;
+use super::lookout::Lookout;
 use super::places::Share;
+use crate::agent::{Machines, Place};
 use crate::error::LabError;
 use crate::host::Layers;
 use crate::network::{Hosts, Relay};
-use crate::process::Launcher;
+use crate::process::{Launcher, Stop};
 use crate::scenario::{Cell, HostPlan};
 
 /// The hosts of a run and what joins them.
 pub(super) struct Site<'a> {
     launcher: &'a Launcher,
-    hosts: Option<&'a Hosts>,
+    ground: Option<&'a Ground>,
     relay: Option<Relay>,
+    clocks: Option<Clocks>,
 }
 
 /// What the layers below the middleware counted so far.
@@ -24,27 +31,83 @@ pub(super) struct SiteCounters {
     hosts: Vec<Layers>,
     /// Of what lies between them.
     between: Layers,
+    /// Whether each host is a machine of its own.
+    are_machines: bool,
 }
 
 impl<'a> Site<'a> {
     pub(super) fn start(context: RunContext<'a>) -> Result<Site<'a>, LabError> {
-        let relay = context.hosts.map(|hosts| hosts.relay(context.launcher, context.chance)).transpose()?.flatten();
-        Ok(Site { launcher: context.launcher, hosts: context.hosts, relay })
+        let mut site = Site { launcher: context.launcher, ground: context.ground, relay: None, clocks: None };
+        match context.ground {
+            Some(Ground::Namespaces(hosts)) => site.relay = hosts.relay(context.launcher, context.chance)?,
+            Some(Ground::Machines(machines)) => {
+                machines.agents().try_for_each(|agent| agent.clear())?;
+                let span = context.scenario.hosts.as_ref().map_or(Duration::ZERO, |plan| plan.clock_span);
+                site.clocks = Some(Clocks::open(machines, span)?);
+            }
+            None => {}
+        }
+        Ok(site)
     }
 
-    /// How a process is started on the host `index`.
-    pub(super) fn launcher(&self, index: u32) -> Launcher {
-        self.hosts.map_or_else(|| self.launcher.clone(), |hosts| hosts.launcher(self.launcher, index))
+    fn namespaces(&self) -> Option<&'a Hosts> {
+        self.ground.and_then(|ground| if let Ground::Namespaces(hosts) = ground { Some(hosts) } else { None })
     }
 
-    /// Lets what impairs the links begin.
-    pub(super) fn begin(&mut self) -> Result<(), LabError> {
-        self.relay.as_mut().map_or(Ok(()), Relay::begin)
+    fn machines(&self) -> Option<&'a Machines> {
+        self.ground.and_then(|ground| if let Ground::Machines(machines) = ground { Some(machines) } else { None })
     }
 
-    /// Whether everything lives that lies between the hosts.
+    /// Where a process of the host `index` is started.
+    pub(super) fn place(&self, index: u32) -> Place {
+        let machine = self.machines().and_then(|machines| machines.places().get(index as usize));
+        let launcher =
+            || self.namespaces().map_or_else(|| self.launcher.clone(), |hosts| hosts.launcher(self.launcher, index));
+        machine.cloned().unwrap_or_else(|| Place::Here(launcher()))
+    }
+
+    /// Lets what impairs the links begin, and asks the clocks of other machines.
+    pub(super) fn begin(&mut self, stop: &Stop) -> Result<(), LabError> {
+        self.relay.as_mut().map_or(Ok(()), Relay::begin)?;
+        self.clocks.as_mut().map_or(Ok(()), |clocks| clocks.ask_often(stop))?;
+        // An agent that is lost has no clock either; its loss is what the user has to know.
+        self.check_alive()
+    }
+
+    /// Time for a process to hear when the schedule begins.
+    pub(super) fn start_delay(&self) -> Duration {
+        if self.machines().is_some() { START_DELAY_MACHINES } else { START_DELAY }
+    }
+
+    /// Decides when the schedule begins by each host's clock, if it begins at `origin_ns` by this machine's.
+    pub(super) fn begin_clocks(&mut self, origin_ns: u64) -> Result<(), LabError> {
+        self.clocks.as_mut().map_or(Ok(()), |clocks| clocks.begin(origin_ns))
+    }
+
+    /// When the schedule begins by the clock of the host `index`; `None` where all hosts share this machine's.
+    pub(super) fn origin(&self, index: u32) -> Option<u64> {
+        self.clocks.as_ref().and_then(|clocks| clocks.origin(index))
+    }
+
+    /// Asks the clocks of other machines once more, and tells how they ran; `crossings` are the hosts of each pair.
+    pub(super) fn end(&mut self, crossings: &[(u32, u32)], stop: &Stop) -> Result<Option<RunClocks>, LabError> {
+        self.clocks.as_mut().map(|clocks| clocks.end(crossings, stop)).transpose()
+    }
+
+    /// Begins to watch the machines; `processes` are those of the run on this one.
+    pub(super) fn lookout(&self, processes: &[u32]) -> Result<Lookout, LabError> {
+        Lookout::start(self.machines(), processes)
+    }
+
+    /// Copies what processes on other machines wrote into `folder`.
+    pub(super) fn collect(&self, folder: &Path) -> Result<(), LabError> {
+        self.machines().map_or(Ok(()), |machines| machines.agents().try_for_each(|agent| agent.collect(folder)))
+    }
+
+    /// Whether everything lives that lies between the hosts, and every agent is there.
     pub(super) fn check_alive(&mut self) -> Result<(), LabError> {
-        self.relay.as_mut().map_or(Ok(()), Relay::check_alive)
+        self.relay.as_mut().map_or(Ok(()), Relay::check_alive)?;
+        self.machines().map_or(Ok(()), |machines| machines.agents().try_for_each(|agent| agent.check_alive()))
     }
 
     /// The system's numbers of the processes between the hosts.
@@ -54,8 +117,16 @@ impl<'a> Site<'a> {
 
     /// The counters of now; `workers` are hosts and numbers of the endpoints' processes.
     pub(super) fn counters(&mut self, workers: &[(u32, u32)]) -> Result<SiteCounters, LabError> {
-        let Some(hosts) = self.hosts else {
-            return Ok(SiteCounters { hosts: vec![Layers::read()], between: Layers::default() });
+        if let Some(machines) = self.machines() {
+            let count = |place: &Place| match place {
+                Place::Here(_) => Ok(Layers::read()),
+                Place::There(connection) => connection.counters(),
+            };
+            let hosts = machines.places().iter().map(count).collect::<Result<_, LabError>>()?;
+            return Ok(SiteCounters { hosts, between: Layers::default(), are_machines: true });
+        }
+        let Some(hosts) = self.namespaces() else {
+            return Ok(SiteCounters { hosts: vec![Layers::read()], ..SiteCounters::default() });
         };
         let mut out = SiteCounters::default();
         for index in 0..hosts.len() as u32 {
@@ -78,7 +149,8 @@ impl SiteCounters {
         let hosts: Vec<Layers> = self.hosts.iter().zip(&before.hosts).map(|(now, before)| now.since(before)).collect();
         let mut all = Layers::default();
         for (index, host) in hosts.iter().enumerate() {
-            all = all.plus(&if index == 0 { host.clone() } else { host.clone().without_softnet() });
+            let is_counted_once = index > 0 && !self.are_machines;
+            all = all.plus(&if is_counted_once { host.clone().without_softnet() } else { host.clone() });
         }
         let relay: Layers = self.between.iter().filter(|(name, _)| name.starts_with("relay.")).map(owned).collect();
         let rest: Layers = self.between.iter().filter(|(name, _)| !name.starts_with("relay.")).map(owned).collect();
@@ -105,6 +177,10 @@ pub(super) fn by_host(share: Share, cell: &Cell, plan: Option<&HostPlan>) -> Vec
     out.into_iter().map(named).collect()
 }
 
+const START_DELAY: Duration = Duration::from_millis(200);
+/// A word to another machine takes longer.
+const START_DELAY_MACHINES: Duration = Duration::from_millis(600);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +193,7 @@ mod tests {
                     [process]\nmodel = \"single\"\n[schedule]\nseconds = 1\nruns = 1\n";
         let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
         let (cell, share) = (&scenario.cells[0], shares(&scenario.process, &scenario.cells[0]).remove(0));
-        let plan = HostPlan { count: 3, publishers: None, subscribers: None };
+        let plan = HostPlan::namespaces(3);
         let parts = by_host(share.clone(), cell, Some(&plan));
         let shown: Vec<_> = parts.iter().map(|(host, share)| (*host, share.name.as_str())).collect();
         let name = |host: u32| (host, format!("process of all endpoints on host {host}"));
@@ -139,10 +215,12 @@ mod tests {
         let before = SiteCounters {
             hosts: vec![host(1), host(2)],
             between: of(&[("queue.from_host0.dropped", 5), ("relay.host0-host1.dropped", 1)]),
+            are_machines: false,
         };
         let after = SiteCounters {
             hosts: vec![host(11), host(22)],
             between: of(&[("queue.from_host0.dropped", 7), ("relay.host0-host1.dropped", 3)]),
+            are_machines: false,
         };
         let (all, hosts) = after.since(&before);
         assert_eq!(hosts, [host(10), host(20)]);
@@ -153,5 +231,7 @@ mod tests {
             ("udp.InDatagrams", 30),
         ];
         assert_eq!(all, of(&expect));
+        let machines = SiteCounters { are_machines: true, ..after };
+        assert_eq!(machines.since(&before).0.get("softnet.packets"), 30, "each machine has its own");
     }
 }

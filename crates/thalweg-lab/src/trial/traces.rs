@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use thalweg::trace::Point;
@@ -48,20 +48,46 @@ pub(super) fn write(folder: &Path, process: &str, origin_ns: u64) -> Result<(), 
     std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))
 }
 
+/// The files of a run's processes by the processes' names.
+fn files(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let named = |path: PathBuf| {
+        let process = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(".csv")?.to_owned();
+        Some((process, path))
+    };
+    let mut out: Vec<(String, PathBuf)> = entries.filter_map(named).collect();
+    out.sort();
+    out
+}
+
+/// Replaces each time of each process by what `to` makes of it.
+pub(super) fn shift(folder: &Path, to: impl Fn(&str, u64) -> u64) -> Result<(), LabError> {
+    for (process, path) in files(folder) {
+        let shown = path.display();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
+        let mut out = format!("{HEADER}\n");
+        for (index, line) in text.lines().enumerate().skip(1) {
+            let row = parse(&process, line)
+                .ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {HEADER}", index + 1)))?;
+            let Row { writer, reader, sequence, point, at_ns, thread, .. } = row;
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{writer},{reader},{sequence},{},{},{thread}", point.name(), to(&process, at_ns));
+        }
+        std::fs::write(&path, out).map_err(|error| LabError::from(not_written(&path, &error)))?;
+    }
+    Ok(())
+}
+
 /// What all processes of a run traced; nothing where nothing was.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Row>, LabError> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = entries.collect();
-    paths.sort();
     let mut out = Vec::new();
-    for path in paths {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(process) = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(".csv")) else { continue };
+    for (process, path) in files(folder) {
         let shown = path.display();
         let text = std::fs::read_to_string(&path)
             .map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
         for (index, line) in text.lines().enumerate().skip(1) {
-            let row = parse(process, line);
+            let row = parse(&process, line);
             out.push(row.ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {HEADER}", index + 1)))?);
         }
     }

@@ -5,7 +5,8 @@ use crate::figures::grouped;
 use crate::plot::{Stack, stacks};
 use crate::report::{Figure, Section};
 use crate::statistics::share_interval;
-use crate::study::results::{self, CellResult, RunSummary};
+use crate::study::results::{CellResult, RunSummary};
+use crate::study::tables;
 
 pub(super) fn section(source: &Source<'_>) -> Section {
     let result = source.result;
@@ -45,7 +46,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
                 stacks("per cent of the samples due, subscribers", &READER_CLASSES, &readers),
             )
             .resting_on(basis(&readers, "once for each subscriber"))
-            .with_table(results::table(result)),
+            .with_table(tables::table(result)),
             Figure::new(
                 format!(
                     "Publishers: {} writes returned late and {} samples were not sent.",

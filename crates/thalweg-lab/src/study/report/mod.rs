@@ -19,8 +19,10 @@ use super::manifest::State;
 use super::results::{self, RunSummary, StudyResult};
 use crate::error::LabError;
 use crate::figures::rounded;
+use crate::host::HostEnvironment;
 use crate::quick::presentation::utc;
 use crate::report::{Page, Section};
+use crate::study::clocks;
 
 /// A part of the report that stands for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +119,8 @@ pub(super) fn to_html(directory: &Path, result: &StudyResult, panels: &[Panel]) 
 fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
     let result = source.result;
     let mut facts = result.environment.facts();
+    facts.extend(clocks::fact(result).map(|fact| ("clocks", fact)));
+    facts.extend(result.hosts.iter().map(machine));
     facts.push(("fingerprint", format!("{:.16}", result.fingerprint)));
     Page {
         title: result.name.clone(),
@@ -136,6 +140,13 @@ fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
         conditions: conditions(result),
         method: METHOD.map(str::to_owned).into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
     }
+}
+
+/// A machine beside the controller's in one line.
+fn machine(host: &HostEnvironment) -> (&'static str, String) {
+    let facts = host.environment.facts();
+    let fact = |(name, value): (&str, String)| format!("{name} {value}");
+    ("agent", format!("{}: {}", host.name, facts.into_iter().map(fact).collect::<Vec<_>>().join(", ")))
 }
 
 fn runs(result: &StudyResult) -> impl Iterator<Item = &RunSummary> {

@@ -86,6 +86,7 @@ impl Runs {
             processes: Vec::new(),
             layers: serde_json::from_str("{\"udp.RcvbufErrors\": 12, \"udp.InDatagrams\": 700}").expect("counters"),
             hosts: Vec::new(),
+            clocks: None,
             conditions: TrialConditions { seconds: vec![second(0.0), second(1.0)], ..TrialConditions::default() },
         };
         fs::write(folder.join(RESULT), serde_json::to_string(&result).expect("text")).expect("written");
@@ -110,6 +111,8 @@ impl Runs {
             fingerprint: "0123456789abcdef0123".to_owned(),
             started_unix_s: 0,
             environment: Environment::read(),
+            hosts: Vec::new(),
+            clock_bound_us: None,
             differences: compare::within(&cells),
             cells,
             judgements: Vec::new(),
@@ -220,4 +223,22 @@ fn figures_show_what_the_runs_hold() {
     let (_, distributions) = html.split_once("<h2>Distributions").expect("a section");
     let (distributions, _) = distributions.split_once("</section>").expect("an end");
     assert_eq!((distributions.matches("area c0").count(), distributions.matches("curve c6").count()), (2, 1));
+}
+
+#[test]
+fn clocks_that_are_not_known_well_enough_are_told() {
+    let runs = Runs::new("clocks", "payload_bytes = [100, 200]\nrate_hz = 50", 2);
+    let mut result = runs.result();
+    // The median over the runs is 104.5 µs.
+    for (cell, bound_us) in result.cells.iter_mut().zip([10.0, 11.0]) {
+        cell.runs.iter_mut().for_each(|run| run.clock_bound_us = Some(bound_us));
+    }
+    result.clock_bound_us = Some(11.0);
+    result.hosts = vec![HostEnvironment { name: "lab2:7300".to_owned(), environment: Environment::read() }];
+    let html = to_html(&runs.path, &result, &[Panel::Quiet]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(html.contains("± 11.0 µs in the worst run, ± 10.5 µs in the median run"));
+    assert!(html.contains("lab2:7300: CPU"));
+    assert_eq!(html.matches("is not known that well").count(), 1, "the bound of the first cell is small enough");
+    assert!(html.contains("1–1 200 B 50 Hz auto thalweg is not known that well"));
+    assert!(html.contains("± 11.0 µs open, against a median of"));
 }

@@ -1,0 +1,106 @@
+//! A scenario across agents on hosts of their own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::host::{Addresses, Host};
+use crate::program::Program;
+
+/// Two hosts with a link, and a folder with a key.
+struct Lab {
+    folder: PathBuf,
+    hosts: [Host; 2],
+}
+
+impl Lab {
+    fn new(name: &str) -> Lab {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{name}"));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("made");
+        let (left, right) = Host::pair(1500, Addresses::Both);
+        let lab = Lab { folder, hosts: [left, right] };
+        let mut make = lab.command(0);
+        make.arg("agent").arg("--make-key").arg(lab.folder.join("key"));
+        assert!(make.output().expect("started").status.success());
+        lab
+    }
+
+    /// `thalweg lab` on the host `index`.
+    fn command(&self, index: usize) -> Command {
+        let mut command = self.hosts[index].command(env!("CARGO_BIN_EXE_thalweg"));
+        command.arg("lab");
+        command
+    }
+
+    /// An agent on each host.
+    fn agents(&self) -> Vec<Program> {
+        let start = |(index, address): (usize, &str)| {
+            let mut command = self.command(index);
+            command.args(["agent", "--bind", &format!("{address}:7300"), "--key"]).arg(self.folder.join("key"));
+            let mut agent = Program::start("agent", &command);
+            agent.expect_text("listening at");
+            agent
+        };
+        ["10.77.0.1", "10.77.0.2"].into_iter().enumerate().map(start).collect()
+    }
+
+    /// Runs a scenario of two publishers and two subscribers from the left host; `schedule` is its length.
+    fn start(&self, seconds: u32) -> Program {
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"test\"\n\
+             hosts = {{ on = [\"agent:10.77.0.1:7300\", \"agent:10.77.0.2:7300\"], clock_s = 0.4 }}\n\
+             [matrix]\nrate_hz = 200\npayload_bytes = 1000\nendpoints = \"2-2\"\ndestination = \"multicast\"\n\
+             [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
+             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n"
+        );
+        let file = self.folder.join("scenario.toml");
+        fs::write(&file, text).expect("written");
+        let mut command = self.command(0);
+        command.arg("run").arg(file).arg("--out").arg(self.out()).arg("--key").arg(self.folder.join("key"));
+        Program::start("lab", &command)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.join("out")
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.out().join(name)).expect("there")).expect("JSON")
+    }
+}
+
+#[test]
+fn a_scenario_runs_across_the_link_between_two_agents() {
+    let lab = Lab::new("link");
+    let _agents = lab.agents();
+    lab.start(2).finish().well();
+    let result = lab.json("runs/round-000-cell-000-attempt-1/result.json");
+    assert_eq!((&result["totals"]["due"], &result["totals"]["lost"]), (&1_600.into(), &0.into()));
+    for host in result["hosts"].as_array().expect("hosts") {
+        // What the other host's publisher sent came over the link: 400 samples of 1,000 bytes.
+        assert!(host["device.eth0.rx_bytes"].as_u64() > Some(400_000), "{host}");
+        assert!(host["udp.InDatagrams"].as_u64() > Some(400), "{host}");
+    }
+    let wire = &lab.json("results.json")["cells"][0]["runs"][0]["wire"];
+    assert!(wire["sent"].as_u64() > Some(800_000), "{wire}");
+    for clock in result["clocks"]["hosts"].as_array().expect("clocks") {
+        let figure = |name: &str| clock["fit"][name].as_f64().expect("a number");
+        // Both hosts have the clock of this machine.
+        assert!(figure("ahead_ns").abs() <= figure("round_trip_ns") / 2.0 + figure("residual_ns") + 1.0, "{clock}");
+    }
+}
+
+#[test]
+fn an_agent_whose_clock_cannot_be_asked_is_told_with_the_way_that_is_closed() {
+    let lab = Lab::new("closed");
+    let _agents = lab.agents();
+    lab.hosts[1].drop_incoming("udp dport 7300");
+    let said = lab.start(1).finish();
+    let all = said.lines.join("\n");
+    assert!(all.contains("the clock of the agent 10.77.0.2:7300 answered 0 questions"), "{all}");
+    assert!(all.contains("let UDP of the agent's port through"), "{all}");
+    assert_eq!(lab.json("manifest.json")["state"], "failed");
+}

@@ -1,0 +1,79 @@
+//! What a controller and an agent tell each other.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thalweg_lab_station::{Command, Message};
+
+use crate::host::{Environment, Layers, SecondConditions};
+use crate::trial::TrialOrder;
+
+/// What a controller wants of an agent. Those that are answered are answered in their order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Starts a worker with this order; it writes into the agent's own folder whatever the order says. Not answered.
+    Start { worker: u32, name: String, order: Box<TrialOrder> },
+    /// Hands a worker one more line. Not answered.
+    Tell { worker: u32, command: Command },
+    /// Ends a worker in peace; [`Event::Finished`] or [`Event::Failed`] follows.
+    Finish { worker: u32 },
+    /// Kills a worker. Not answered.
+    Kill { worker: u32 },
+    /// Kills all workers and empties the folder; answered by [`Event::Cleared`].
+    Clear,
+    /// Asks for the counters of the layers below; answered by [`Event::Counted`].
+    Count,
+    /// Begins to watch how quiet the host is. Not answered.
+    Watch,
+    /// Asks what happened since the last look; answered by [`Event::Looked`].
+    Look,
+    /// Asks for the names of the files that workers wrote; answered by [`Event::Files`].
+    Files,
+    /// Asks for a part of one of them; answered by [`Event::Part`].
+    Read { file: String, offset: u64 },
+    /// The controller lives.
+    Alive,
+    /// The controller is through.
+    Goodbye,
+}
+
+/// What an agent tells a controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// The agent is all the controller's; the first word.
+    Ready(Box<HostFacts>),
+    /// The agent is somebody else's; the first and last word.
+    Busy { controller: String },
+    /// A worker said something.
+    Said { worker: u32, message: Message },
+    /// A worker cannot go on, died or was not started.
+    Failed { worker: u32, reason: String },
+    /// A worker ended in peace.
+    Finished { worker: u32 },
+    /// No worker lives and the folder is empty.
+    Cleared,
+    /// The counters of now.
+    Counted(Layers),
+    /// How quiet the host was since the last look.
+    Looked(SecondConditions),
+    /// The files that workers wrote.
+    Files(Vec<String>),
+    /// Text of a file from the offset asked for; empty at its end.
+    Part(String),
+    /// A request cannot be fulfilled.
+    Refused(String),
+    /// The agent lives.
+    Alive,
+    /// The agent was stopped; the last word.
+    Goodbye,
+}
+
+/// An agent's host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HostFacts {
+    pub(crate) environment: Environment,
+    /// What a result depends on there, by name.
+    pub(crate) fingerprint: BTreeMap<String, String>,
+}

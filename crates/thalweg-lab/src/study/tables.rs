@@ -1,0 +1,131 @@
+//! The results of a study for a terminal and as CSV.
+
+use super::clocks;
+use super::compare;
+use super::results::{RunSummary, StudyResult, median};
+use crate::figures::{grouped, percent, rounded};
+use crate::table::Table;
+use crate::trial::Totals;
+
+/// The cells as a table for a terminal, and what was expected.
+pub fn to_text(result: &StudyResult) -> String {
+    let mut out = table(result).to_text();
+    if !result.differences.is_empty() {
+        out.push('\n');
+        out.push_str(
+            &compare::table(
+                "Against the first cell, or the first one with the same data where several middleware take part; runs of the same round \
+                 paired",
+                &result.differences,
+            )
+            .to_text(),
+        );
+    }
+    for judgement in &result.judgements {
+        let verdict = if judgement.holds { "holds" } else { "DOES NOT HOLD" };
+        let value =
+            judgement.value.map_or_else(|| "cannot be judged: too few samples".to_owned(), |value| value.to_string());
+        out.push_str(&format!("  {verdict}: {} in {}: {value}\n", judgement.expectation, judgement.cell));
+    }
+    for failure in &result.failures {
+        out.push_str(&format!("  FAILED: {failure}\n"));
+    }
+    for note in &result.notes {
+        out.push_str(&format!("  NOTE: {note}\n"));
+    }
+    for remark in clocks::fact(result).into_iter().chain(clocks::remarks(result)) {
+        out.push_str(&format!("  CLOCKS: {remark}\n"));
+    }
+    if result.contaminated() > 0 {
+        out.push_str(&format!(
+            "  MARKED: in {} runs the machine was not quiet in any attempt; their figures are those of a disturbed machine\n",
+            result.contaminated()
+        ));
+    }
+    out
+}
+
+/// One row a cell: fates of all runs together, latencies as medians over the runs.
+pub(super) fn table(result: &StudyResult) -> Table {
+    let header = [
+        "cell",
+        "runs",
+        "in time",
+        "late",
+        "lost",
+        "not sent",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "CPU",
+        "last − first p50",
+    ];
+    let mut table = Table::new("Fates of all samples; response latencies in µs, medians over the runs", &header);
+    for cell in &result.cells {
+        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+        };
+        let due = sum(|totals| totals.due).max(1) as f64;
+        table.rows.push(vec![
+            cell.name.clone(),
+            cell.runs.len().to_string(),
+            percent(sum(|totals| totals.in_time) as f64 / due),
+            grouped(sum(|totals| totals.late)),
+            grouped(sum(|totals| totals.lost)),
+            grouped(sum(|totals| totals.not_sent)),
+            median_of(&|run| run.totals.response.p50_us),
+            median_of(&|run| run.totals.response.p90_us),
+            median_of(&|run| run.totals.response.p99_us),
+            median_of(&|run| run.totals.response.p999_us),
+            median_of(&|run| Some(run.totals.response.max_us)),
+            median_of(&|run| Some(run.cpu)),
+            median_of(&|run| run.fairness.last_minus_first.p50_us),
+        ]);
+    }
+    table
+}
+
+/// One line a run.
+pub fn to_csv(result: &StudyResult) -> String {
+    let mut out = String::from(
+        "cell,round,attempts,contaminated,due,in_time,late,lost,not_sent,duplicates,reordered,response_p50_us,response_p90_us,\
+         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu\n",
+    );
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for cell in &result.cells {
+        for run in &cell.runs {
+            let (totals, response) = (&run.totals, &run.totals.response);
+            let counts = [
+                totals.due,
+                totals.in_time,
+                totals.late,
+                totals.lost,
+                totals.not_sent,
+                totals.duplicates,
+                totals.reordered,
+            ];
+            let figures = [
+                response.p50_us,
+                response.p90_us,
+                response.p99_us,
+                response.p999_us,
+                Some(response.max_us),
+                totals.service.p50_us,
+                totals.service.p99_us,
+                Some(run.fairness.jain_in_time),
+                Some(run.cpu),
+            ];
+            let counts = counts.map(|count| count.to_string()).join(",");
+            let figures = figures.map(number).join(",");
+            out.push_str(&format!(
+                "{},{},{},{},{counts},{figures}\n",
+                cell.name, run.round, run.attempts, run.contaminated
+            ));
+        }
+    }
+    out
+}

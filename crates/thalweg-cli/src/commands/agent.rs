@@ -23,7 +23,7 @@ pub struct AgentOptions {
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
-    /// Write a new key into the new file FILE and end; copy it to all hosts by a way that you trust.
+    /// Write a new key into the new file FILE and end; copy it to all hosts by a way that you trust (default: make none).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "bind"])]
     pub make_key: Option<PathBuf>,
 }

@@ -70,7 +70,9 @@ fn list(options: &PeersListOptions) -> Result<(), Failure> {
     for peer in Peer::ALL {
         let state = match peers::readiness(peer, options.peer_dir.as_deref()) {
             Readiness::Ready { program, version } => format!("ready     {version}, {}", program.display()),
-            Readiness::Broken { program, reason } => format!("BROKEN    {} does not run: {reason}", program.display()),
+            Readiness::Broken { program, reason } => {
+                format!("BROKEN    {}: {reason}; `thalweg lab peers install {peer}` builds it anew", program.display())
+            }
             Readiness::Missing => format!("missing   `thalweg lab peers install {peer}` builds it"),
         };
         print_line(format_args!("{:<9} {:<48} {state}", peer.name(), peer.description()))?;

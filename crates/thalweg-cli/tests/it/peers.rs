@@ -24,7 +24,8 @@ fn text(path: &Path) -> &str {
 /// Puts a program for the peer `name` into `folder`: it reads its order, then does what `script` says.
 fn peer(folder: &Path, name: &str, script: &str) {
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo \"{name}-perf (a script)\"; exit 0; }}\nread -r order\n{script}\n"
+        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo \"{name}-perf (a script)\"; exit 0; }}\n\
+         [ \"$*\" = 'station --help' ] && exit 0\nread -r order\n{script}\n"
     );
     let path = folder.join(format!("{name}-perf"));
     fs::write(&path, script).expect("written");
@@ -130,10 +131,14 @@ fn the_list_says_of_each_peer_how_far_it_is() {
     peer(&folder, "cyclone", "");
     fs::write(folder.join("zenoh-perf"), "#!/nonexistent/shell\n").expect("written");
     fs::set_permissions(folder.join("zenoh-perf"), fs::Permissions::from_mode(0o755)).expect("made executable");
+    let before_scenarios = "#!/bin/sh\n[ \"$1\" = --version ] && { echo old; exit 0; }\nexit 2\n";
+    fs::write(folder.join("hdds-perf"), before_scenarios).expect("written");
+    fs::set_permissions(folder.join("hdds-perf"), fs::Permissions::from_mode(0o755)).expect("made executable");
     let said = run(&["lab", "peers", "list", "--peer-dir", text(&folder)]).expect_code(0);
     let line = |name: &str| said.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(line("cyclone").contains("ready     cyclone-perf (a script)"), "{}", said.stdout);
     assert!(line("zenoh").contains("BROKEN") && line("zenoh").contains("does not run"), "{}", said.stdout);
+    assert!(line("hdds").contains("BROKEN") && line("hdds").contains("built for an older"), "{}", said.stdout);
     assert!(line("iceoryx2").contains("missing   `thalweg lab peers install iceoryx2`"), "{}", said.stdout);
     let said = run(&["lab", "peers", "install", "cyclon"]).expect_code(2);
     assert!(said.stderr.contains("did you mean \"cyclone\""), "{}", said.stderr);

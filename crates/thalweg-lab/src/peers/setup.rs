@@ -30,19 +30,24 @@ pub enum Readiness {
 /// How far `peer` is, its program looked for as in [`Peer::find`].
 pub fn readiness(peer: Peer, folder: Option<&Path>) -> Readiness {
     let Some(program) = peer.find(folder) else { return Readiness::Missing };
-    let said = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
-    match said {
+    let ask = |arguments: &[&str]| Command::new(&program).args(arguments).stdin(Stdio::null()).output();
+    match ask(&["--version"]) {
         Ok(said) if said.status.success() => {
             let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            Readiness::Ready { program, version }
+            match ask(&["station", "--help"]) {
+                Ok(said) if said.status.success() => Readiness::Ready { program, version },
+                _ => Readiness::Broken { program, reason: TOO_OLD.to_owned() },
+            }
         }
         Ok(said) => {
             let words = String::from_utf8_lossy(&said.stderr).trim().lines().last().unwrap_or_default().to_owned();
-            Readiness::Broken { program, reason: format!("{}: {words}", said.status) }
+            Readiness::Broken { program, reason: format!("it does not run: {}: {words}", said.status) }
         }
-        Err(error) => Readiness::Broken { program, reason: error.to_string() },
+        Err(error) => Readiness::Broken { program, reason: format!("it does not run: {error}") },
     }
 }
+
+const TOO_OLD: &str = "it was built for an older laboratory, which knew no scenarios";
 
 /// Builds the programs of `peers` from the checkout that this program or the current directory lies in, into `folder` or, without one,
 /// below the checkout's build folder. The build's output goes to ours.

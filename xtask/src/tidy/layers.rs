@@ -3,15 +3,16 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-cdr"]),
     ("thalweg-transport", &["thalweg-rtps"]),
+    ("thalweg-coap", &["thalweg-rtps", "thalweg-transport"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab", &["thalweg", "thalweg-sim", "thalweg-transport"]),
-    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("xtask", &[]),
 ];
 

@@ -1,4 +1,12 @@
-//! CoAP (RFC 7252) for small devices beside the data space: a server whose handlers run where they cost least.
+//! CoAP middleware: the protocol as a state machine without I/O, and what is built upon it.
+//!
+//! [`message`] and [`link_format`] are codecs. [`endpoint`] is the message layer of RFC 7252 for both roles with
+//! observation, block-wise transfer and caching: bytes and `now` go in, bytes, events and deadlines come out.
+//! [`scheduler`] decides on which threads handlers run, and [`interaction`] brings requests to them and answers back.
 #![forbid(unsafe_code)]
 
+pub mod endpoint;
+pub mod interaction;
+pub mod link_format;
+pub mod message;
 pub mod scheduler;

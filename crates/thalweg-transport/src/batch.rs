@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,28 +119,29 @@ impl BatchSocket {
         Ok(arrivals.count)
     }
 
-    /// Sends and forgets everything in `departures`. What the system does not take within 5 ms is lost, as the network may
-    /// lose it: a server must not stand still for one peer.
-    pub fn send(&self, departures: &mut Departures) -> Sent {
+    /// Sends all of `departures` by as few system calls as possible. What the system does not take within 5 ms is lost, as
+    /// the network may lose it: a server must not stand still for one peer.
+    pub fn send<'bytes>(
+        &self,
+        scratch: &mut BatchScratch,
+        departures: impl IntoIterator<Item = Departure<'bytes>>,
+    ) -> Sent {
         let mut sent = Sent::default();
-        let Departures { bytes, messages, scratch } = departures;
-        let mut gather = Gather::new(scratch);
-        for (index, message) in messages.iter().enumerate() {
-            gather.push_piece(&bytes[message.bytes.clone()]);
-            let exit = message.from.map(|(interface, source)| Exit { interface, source });
+        let mut gather = Gather::new(&mut scratch.0);
+        for (index, Departure { to, from, bytes }) in departures.into_iter().enumerate() {
+            gather.push_piece(bytes);
             gather.push_message(OutMessage {
                 pieces: index..index + 1,
                 datagrams: index..index + 1,
-                address: RawAddress::new(message.to),
-                control: SendControl::new(exit, None, None),
+                address: RawAddress::new(to),
+                control: SendControl::new(from.map(|source| Exit { interface: 0, source }), None, None),
             });
         }
-        let mut next = 0;
+        let (mut next, end) = (0, gather.len());
         let mut patience = SEND_PATIENCE;
-        while next < messages.len() {
-            let end = messages.len().min(next + BATCH_MAX);
+        while next < end {
             sent.calls += 1;
-            match gather.transmit(self.socket.as_fd(), next..end, Addressing::Each) {
+            match gather.transmit(self.socket.as_fd(), next..end.min(next + BATCH_MAX), Addressing::Each) {
                 Ok(count) => {
                     sent.datagrams += count;
                     next += count.max(1);
@@ -157,7 +157,6 @@ impl BatchSocket {
                 }
             }
         }
-        departures.clear();
         sent
     }
 }
@@ -233,46 +232,20 @@ pub struct Arrived<'a> {
     pub kernel_drops: Option<u32>,
 }
 
-/// Datagrams to be sent.
+/// One datagram to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<'a> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// The address of this host that it leaves from; `None` leaves that to the routing table.
+    pub from: Option<IpAddr>,
+    /// The payload.
+    pub bytes: &'a [u8],
+}
+
+/// Memory that sending reuses; one a thread.
 #[derive(Default)]
-pub struct Departures {
-    bytes: Vec<u8>,
-    messages: Vec<Departure>,
-    scratch: SendScratch,
-}
-
-struct Departure {
-    bytes: Range<usize>,
-    to: SocketAddr,
-    from: Option<(u32, IpAddr)>,
-}
-
-impl Departures {
-    /// Appends what `write` appends to the vector, as one datagram to `to`; nothing when it appends nothing. With `from`
-    /// it leaves through that interface (0: any) and from that address of this host.
-    pub fn push(&mut self, to: SocketAddr, from: Option<(u32, IpAddr)>, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        write(&mut self.bytes);
-        if self.bytes.len() > start {
-            self.messages.push(Departure { bytes: start..self.bytes.len(), to, from });
-        }
-    }
-
-    /// Number of datagrams.
-    pub fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Whether there is nothing to send.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.messages.clear();
-    }
-}
+pub struct BatchScratch(SendScratch);
 
 /// Waits for one socket, for other threads and for a time.
 pub struct Watch {
@@ -363,49 +336,52 @@ mod tests {
         BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &BatchOptions::default()).unwrap()
     }
 
+    fn departure(to: &BatchSocket, bytes: &'static [u8]) -> Departure<'static> {
+        Departure { to: to.local_address(), from: None, bytes }
+    }
+
+    fn send<'a>(from: &BatchSocket, departures: impl IntoIterator<Item = Departure<'a>>) -> Sent {
+        from.send(&mut BatchScratch::default(), departures)
+    }
+
     #[test]
     fn a_batch_arrives_in_order_and_answers_go_back() {
         let (here, there) = (local(), local());
         let watch = Watch::new(&there).unwrap();
-        let (mut departures, mut arrivals) = (Departures::default(), Arrivals::new(1500));
-        for number in 0..100u8 {
-            departures.push(there.local_address(), None, |bytes| bytes.extend_from_slice(&[number; 20]));
-        }
-        assert_eq!(here.send(&mut departures), Sent { datagrams: 100, lost: 0, calls: 2 });
-        assert!(departures.is_empty());
+        let mut arrivals = Arrivals::new(1500);
+        let numbers: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
+        let sent = send(&here, numbers.iter().map(|bytes| Departure { bytes, ..departure(&there, b"") }));
+        assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 2 });
         assert!(watch.wait(None).unwrap().readable);
         assert_eq!(there.receive(&mut arrivals).unwrap(), 64);
         for (number, arrived) in arrivals.iter().enumerate() {
             let arrived = arrived.unwrap();
             assert_eq!((arrived.bytes, arrived.source), (&[number as u8; 20][..], here.local_address()));
-            departures.push(arrived.source, None, |bytes| bytes.push(arrived.bytes[0]));
         }
+        let back = arrivals.iter().flatten().map(|arrived| Departure {
+            to: arrived.source,
+            from: None,
+            bytes: &arrived.bytes[..1],
+        });
+        assert_eq!(send(&there, back).datagrams, 64);
         assert_eq!(there.receive(&mut arrivals).unwrap(), 36);
         assert_eq!(there.receive(&mut arrivals).unwrap(), 0);
-        there.send(&mut departures);
         assert_eq!(here.receive(&mut arrivals).unwrap(), 64);
-        assert_eq!(arrivals.iter().flatten().map(|arrived| arrived.bytes[0]).sum::<u8>(), (0..64).sum::<u8>());
+        assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes[0]).eq(0..64));
     }
 
     #[test]
     fn what_cannot_be_sent_is_counted_and_the_rest_goes_out() {
         let (here, there) = (local(), local());
-        let mut departures = Departures::default();
-        departures.push(there.local_address(), None, |bytes| bytes.resize(70_000, 0));
-        departures.push(there.local_address(), None, |bytes| bytes.push(1));
-        departures.push(there.local_address(), None, |_| ());
-        let sent = here.send(&mut departures);
+        let sent = send(&here, [departure(&there, &[0; 70_000]), departure(&there, &[1])]);
         assert_eq!((sent.datagrams, sent.lost), (1, 1));
     }
 
     #[test]
     fn a_datagram_longer_than_its_slot_is_refused_whole() {
         let (here, there) = (local(), local());
-        let (mut departures, mut arrivals) = (Departures::default(), Arrivals::new(10));
-        for len in [11, 10] {
-            departures.push(there.local_address(), None, |bytes| bytes.resize(len, 0));
-        }
-        here.send(&mut departures);
+        let mut arrivals = Arrivals::new(10);
+        send(&here, [departure(&there, &[0; 11]), departure(&there, &[0; 10])]);
         assert_eq!(there.receive(&mut arrivals).unwrap(), 2);
         let bytes: Vec<_> = arrivals.iter().map(|arrived| arrived.map(|arrived| arrived.bytes.len())).collect();
         assert_eq!(bytes, [None, Some(10)]);
@@ -415,15 +391,13 @@ mod tests {
     fn a_socket_of_every_address_knows_where_datagrams_were_sent_to_and_answers_from_there() {
         let here = local();
         let there = BatchSocket::bind("0.0.0.0:0".parse().unwrap(), &BatchOptions::default()).unwrap();
-        let (mut departures, mut arrivals) = (Departures::default(), Arrivals::new(100));
+        let mut arrivals = Arrivals::new(100);
         let second: SocketAddr = ([127, 0, 0, 2], there.local_address().port()).into();
-        departures.push(second, None, |bytes| bytes.push(1));
-        here.send(&mut departures);
+        send(&here, [Departure { to: second, from: None, bytes: &[1] }]);
         there.receive(&mut arrivals).unwrap();
         let arrived = arrivals.iter().next().unwrap().unwrap();
         assert_eq!(arrived.destination, Some(second.ip()));
-        departures.push(arrived.source, Some((0, second.ip())), |bytes| bytes.push(2));
-        there.send(&mut departures);
+        send(&there, [Departure { to: arrived.source, from: arrived.destination, bytes: &[2] }]);
         here.receive(&mut arrivals).unwrap();
         assert_eq!(arrivals.iter().next().unwrap().unwrap().source, second);
     }
@@ -438,7 +412,8 @@ mod tests {
 
     #[test]
     fn a_wait_ends_by_a_waker_and_by_a_deadline() {
-        let watch = Watch::new(&local()).unwrap();
+        let socket = local();
+        let watch = Watch::new(&socket).unwrap();
         watch.waker().wake();
         assert_eq!(watch.wait(None).unwrap(), Woken { woken: true, ..Woken::default() });
         let deadline = crate::clock::now() + Duration::from_millis(1);

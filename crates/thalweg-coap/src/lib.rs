@@ -2,8 +2,11 @@
 //!
 //! [`message`] and [`link_format`] are codecs. [`endpoint`] is the message layer of RFC 7252 for both roles with
 //! observation, block-wise transfer and caching: bytes and `now` go in, bytes, events and deadlines come out.
+//! [`scheduler`] decides on which threads handlers run, and [`interaction`] brings requests to them and answers back.
 #![forbid(unsafe_code)]
 
 pub mod endpoint;
+pub mod interaction;
 pub mod link_format;
 pub mod message;
+pub mod scheduler;

@@ -33,6 +33,8 @@ pub enum Event {
         exchange: ExchangeId,
         /// Who asks.
         peer: Peer,
+        /// Whether it repeats what is not answered. A notification that is due counts as confirmable: its client waits for it.
+        delivery: Delivery,
         /// What it asks; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
         request: RequestBuf,
     },

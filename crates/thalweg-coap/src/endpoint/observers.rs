@@ -201,6 +201,14 @@ impl Endpoint {
         self.ask(now, exchange, request);
     }
 
+    /// Leaves a notification out; the next change is told again.
+    pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
+        if let Some(observer) = self.server.observers.observers.get_mut(id) {
+            observer.progress.is_asked = false;
+        }
+        self.peers.release(place);
+    }
+
     /// Sends what the handler says about a change.
     pub(super) fn finish_notification(&mut self, now: Instant, exchange: Exchange, id: u64, mut response: Response) {
         let place = exchange.peer;

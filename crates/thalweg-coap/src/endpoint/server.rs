@@ -12,7 +12,7 @@ use super::secret::TableState;
 use super::seen::Fate;
 use super::slab::{Slab, index_of};
 use super::timers::TimerId;
-use super::{Config, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
+use super::{Config, Delivery, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
     Block, Code, ETag, Message, MessageId, MessageType, Observe, RequestBuf, Response, Token, empty_message,
 };
@@ -93,6 +93,23 @@ impl Endpoint {
         self.peers.get_mut(exchange.peer).exchanges -= 1;
         self.finish(now, exchange, response);
         Ok(())
+    }
+
+    /// Leaves a request without a response, as if the network had lost it: right for a non-confirmable one that there is no
+    /// time for. Nothing happens when it was answered before.
+    pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
+        let Some(mut exchange) = self.server.exchanges.remove(exchange.0) else { return };
+        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        if let Some(timer) = exchange.timer.take() {
+            self.timers.cancel(timer);
+        }
+        match exchange.kind {
+            Kind::Notification(id) => self.abandon_notification(exchange.peer, id),
+            Kind::Confirmable | Kind::Acknowledged | Kind::NonConfirmable | Kind::Multicast => {
+                exchange.kind = Kind::NonConfirmable;
+                self.close(now, &exchange);
+            }
+        }
     }
 
     /// Takes the buffers of a request back, so that the next ones need no allocation.
@@ -189,6 +206,10 @@ impl Endpoint {
             let timer = self.timers.set(now + self.config.times.processing_delay, Due::Acknowledge(id));
             self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
         }
+        let delivery = match kind {
+            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Delivery::Confirmable,
+            Kind::NonConfirmable | Kind::Multicast => Delivery::NonConfirmable,
+        };
         let state = self.peers.get_mut(place);
         state.exchanges += 1;
         if matches!(kind, Kind::Notification(_)) {
@@ -199,7 +220,7 @@ impl Endpoint {
             let fate = Fate::Repeatable(index_of(id));
             state.seen.note(now, message, fate, self.config.limits.duplicates_max);
         }
-        self.events.push_back(Event::Request { exchange: ExchangeId(id), peer: state.peer, request });
+        self.events.push_back(Event::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
     }
 
     /// Acknowledges a request whose handler takes long: the response will be a message of its own (RFC 7252 §5.2.2).

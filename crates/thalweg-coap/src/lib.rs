@@ -5,6 +5,7 @@
 //! [`scheduler`] decides on which threads handlers run, and [`interaction`] brings requests to them and answers back.
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod endpoint;
 pub mod interaction;
 pub mod link_format;

@@ -71,11 +71,12 @@ impl Routes {
     }
 
     fn insert(&mut self, path: String, link: Option<Link>, handler: Arc<dyn Handler>) {
+        let path = format!("/{}", path.trim_matches('/'));
+        let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()));
+        let place = self.with_hash(hash).find(|route| self.routes[*route].path == path);
         let class = handler.class();
         let route = Route { path, link, handler, class, slowness: Slowness::default() };
-        let hash = hash_of(route.path.split('/').filter(|segment| !segment.is_empty()));
-        let same = |place: &usize| trimmed(&self.routes[*place].path) == trimmed(&route.path);
-        match self.with_hash(hash).find(same) {
+        match place {
             Some(place) => self.routes[place] = route,
             None => {
                 let place = self.by_hash.partition_point(|(other, _)| *other < hash);
@@ -178,10 +179,6 @@ impl Slowness {
 
 fn not_found() -> Response {
     Response::error(Code::NOT_FOUND, "no such resource")
-}
-
-fn trimmed(path: &str) -> &str {
-    path.trim_matches('/')
 }
 
 /// FNV-1a over the segments, each with its end: short paths are hashed faster than a keyed hash begins, and an attacker

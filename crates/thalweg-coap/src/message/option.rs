@@ -169,6 +169,10 @@ pub mod content_format {
     pub const JSON: u16 = 50;
     /// `application/cbor`
     pub const CBOR: u16 = 60;
+    /// `application/senml+json` (RFC 8428 §12.3)
+    pub const SENML_JSON: u16 = 110;
+    /// `application/senml+cbor` (RFC 8428 §12.3)
+    pub const SENML_CBOR: u16 = 112;
 }
 
 /// One block of a body: the value of Block1 and Block2 (RFC 7959 §2.2).
@@ -232,7 +236,7 @@ pub struct Options<'a> {
 
 impl<'a> Options<'a> {
     /// Options that were checked before.
-    pub(super) fn new(bytes: &'a [u8]) -> Options<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Options<'a> {
         Options { bytes, number: 0 }
     }
 
@@ -365,14 +369,13 @@ pub fn insert_option(encoded: &mut Vec<u8>, number: OptionNumber, value: &[u8]) 
         rest = before;
     }
     let position = encoded.len() - rest.as_bytes().len();
-    let tail = rest.as_bytes().to_vec();
-    let follower = rest.next();
+    let mut tail = Vec::new();
+    if let Some((next, value)) = rest.next() {
+        // Deltas count from the option before, so only the header of the first follower changes.
+        write_option(&mut tail, number, next, value);
+        tail.extend_from_slice(rest.as_bytes());
+    }
     encoded.truncate(position);
     write_option(encoded, last, number, value);
-    if let Some((next, value)) = follower {
-        write_option(encoded, number, next, value);
-        // Deltas count from the option before, so only the header of the first follower changes.
-        let unchanged = rest.as_bytes().len();
-        encoded.extend_from_slice(&tail[tail.len() - unchanged..]);
-    }
+    encoded.extend_from_slice(&tail);
 }

@@ -16,6 +16,7 @@ use crate::sys::options;
 use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready, Timer, wait_writable};
 use crate::sys::receive::{Armed, Arrival, ReceiveSlots};
 use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
+use crate::udp::{grow_receive_buffer, grow_send_buffer};
 
 /// How a [`BatchSocket`] is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,7 @@ pub struct BatchOptions {
 
 impl Default for BatchOptions {
     fn default() -> BatchOptions {
-        BatchOptions {
-            receive_buffer_bytes: 2 << 20,
-            send_buffer_bytes: 1 << 20,
-            sharing: PortSharing::Exclusive,
-        }
+        BatchOptions { receive_buffer_bytes: 2 << 20, send_buffer_bytes: 1 << 20, sharing: PortSharing::Exclusive }
     }
 }
 
@@ -69,10 +66,11 @@ impl BatchSocket {
             socket.set_reuse_port(true)?;
         }
         ask_for_destination(&socket, family, address.ip())?;
+        hear_joined_groups_only(&socket, family)?;
         options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         // What is granted may be less; the buffer then only overflows earlier.
-        socket.set_recv_buffer_size(options.receive_buffer_bytes)?;
-        socket.set_send_buffer_size(options.send_buffer_bytes)?;
+        grow_receive_buffer(&socket, options.receive_buffer_bytes)?;
+        grow_send_buffer(&socket, options.send_buffer_bytes)?;
         socket.bind(&address.into())?;
         let local = socket.local_addr()?.as_socket().unwrap_or(address);
         Ok(BatchSocket { socket, local })
@@ -99,7 +97,7 @@ impl BatchSocket {
     /// # Errors
     /// When the system refuses.
     pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.socket.set_recv_buffer_size(bytes)
+        grow_receive_buffer(&self.socket, bytes).map(drop)
     }
 
     /// Takes what is queued, without waiting; returns how many datagrams came. Fewer than the capacity of `arrivals` means
@@ -167,6 +165,18 @@ fn ask_for_destination(socket: &Socket, family: Family, address: IpAddr) -> io::
         _ if !address.is_unspecified() => Ok(()),
         Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
         Family::V6 => options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1),
+    }
+}
+
+/// By default Linux gives a socket for every address the datagrams of all groups that anybody on the host joined.
+fn hear_joined_groups_only(socket: &Socket, family: Family) -> io::Result<()> {
+    match family {
+        Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0),
+        Family::V6 => {
+            // Since Linux 4.20.
+            let _ = options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0);
+            Ok(())
+        }
     }
 }
 
@@ -266,7 +276,7 @@ pub struct Woken {
 }
 
 impl Watch {
-    /// Watches `socket` from now on: what arrived before is not told.
+    /// Watches `socket`, also for what has arrived before.
     ///
     /// # Errors
     /// When the process may open no more descriptors.

@@ -5,7 +5,7 @@ use std::fmt;
 use thalweg_rtps::time::Instant;
 
 use super::Peer;
-use crate::message::{Block, Code, OptionNumber, RequestBuf, Response};
+use crate::message::{Block, OptionNumber, RequestBuf, Response};
 
 /// A request that waits for [`Endpoint::respond`](super::Endpoint::respond). Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +33,8 @@ pub enum Event {
         exchange: ExchangeId,
         /// Who asks.
         peer: Peer,
+        /// Whether it repeats what is not answered. A notification that is due counts as confirmable: its client waits for it.
+        delivery: Delivery,
         /// What it asks; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
         request: RequestBuf,
     },
@@ -49,7 +51,8 @@ pub enum Event {
         request: RequestId,
         /// Who answers: one of many for a multicast request.
         peer: Peer,
-        /// The answer, with all its blocks.
+        /// The answer, with all its blocks. A registration lives as long as its responses have
+        /// [`observe`](Response::observe); one without is the last.
         response: Response,
     },
     /// A request ended without an answer, or a registration ended.
@@ -61,7 +64,7 @@ pub enum Event {
         /// Why.
         error: RequestError,
     },
-    /// The time for answers to a multicast request is over.
+    /// The time for answers to a multicast request, or to one with No-Response, is over.
     Finished {
         /// Which request.
         request: RequestId,
@@ -88,7 +91,7 @@ pub enum RequestError {
     TooManyRequests,
     /// As many peers are busy as [`Limits::peers_max`](super::Limits::peers_max) allows.
     TooManyPeers,
-    /// The peer asked for a pause (4.29 or 5.03 with Max-Age).
+    /// The peer asked for a pause by 4.29 (RFC 8516 §3).
     Paused {
         /// When requests go out again.
         until: Instant,
@@ -112,10 +115,6 @@ pub enum RequestError {
         /// The block that was expected.
         expected: Block,
     },
-    /// The server ended the registration with this code, or answered it without notifying.
-    NotObserved(Code),
-    /// [`Endpoint::cancel`](super::Endpoint::cancel) was called.
-    Cancelled,
 }
 
 impl fmt::Display for RequestError {
@@ -146,8 +145,6 @@ impl fmt::Display for RequestError {
             RequestError::BlockMismatch { expected } => {
                 write!(formatter, "the peer lost track of the blocks: expected number {}", expected.number)
             }
-            RequestError::NotObserved(code) => write!(formatter, "the server does not notify ({code:?})"),
-            RequestError::Cancelled => formatter.write_str("the request was cancelled"),
         }
     }
 }

@@ -54,6 +54,12 @@ impl Outbox {
         self.bytes.len() - start
     }
 
+    /// Takes the last datagram back.
+    pub(super) fn drop_last(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
+    }
+
     /// The datagram that was appended last.
     pub(super) fn last(&self) -> &[u8] {
         let start = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before].1);

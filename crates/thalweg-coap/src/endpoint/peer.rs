@@ -17,9 +17,9 @@ impl Peer {
     }
 }
 
-impl From<SocketAddr> for Peer {
-    fn from(address: SocketAddr) -> Peer {
-        Peer { address }
+impl<A: Into<SocketAddr>> From<A> for Peer {
+    fn from(address: A) -> Peer {
+        Peer { address: address.into() }
     }
 }
 

@@ -15,4 +15,6 @@ pub use option::{Block, OptionNumber, Options, content_format, encode_uint, inse
 pub use request::{Observe, Request, RequestBuf};
 pub use response::{Body, Response};
 pub use short::{ETag, Token};
-pub use wire::{HEADER_LEN, Message, MessageError, MessageId, MessageType, MessageWriter, PAYLOAD_MARKER, write_empty};
+pub use wire::{
+    HEADER_LEN, Message, MessageError, MessageId, MessageType, MessageWriter, PAYLOAD_MARKER, empty_message,
+};

@@ -136,6 +136,11 @@ impl OptionNumber {
         fits && (matches!(known.form, Form::One | Form::Many) || std::str::from_utf8(value).is_ok())
     }
 
+    /// Whether this crate knows the option.
+    pub fn is_known(self) -> bool {
+        self.definition().is_some()
+    }
+
     fn definition(self) -> Option<&'static Definition> {
         let index = DEFINITIONS.binary_search_by_key(&self, |known| known.number).ok()?;
         Some(&DEFINITIONS[index])

@@ -73,7 +73,7 @@ fn registration_and_notification_of_rfc_7641() {
 #[test]
 fn blocks_of_rfc_7959() {
     // GET /status with Block2 2/0/64, then PUT /options with Block1 1/1/128 (RFC 7959 §3).
-    check("40011636 b6737461747573 c122", "CON 0.01 GET 0x1636  Uri-Path=status Block2=\"");
+    check("40011636 b6737461747573 c122", "CON 0.01 GET 0x1636  Uri-Path=status Block2=\\\"");
     assert_eq!(Block::parse(&[0x22]), Some(Block { number: 2, more: false, exponent: 2 }));
     check("400304d3 b76f7074696f6e73 d1031b ff00", "CON 0.03 PUT 0x04d3  Uri-Path=options Block1=\\x1b \"\\x00\"");
     assert_eq!(Block::parse(&[0x1b]), Some(Block { number: 1, more: true, exponent: 3 }));

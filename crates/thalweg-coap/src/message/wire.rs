@@ -132,10 +132,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Appends a message without token, options and payload: an ACK, a RST or, as CON, a ping.
-pub fn write_empty(out: &mut Vec<u8>, message_type: MessageType, id: MessageId) {
+/// A message without token, options and payload: an ACK, a RST or, as CON, a ping.
+pub fn empty_message(message_type: MessageType, id: MessageId) -> [u8; HEADER_LEN] {
     let [high, low] = id.0.to_be_bytes();
-    out.extend_from_slice(&[VERSION_1 | message_type.bits(), Code::EMPTY.byte(), high, low]);
+    [VERSION_1 | message_type.bits(), Code::EMPTY.byte(), high, low]
 }
 
 /// Appends one message to a buffer; nothing is allocated unless the buffer grows.

@@ -271,7 +271,10 @@ mod tests {
             let gauge = Gauge { threads: 2, queue: step as usize, waited_max: millis(step), is_standing: false };
             let observation = observer.observe(at(200 * step), &totals, &gauge);
             assert_eq!((observation.arrivals, observation.completions, observation.queue), (10, 9, step as usize));
-            assert_eq!((observation.period, observation.busy, observation.sojourn), (millis(200), millis(100), millis(2)));
+            assert_eq!(
+                (observation.period, observation.busy, observation.sojourn),
+                (millis(200), millis(100), millis(2))
+            );
             observer.handle_decision(decision);
         }
         let history = observer.history();

@@ -4,12 +4,14 @@
 //! and `coap://host/path` for those of others, and publishes its own. [`Services`] runs each application on a thread of its
 //! own, in the application group of the scheduler.
 
+mod client;
 mod name;
 mod observation;
 mod remote;
 mod services;
 mod things;
 
+pub use client::CoapRemote;
 pub use name::{NameError, ResourceName};
 pub use observation::Observation;
 pub use remote::{Remote, RemoteObservation, ResponseCompletion, ResponseListener};

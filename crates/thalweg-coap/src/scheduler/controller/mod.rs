@@ -1,7 +1,7 @@
 //! How many threads a handler pool gets: laws that look at what was observed and at nothing else.
 //!
 //! The paper's variable thread adjustment is here in three readings: as its equations are printed ([`VtaPrinted`]), as
-//! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). See `docs/coap.md`.
+//! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). `docs/coap-scheduler.md` compares them.
 
 mod fixed;
 mod queue_delay;
@@ -20,7 +20,7 @@ pub use fixed::Fixed;
 pub use queue_delay::QueueDelay;
 pub use vta::Vta;
 pub use vta_authors::VtaAuthors;
-pub use vta_printed::{HandlerRate, VtaPrinted};
+pub use vta_printed::{HandlerRate, PeakOf, VtaPrinted};
 
 /// What happened in one pool during one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -111,7 +111,7 @@ impl Law {
         match self {
             Law::Inline => None,
             Law::Fixed(threads) => Some(Box::new(Fixed::new(threads, limits))),
-            Law::VtaPrinted => Some(Box::new(VtaPrinted::new(HandlerRate::Completions, limits))),
+            Law::VtaPrinted => Some(Box::new(VtaPrinted::new(HandlerRate::Completions, PeakOf::ThreadRate, limits))),
             Law::VtaAuthors => Some(Box::new(VtaAuthors::new(limits))),
             Law::Vta => Some(Box::new(Vta::new(limits))),
             Law::QueueDelay => Some(Box::new(QueueDelay::new(limits))),

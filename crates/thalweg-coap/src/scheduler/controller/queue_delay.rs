@@ -1,8 +1,9 @@
 //! A law that looks at how long requests wait.
 
-use super::work::Work;
-use super::{Controller, Decision, Limits, Observation};
 use std::time::Duration;
+
+use super::work::{Work, grown, is_stuck};
+use super::{Controller, Decision, Limits, Observation};
 
 /// Half as many threads more in each period in which requests waited for more than 10 ms on the average; one less in each
 /// in which they waited for less than a quarter of that and threads had nothing to do for more than 30 % of their time.
@@ -26,10 +27,8 @@ impl Controller for QueueDelay {
         self.work.note(observation);
         let threads_max = self.work.useful_threads(self.limits);
         let held = observation.threads.max(1);
-        // A queue from which nobody took anything has waited for the whole period.
-        let is_stuck = observation.queue > 0 && observation.completions == 0;
-        let threads = if observation.sojourn > DELAY_MAX || is_stuck {
-            held + (held / 2).max(1)
+        let threads = if observation.sojourn > DELAY_MAX || is_stuck(observation) {
+            grown(held)
         } else if observation.sojourn < DELAY_MAX / 4 && observation.busy_share() < BUSY_ENOUGH {
             held - 1
         } else {

@@ -104,7 +104,7 @@ struct Row {
     overloaded: usize,
 }
 
-fn row(law: impl Fn() -> Box<dyn Controller>) -> Row {
+fn row(law: Make) -> Row {
     let mut fluid = Fluid::new(law());
     fluid.run(2500.0, 29.0);
     let first = fluid.threads;
@@ -120,31 +120,178 @@ fn row(law: impl Fn() -> Box<dyn Controller>) -> Row {
     fluid.run(500.0, 600.0);
     let mut bound = Fluid::bound_by_processors(law());
     bound.run(2500.0, 1200.0);
-    Row {
-        threads: [first, second, third],
-        queue_peak,
-        backlog_gone,
-        later: fluid.threads,
-        overloaded: bound.threads,
-    }
-}
-
-#[test]
-#[ignore]
-fn print_rows() {
-    for (name, law) in laws() {
-        println!("{name}: {:?}", row(law));
-    }
+    Row { threads: [first, second, third], queue_peak, backlog_gone, later: fluid.threads, overloaded: bound.threads }
 }
 
 type Make = fn() -> Box<dyn Controller>;
 
-fn laws() -> [(&'static str, Make); 5] {
-    [
-        ("printed, completions", || Box::new(VtaPrinted::new(HandlerRate::Completions, LIMITS))),
-        ("printed, capacity", || Box::new(VtaPrinted::new(HandlerRate::Capacity, LIMITS))),
-        ("authors", || Box::new(VtaAuthors::new(LIMITS))),
-        ("corrected", || Box::new(Vta::new(LIMITS))),
-        ("queue delay", || Box::new(QueueDelay::new(LIMITS))),
-    ]
+fn printed() -> Box<dyn Controller> {
+    Law::VtaPrinted.controller(LIMITS).unwrap()
+}
+
+fn printed_with_completions() -> Box<dyn Controller> {
+    Box::new(VtaPrinted::new(HandlerRate::Completions, PeakOf::HandlerRate, LIMITS))
+}
+
+fn printed_with_capacity() -> Box<dyn Controller> {
+    Box::new(VtaPrinted::new(HandlerRate::Capacity, PeakOf::HandlerRate, LIMITS))
+}
+
+fn authors() -> Box<dyn Controller> {
+    Box::new(VtaAuthors::new(LIMITS))
+}
+
+fn corrected() -> Box<dyn Controller> {
+    Box::new(Vta::new(LIMITS))
+}
+
+fn queue_delay() -> Box<dyn Controller> {
+    Box::new(QueueDelay::new(LIMITS))
+}
+
+#[test]
+fn the_printed_equations_never_take_a_thread_away_and_leave_a_backlog() {
+    for law in [printed as Make, printed_with_completions] {
+        let row = row(law);
+        let [first, second, third] = row.threads;
+        assert!(first <= second && second <= third && third <= row.later, "{row:?}");
+        assert!(row.later >= 10 && row.queue_peak > 20_000.0 && row.backlog_gone > 20.0, "{row:?}");
+        assert!(row.overloaded > 2, "{row:?}");
+    }
+}
+
+#[test]
+fn with_capacities_for_rates_the_printed_equations_never_stop_growing() {
+    let row = row(printed_with_capacity);
+    assert!(row.threads[2] >= 25 && row.later >= 2 * row.threads[2], "{row:?}");
+    assert!(row.queue_peak < 3000.0 && row.backlog_gone <= 2.0, "{row:?}");
+}
+
+#[test]
+fn the_authors_code_comes_down_but_is_slow_to_grow() {
+    let row = row(authors);
+    assert!(row.threads[2] == 2 && row.later == 1, "{row:?}");
+    assert!(row.queue_peak > 15_000.0 && row.backlog_gone > 15.0 && row.overloaded > 2, "{row:?}");
+}
+
+#[test]
+fn the_corrected_reading_follows_the_load_in_two_seconds_and_stops_at_the_processors() {
+    let row = row(corrected);
+    let [first, second, third] = row.threads;
+    assert!((3..=4).contains(&first) && (9..=12).contains(&second) && third == 2, "{row:?}");
+    assert!(row.queue_peak < 6000.0 && row.backlog_gone <= 2.0, "{row:?}");
+    assert_eq!((row.later, row.overloaded), (1, 2));
+}
+
+#[test]
+fn a_law_that_knows_the_delay_only_is_slower_and_stops_at_the_processors_too() {
+    let row = row(queue_delay);
+    let [first, second, third] = row.threads;
+    assert!((3..=4).contains(&first) && (9..=15).contains(&second) && third == 2, "{row:?}");
+    assert!(row.backlog_gone <= 10.0, "{row:?}");
+    assert_eq!((row.later, row.overloaded), (1, 2));
+}
+
+/// Steps of 200 ms under 1,000, 6,000 and 1,000 requests a second that block for 2 ms: 3, 16 and 3 threads are needed.
+#[test]
+fn a_step_up_is_met_in_two_seconds_and_forgotten_in_ten() {
+    let mut fluid = Fluid::new(corrected());
+    (fluid.period, fluid.thread_rate) = (Duration::from_millis(200), 480.0);
+    fluid.run(1000.0, 7.0);
+    assert!((2..=4).contains(&fluid.threads), "{}", fluid.threads);
+    fluid.step(6000.0);
+    assert!(fluid.until(6000.0, |fluid| fluid.queue < 1.0) <= 1.0);
+    fluid.run(6000.0, 4.0);
+    for _ in 0..25 {
+        fluid.step(6000.0);
+        assert!((13..=20).contains(&fluid.threads), "{}", fluid.threads);
+    }
+    fluid.run(1000.0, 10.0);
+    assert!(fluid.threads <= 6, "{}", fluid.threads);
+}
+
+/// Clients that wait for their answers ask only as fast as they are answered.
+fn closed_loop(mut controller: Box<dyn Controller>) -> usize {
+    let mut threads = 1;
+    for _ in 0..30 {
+        let observation = Observation {
+            period: Duration::from_secs(1),
+            threads,
+            arrivals: 1000 * threads as u64,
+            completions: 1000 * threads as u64,
+            busy: Duration::from_secs(threads as u64),
+            processor: Duration::from_millis(10 * threads as u64),
+            processor_wait: Duration::ZERO,
+            queue: 20_usize.saturating_sub(threads),
+            sojourn: Duration::from_millis(20 / threads as u64),
+        };
+        threads = controller.handle_observation(&observation).threads;
+    }
+    threads
+}
+
+#[test]
+fn clients_that_wait_for_answers_get_more_threads_by_utilisation_only() {
+    assert!(closed_loop(corrected()) >= 20);
+    assert_eq!(closed_loop(authors()), 1);
+}
+
+#[test]
+fn threads_that_all_block_get_company() {
+    for (name, law) in [("vta", corrected as Make), ("queue-delay", queue_delay)] {
+        let mut controller = law();
+        let mut threads = 1;
+        for _ in 0..20 {
+            let period = Duration::from_millis(200);
+            let busy = period * threads as u32;
+            let observation = Observation { period, threads, busy, queue: 100, ..Observation::default() };
+            threads = controller.handle_observation(&observation).threads;
+        }
+        assert!(threads >= 50, "{name}: {threads}");
+    }
+}
+
+#[test]
+fn without_requests_one_thread_stays() {
+    let mut fluid = Fluid::new(corrected());
+    fluid.run(9000.0, 20.0);
+    fluid.run(0.0, 10.0);
+    assert_eq!(fluid.threads, 1);
+}
+
+#[test]
+fn the_cap_follows_what_handlers_need_a_processor_for_and_not_how_long_they_wait_for_one() {
+    let mut controller = corrected();
+    let mut check = |processor: u64, wait: u64, expect: usize| {
+        let observation = Observation {
+            period: Duration::from_secs(1),
+            threads: 4,
+            arrivals: 100_000,
+            completions: 1000,
+            busy: Duration::from_secs(4),
+            processor: Duration::from_millis(processor),
+            processor_wait: Duration::from_millis(wait),
+            queue: 50_000,
+            sojourn: Duration::from_secs(1),
+        };
+        // Five periods later nothing else is remembered.
+        let decisions: Vec<usize> = (0..5).map(|_| controller.handle_observation(&observation).threads_max).collect();
+        assert_eq!(decisions[4], expect, "{processor} {wait}");
+    };
+    check(2000, 2000, 2);
+    check(2000, 0, 4);
+    check(40, 0, 200);
+    check(4, 0, 1000);
+}
+
+#[test]
+fn laws_have_names() {
+    for law in [Law::Inline, Law::Fixed(7), Law::VtaPrinted, Law::VtaAuthors, Law::Vta, Law::QueueDelay] {
+        assert_eq!(law.to_string().parse(), Ok(law));
+    }
+    for text in ["fixed", "fixed:0", "fixed:-1", "VTA", ""] {
+        assert!(text.parse::<Law>().is_err(), "{text}");
+    }
+    assert_eq!(Law::Fixed(2000).controller(LIMITS).unwrap().handle_observation(&Observation::default()).threads, 1000);
+    assert!(Law::Inline.controller(LIMITS).is_none());
 }

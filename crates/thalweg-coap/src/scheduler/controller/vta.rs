@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::work::Work;
-use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES};
+use super::work::{Work, grown, is_stuck};
+use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES, SHORTEST_PERIOD};
 
 /// Equations (1) to (6) with their meaning instead of their letters; the default law.
 ///
@@ -12,7 +12,8 @@ use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES};
 /// - (2) D1 = R / (HT · ρ): threads for what arrives, at a utilisation ρ of 0.8.
 /// - (3) D2 = (QS + W · e) / (HT · W): threads that clear the queue before clients repeat their requests (W = 2 s). A
 ///   backlog asks for more: to be gone within half a second, D3 = (QS / 0.5 s + R) / HT.
-/// - (4) P = ⌈max(D1, D2, D3)⌉. Nothing is added to N: all three are numbers of threads.
+/// - (4) P = ⌈max(D1, D2, D3)⌉. Nothing is added to N: all three are numbers of threads. Threads that work now are not
+///   superfluous; and while all of them block so long that nothing is finished in a period, half as many more are needed.
 /// - (5) `NT_max` is computed: processors ÷ the share of a processor that the handlers ask for, within what memory allows.
 /// - (6) N = P within 1 and `NT_max`: more at once, fewer by half of the difference a second.
 #[derive(Clone, Debug)]
@@ -32,9 +33,10 @@ impl Vta {
 
     /// P of equation (4).
     fn wanted(&self, observation: &Observation) -> usize {
-        let Some(rate) = self.work.rate() else {
-            return observation.threads + usize::from(observation.queue > 0);
-        };
+        let working = observation.busy.as_secs_f64() / observation.period.as_secs_f64().max(SHORTEST_PERIOD);
+        let working = (working.ceil() as usize).min(observation.threads);
+        let stuck = if is_stuck(observation) { grown(observation.threads) } else { 0 };
+        let Some(rate) = self.work.rate() else { return working.max(stuck) };
         let repeat_after = REPEAT_AFTER.as_secs_f64();
         let arrivals = observation.arrival_rate();
         let expected = self.arrivals.iter().sum::<f64>() / self.arrivals.len().max(1) as f64;
@@ -42,7 +44,8 @@ impl Vta {
         let for_arrivals = arrivals / (rate * UTILISATION);
         let for_repeats = (queue + repeat_after * expected) / (rate * repeat_after);
         let for_backlog = if observation.queue > 0 { (queue / BACKLOG_SECONDS + arrivals) / rate } else { 0.0 };
-        for_arrivals.max(for_repeats).max(for_backlog).ceil() as usize
+        let wanted = for_arrivals.max(for_repeats).max(for_backlog).ceil() as usize;
+        wanted.max(working).max(stuck)
     }
 }
 

@@ -16,14 +16,16 @@ use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES};
 #[derive(Clone, Debug)]
 pub struct VtaPrinted {
     handler_rate: HandlerRate,
+    peak: PeakOf,
     limits: Limits,
     /// H and N of the last n + 1 periods.
     samples: VecDeque<(f64, f64)>,
     /// R of the last n periods.
     arrivals: VecDeque<f64>,
     threads_max: usize,
-    handler_rate_before: f64,
-    handler_rate_max: f64,
+    /// What (5) looks at, in the last period and at the highest where the rule held.
+    rate_before: f64,
+    rate_max: f64,
 }
 
 /// What H means; the paper says "handler rate" and shows figures that only a capacity explains.
@@ -33,6 +35,15 @@ pub enum HandlerRate {
     Completions,
     /// Requests that all threads together could finish a second if they were always busy.
     Capacity,
+}
+
+/// Which rate equation (5) compares with its highest value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeakOf {
+    /// HT, as the paper prints it.
+    ThreadRate,
+    /// H, as its draft and its authors' code have it.
+    HandlerRate,
 }
 
 impl HandlerRate {
@@ -52,15 +63,16 @@ pub(super) fn capacity(observation: &Observation) -> f64 {
 
 impl VtaPrinted {
     /// The equations in their first period: one thread, and two at most (the authors' `N_0` and `NT_max,0`).
-    pub fn new(handler_rate: HandlerRate, limits: Limits) -> VtaPrinted {
+    pub fn new(handler_rate: HandlerRate, peak: PeakOf, limits: Limits) -> VtaPrinted {
         VtaPrinted {
             handler_rate,
+            peak,
             limits,
             samples: VecDeque::new(),
             arrivals: VecDeque::new(),
             threads_max: THREADS_MAX_AT_START,
-            handler_rate_before: 0.0,
-            handler_rate_max: 0.0,
+            rate_before: 0.0,
+            rate_max: 0.0,
         }
     }
 
@@ -76,12 +88,12 @@ impl VtaPrinted {
     }
 
     /// Equation (5).
-    fn adjust_maximum(&mut self, handled: f64) {
-        if handled < self.handler_rate_before && handled > self.handler_rate_max {
-            self.handler_rate_max = handled;
+    fn adjust_maximum(&mut self, rate: f64) {
+        if rate < self.rate_before && rate > self.rate_max {
+            self.rate_max = rate;
             self.threads_max += 1;
         }
-        self.handler_rate_before = handled;
+        self.rate_before = rate;
     }
 }
 
@@ -91,10 +103,13 @@ impl Controller for VtaPrinted {
         let handled = self.handler_rate.of(observation);
         self.note(handled, observation);
         let threads_max_before = self.threads_max;
-        self.adjust_maximum(handled);
         let ceiling = self.limits.threads_max.max(1);
         let divisor = self.samples.len().min(SAMPLES) as f64;
         let per_thread = self.samples.iter().map(|(handled, threads)| handled / threads).sum::<f64>() / divisor;
+        self.adjust_maximum(match self.peak {
+            PeakOf::ThreadRate => per_thread,
+            PeakOf::HandlerRate => handled,
+        });
         if per_thread <= 0.0 {
             // The equations divide by it and say nothing about a pool that has done nothing.
             return Decision { threads: held.min(ceiling), threads_max: self.threads_max };

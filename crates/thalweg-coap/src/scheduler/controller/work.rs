@@ -12,15 +12,23 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Takes a period in which something was done; an idle one says nothing about the work.
+    /// Takes a period in which something was done; an idle one says nothing about the work. One in which nothing was
+    /// finished belongs to the one before it, or handlers that take longer than a period would look as if they never ended.
     pub(super) fn note(&mut self, observation: &Observation) {
         if observation.busy.is_zero() && observation.completions == 0 {
             return;
         }
-        if self.periods.len() == SAMPLES {
+        match self.periods.back_mut().filter(|_| observation.completions == 0) {
+            Some(last) => {
+                last.busy += observation.busy;
+                last.processor += observation.processor;
+                last.processor_wait += observation.processor_wait;
+            }
+            None => self.periods.push_back(*observation),
+        }
+        if self.periods.len() > SAMPLES {
             self.periods.pop_front();
         }
-        self.periods.push_back(*observation);
         let completions: u64 = self.periods.iter().map(|period| period.completions).sum();
         let busy: f64 = self.periods.iter().map(|period| period.busy.as_secs_f64()).sum();
         if completions > 0 && busy > 0.0 {
@@ -41,7 +49,7 @@ impl Work {
     pub(super) fn useful_threads(&self, limits: Limits) -> usize {
         let sum = |part: fn(&Observation) -> f64| self.periods.iter().map(part).sum::<f64>();
         let processor = sum(|period| period.processor.as_secs_f64());
-        let wanted = sum(|period| period.busy.saturating_sub(period.processor_wait).as_secs_f64());
+        let wanted = sum(|period| period.busy.saturating_sub(period.processor_wait).as_secs_f64()).max(processor);
         let ceiling = limits.threads_max.max(1);
         let share = processor / wanted;
         if !share.is_finite() || share <= 0.0 {
@@ -51,6 +59,16 @@ impl Work {
         let useful = if share > PROCESSOR_BOUND { processors } else { (processors / share).ceil() };
         (useful as usize).clamp(1, ceiling)
     }
+}
+
+/// The number of threads after one that was too small: half as many more, at least one.
+pub(super) fn grown(threads: usize) -> usize {
+    threads + (threads / 2).max(1)
+}
+
+/// Whether the threads got nothing done although they had work: all of them block for longer than a period.
+pub(super) fn is_stuck(observation: &Observation) -> bool {
+    observation.queue > 0 && observation.completions == 0
 }
 
 /// Share of a processor from which work counts as bound by it: then one thread a processor is enough.

@@ -177,7 +177,8 @@ impl Exporting {
         let writer = participant.create_writer(&topic, writer_qos())?;
         let mut reader = None;
         if is_actuator {
-            let offered = Offered { is_reliable: false, is_durable: false };
+            // A command that is lost is worse than a best-effort writer that does not match and is told so.
+            let offered = Offered { is_reliable: true, is_durable: false };
             let created = participant.create_reader(&topic, reader_qos(offered))?;
             let (working, driven) = (Arc::downgrade(self), path.to_owned());
             let own = participant.guid_prefix();

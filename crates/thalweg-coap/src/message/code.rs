@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Code(u8);
 
 /// Codes with their names, for people.
-const NAMES: [(Code, &str); 33] = [
+const NAMES: [(Code, &str); 34] = [
     (Code::EMPTY, "Empty"),
     (Code::GET, "GET"),
     (Code::POST, "POST"),
@@ -38,6 +38,7 @@ const NAMES: [(Code, &str); 33] = [
     (Code::TOO_MANY_REQUESTS, "Too Many Requests"),
     (Code::INTERNAL_SERVER_ERROR, "Internal Server Error"),
     (Code::NOT_IMPLEMENTED, "Not Implemented"),
+    (Code::BAD_GATEWAY, "Bad Gateway"),
     (Code::SERVICE_UNAVAILABLE, "Service Unavailable"),
     (Code::GATEWAY_TIMEOUT, "Gateway Timeout"),
     (Code::PROXYING_NOT_SUPPORTED, "Proxying Not Supported"),
@@ -104,6 +105,8 @@ impl Code {
     pub const INTERNAL_SERVER_ERROR: Code = Code::new(5, 0);
     /// 5.01
     pub const NOT_IMPLEMENTED: Code = Code::new(5, 1);
+    /// 5.02: what another server answered makes no sense.
+    pub const BAD_GATEWAY: Code = Code::new(5, 2);
     /// 5.03: overloaded; Max-Age says when to come back.
     pub const SERVICE_UNAVAILABLE: Code = Code::new(5, 3);
     /// 5.04

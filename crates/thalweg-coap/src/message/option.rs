@@ -174,6 +174,10 @@ pub mod content_format {
     pub const JSON: u16 = 50;
     /// `application/cbor`
     pub const CBOR: u16 = 60;
+    /// `application/senml+json` (RFC 8428 §12.3)
+    pub const SENML_JSON: u16 = 110;
+    /// `application/senml+cbor` (RFC 8428 §12.3)
+    pub const SENML_CBOR: u16 = 112;
 }
 
 /// One block of a body: the value of Block1 and Block2 (RFC 7959 §2.2).

@@ -67,7 +67,7 @@ impl World {
 #[test]
 fn a_pool_works_on_as_many_jobs_at_once_as_it_has_threads() {
     let world = world(Law::Fixed(2), 10);
-    assert_eq!(world.push(clock::now(), [1, 2, 3]), []);
+    assert!(world.push(clock::now(), [1, 2, 3]).is_empty());
     let mut begun = [world.next(), world.next()];
     begun.sort_unstable();
     assert_eq!(begun, [1, 2]);
@@ -80,7 +80,7 @@ fn a_pool_works_on_as_many_jobs_at_once_as_it_has_threads() {
 #[test]
 fn a_full_queue_refuses_and_the_pool_goes_on() {
     let world = world(Law::Fixed(1), 2);
-    assert_eq!(world.push(clock::now(), [1]), []);
+    assert!(world.push(clock::now(), [1]).is_empty());
     assert_eq!(world.next(), 1);
     assert_eq!(world.push(clock::now(), [2, 3, 4, 5]), [4, 5]);
     (0..3).for_each(|_| world.go_on.send(()).unwrap());

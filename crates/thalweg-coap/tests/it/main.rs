@@ -1,0 +1,3 @@
+//! Resources and topics of the data space, over loopback.
+
+mod bridge;

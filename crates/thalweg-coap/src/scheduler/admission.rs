@@ -49,7 +49,7 @@ pub struct Admission {
     forecast: Forecast,
     /// The shortest wait of the interval that runs.
     least: Option<Duration>,
-    interval_end: Instant,
+    interval_start: Option<Instant>,
     standing: bool,
     /// Whether somebody was refused in this interval.
     has_refused: bool,
@@ -59,7 +59,7 @@ impl Admission {
     /// An entrance through which everything may go until something is known.
     pub fn new(patience: Patience) -> Admission {
         let forecast = Forecast { rate: None, can_grow: true };
-        Admission { patience, forecast, least: None, interval_end: Instant::ZERO, standing: false, has_refused: false }
+        Admission { patience, forecast, least: None, interval_start: None, standing: false, has_refused: false }
     }
 
     /// Takes what the threads can do from now on.
@@ -106,12 +106,12 @@ impl Admission {
     /// refusals; it is over when an interval needs none.
     pub fn handle_wait(&mut self, now: Instant, waited: Duration) {
         self.least = Some(self.least.map_or(waited, |least| least.min(waited)));
-        if now >= self.interval_end {
-            let is_first = self.interval_end == Instant::ZERO;
-            let is_late = !is_first && self.least > Some(self.patience.standing_max);
+        let interval = if self.forecast.can_grow { GROWING_INTERVAL } else { INTERVAL };
+        if now.since(*self.interval_start.get_or_insert(now)) >= interval {
+            let is_late = self.least > Some(self.patience.standing_max);
             self.standing = is_late || (self.standing && self.has_refused);
             (self.least, self.has_refused) = (None, false);
-            self.interval_end = now + if self.forecast.can_grow { GROWING_INTERVAL } else { INTERVAL };
+            self.interval_start = Some(now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! One module for each command: its options and what it does.
 
+pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;

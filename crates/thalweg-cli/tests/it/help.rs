@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["pub"],
     &["sub"],
@@ -23,6 +23,12 @@ const COMMANDS: [&[&str]; 21] = [
     &["lab", "report"],
     &["lab", "top"],
     &["lab", "compare"],
+    &["coap"],
+    &["coap", "serve"],
+    &["coap", "get"],
+    &["coap", "put"],
+    &["coap", "observe"],
+    &["coap", "discover"],
     &["help", "pub"],
 ];
 

@@ -1,5 +1,6 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
+mod coap;
 mod exchange;
 mod help;
 mod lab;

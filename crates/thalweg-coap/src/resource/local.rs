@@ -130,7 +130,7 @@ impl LocalStore {
     /// Makes a resource reachable.
     ///
     /// # Errors
-    /// When its path cannot be used, or the store holds [`RESOURCES_MAX`] already.
+    /// When its path cannot be used, or the store is full, with 4096 resources.
     pub fn insert(&self, resource: Arc<dyn Resource>) -> Result<(), StoreError> {
         let path = resource.path().to_owned();
         if path.split('/').any(str::is_empty) || path.len() > PATH_MAX_BYTES {
@@ -335,6 +335,6 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How many resources a thing may have; chosen by us so that `/.well-known/core` stays below a megabyte.
-pub const RESOURCES_MAX: usize = 4096;
+const RESOURCES_MAX: usize = 4096;
 /// The longest path; its parts travel as options of at most 255 bytes (RFC 7252 §5.10).
 const PATH_MAX_BYTES: usize = 255;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["pub"],
     &["sub"],
@@ -29,6 +29,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["coap", "put"],
     &["coap", "observe"],
     &["coap", "discover"],
+    &["coap", "bridge"],
     &["help", "pub"],
 ];
 

@@ -1,6 +1,7 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
 mod coap;
+mod coap_bridge;
 mod exchange;
 mod help;
 mod lab;

@@ -1,9 +1,11 @@
 //! `thalweg coap`: a CoAP server and clients for any CoAP server.
 
 mod ask;
+mod bridge;
 mod demonstration;
 mod discover;
 mod observe;
+mod sensors;
 mod serve;
 mod target;
 
@@ -27,7 +29,7 @@ pub struct CoapOptions {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Serves /request (a greeting), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N
-    /// (computes for N µs there) and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
+    /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
         "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1"
@@ -48,6 +50,13 @@ pub enum Action {
         "thalweg coap discover --query rt=temperature"
     ))]
     Discover(discover::DiscoverOptions),
+    /// Makes resources of the topics of the data space that others read or write, /topics/NAME, and with --sensors topics of
+    /// this host's sensors, coap/sensors/…, until Ctrl-C. GET gives the newest sample, observe subscribes, PUT writes; as JSON or CBOR.
+    #[command(after_help = crate::after_help!(
+        "thalweg coap bridge & thalweg pub Square --type ShapeType RED,1,2,3 --rate 1",
+        "thalweg coap bridge --bind 0.0.0.0:5683 --idl types.idl --sensors"
+    ))]
+    Bridge(bridge::BridgeOptions),
 }
 
 /// Does what the options say.
@@ -61,5 +70,6 @@ pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> 
         Action::Put(options) => ask::put(options),
         Action::Observe(options) => observe::run(options, interrupt),
         Action::Discover(options) => discover::run(options),
+        Action::Bridge(options) => bridge::run(options, interrupt),
     }
 }

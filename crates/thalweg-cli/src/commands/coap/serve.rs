@@ -9,10 +9,12 @@ use clap::Args;
 use thalweg_coap::interaction::counts::LoopCounts;
 use thalweg_coap::interaction::rate_limit::PeerRate;
 use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig, ServerSnapshot};
+use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::controller::Law;
 use thalweg_coap::scheduler::{PoolSnapshot, SchedulerConfig};
 
 use super::demonstration::{self, Note};
+use super::sensors::Sensors;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -64,8 +66,13 @@ pub struct ServeOptions {
 pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let config = config(options)?;
     let note = Arc::new(Note::default());
-    let server = Server::start(&config, demonstration::routes(&note)).map_err(Failure::from_cause)?;
+    let store = LocalStore::new();
+    let _sensors = Sensors::start(&store)?;
+    let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
+    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
+    let notifier = server.notifier();
+    let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
     print_line(format_args!("serving coap://{}", server.address()))?;
     let mut refusals = 0;
     let mut before = server.snapshot();

@@ -4,6 +4,7 @@ pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;
+pub mod peers;
 pub mod preset;
 pub mod publish;
 pub mod simulate;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["pub"],
     &["sub"],
@@ -18,6 +18,9 @@ const COMMANDS: [&[&str]; 28] = [
     &["lab", "run"],
     &["lab", "page"],
     &["lab", "list"],
+    &["lab", "peers"],
+    &["lab", "peers", "list"],
+    &["lab", "peers", "install"],
     &["lab", "resume"],
     &["lab", "verify"],
     &["lab", "report"],

@@ -8,6 +8,7 @@ mod lab;
 mod measure;
 mod methods;
 mod paper1;
+mod peers;
 mod program;
 mod scenario;
 mod why;

@@ -2,6 +2,7 @@
 
 mod browser;
 mod compare;
+mod count;
 mod fuzz;
 mod netns;
 mod peers;
@@ -25,6 +26,7 @@ usage: cargo xtask <command>
   compare [--quick] [--json FILE] [group…]
                       measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
                       names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
+  count [method…]     count locks, clock reads, allocations and system calls a sample and side (needs valgrind)
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only
                       those; with --check, run each of them briefly
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => fuzz::licences(),
         Some("compare") => compare::run(rest),
+        Some("count") => count::run(rest),
         Some("peers") => peers::run(rest),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

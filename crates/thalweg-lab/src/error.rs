@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use thalweg_lab_station::Fault;
+
 /// Why an experiment ended without a result; the text says what failed, where and what to do.
 #[derive(Debug)]
 pub enum LabError {
@@ -48,6 +50,24 @@ impl LabError {
     /// An error of this process, in the words of its cause.
     pub fn here(cause: impl fmt::Display) -> LabError {
         LabError::Here(cause.to_string())
+    }
+}
+
+impl From<LabError> for Fault {
+    fn from(error: LabError) -> Fault {
+        match error {
+            LabError::Interrupted => Fault::Interrupted,
+            other => Fault::here(other),
+        }
+    }
+}
+
+impl From<Fault> for LabError {
+    fn from(fault: Fault) -> LabError {
+        match fault {
+            Fault::Interrupted => LabError::Interrupted,
+            Fault::Here(reason) => LabError::Here(reason),
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
+use thalweg_lab_station::serve;
 
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
 use crate::paper1::pair::{self, PairOrder};
 use crate::perf::{self, Measurement, PerfOptions};
-use crate::process::{Link, serve};
+use crate::process::Link;
 use crate::quick::bursts::{self, BurstOrder};
 use crate::quick::duel::{self, DuelOrder};
 use crate::trial::{self, TrialOrder};
@@ -38,7 +39,7 @@ pub(crate) enum Order {
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
 pub fn run_worker() -> ExitCode {
-    serve(|order: Order, link: &Link| obey(order, link))
+    serve(Box::new(std::io::stdout()), |order: Order, link: &Link| obey(order, link))
 }
 
 fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {

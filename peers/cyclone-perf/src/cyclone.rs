@@ -14,7 +14,7 @@ use cyclors::{
     dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT as BEST_EFFORT,
     dds_reliability_kind_DDS_RELIABILITY_RELIABLE as RELIABLE,
 };
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
 
 use crate::configuration;
 
@@ -79,7 +79,7 @@ impl Participant {
             type_mapping: no_bytes(),
             restrict_data_representation: XCDR1,
         };
-        let name = CString::new(channel.topic).map_err(|error| error.to_string())?;
+        let name = CString::new(channel.topic.as_str()).map_err(|error| error.to_string())?;
         // SAFETY: the strings live for the call, in which Cyclone copies them; the instructions are static.
         let entity =
             unsafe { cyclors::dds_create_topic(self.entity, &descriptor, name.as_ptr(), ptr::null(), ptr::null()) };
@@ -147,14 +147,16 @@ impl Qos {
     fn new(channel: &Channel) -> Qos {
         let reliability = if channel.best_effort { BEST_EFFORT } else { RELIABLE };
         let (history, depth) = match channel.keep {
-            Keep::All => (KEEP_ALL, 0),
-            Keep::Last => (KEEP_LAST, 16),
+            Keep::All | Keep::AllOf(_) => (KEEP_ALL, 0),
+            Keep::Last(depth) => (KEEP_LAST, i32::try_from(depth).unwrap_or(i32::MAX)),
         };
-        let samples_max = channel.samples_max.and_then(|samples| i32::try_from(samples).ok()).unwrap_or(-1);
+        let samples_max = if let Keep::AllOf(room) = channel.keep { Some(room) } else { channel.samples_max };
+        let samples_max = samples_max.and_then(|samples| i32::try_from(samples).ok()).unwrap_or(-1);
+        let max_blocking = i64::try_from(channel.max_blocking.as_nanos()).unwrap_or(i64::MAX);
         // SAFETY: the QoS is created here and freed in `drop`.
         unsafe {
             let qos = cyclors::dds_create_qos();
-            cyclors::dds_qset_reliability(qos, reliability, 10_000_000_000);
+            cyclors::dds_qset_reliability(qos, reliability, max_blocking);
             cyclors::dds_qset_history(qos, history, depth);
             cyclors::dds_qset_resource_limits(qos, samples_max, -1, -1);
             Qos(qos)
@@ -176,11 +178,14 @@ pub struct Writer {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let sample = Sample::borrowing(number, bytes);
         // SAFETY: the sample has the layout that the topic's descriptor names, and Cyclone only reads it.
         let code = unsafe { cyclors::dds_write(self.entity, ptr::from_ref(&sample).cast::<c_void>()) };
-        check("write", code).map(drop)
+        if code == TIMEOUT {
+            return Err(WriteError::NoRoom);
+        }
+        check("write", code).map(drop).map_err(WriteError::Failed)
     }
 
     fn flush(&self) -> Result<(), String> {
@@ -307,6 +312,9 @@ impl Waiting {
         Ok(Waiting { over, thread })
     }
 }
+
+/// `DDS_RETCODE_TIMEOUT`.
+const TIMEOUT: i32 = -10;
 
 fn check(what: &str, code: i32) -> Result<dds_entity_t, String> {
     if code >= 0 {

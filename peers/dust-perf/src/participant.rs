@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dust_dds::domain::domain_participant::DomainParticipant;
 use dust_dds::domain::domain_participant_factory::DomainParticipantFactory;
+use dust_dds::infrastructure::error::DdsError;
 use dust_dds::infrastructure::listener::NO_LISTENER;
 use dust_dds::infrastructure::qos::{DataReaderQos, DataWriterQos, QosKind};
 use dust_dds::infrastructure::qos_policy::{
@@ -18,7 +19,7 @@ use dust_dds::publication::data_writer::DataWriter;
 use dust_dds::subscription::data_reader::DataReader;
 use dust_dds::topic_definition::topic::Topic;
 use dust_dds::wait_set::{Condition, WaitSet};
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
 
 #[derive(DdsType)]
 #[dust_dds(extensibility = "final")]
@@ -46,7 +47,7 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
 impl Participant {
     fn topic(&self, channel: &Channel) -> Result<Topic, String> {
         let topic = self.entity.create_topic::<Sample>(
-            channel.topic,
+            &channel.topic,
             channel.type_name,
             QosKind::Default,
             NO_LISTENER,
@@ -60,14 +61,18 @@ fn reliability(channel: &Channel) -> ReliabilityQosPolicy {
     let reliable = !channel.best_effort;
     ReliabilityQosPolicy {
         kind: if reliable { ReliabilityQosPolicyKind::Reliable } else { ReliabilityQosPolicyKind::BestEffort },
-        max_blocking_time: DurationKind::Finite(Duration::new(10, 0)),
+        max_blocking_time: DurationKind::Finite(duration(channel.max_blocking)),
     }
+}
+
+fn duration(time: std::time::Duration) -> Duration {
+    Duration::new(i32::try_from(time.as_secs()).unwrap_or(i32::MAX), time.subsec_nanos())
 }
 
 fn history(channel: &Channel) -> HistoryQosPolicy {
     let kind = match channel.keep {
-        Keep::All => HistoryQosPolicyKind::KeepAll,
-        Keep::Last => HistoryQosPolicyKind::KeepLast(16),
+        Keep::All | Keep::AllOf(_) => HistoryQosPolicyKind::KeepAll,
+        Keep::Last(depth) => HistoryQosPolicyKind::KeepLast(depth),
     };
     HistoryQosPolicy { kind }
 }
@@ -136,8 +141,11 @@ pub struct Writer {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
-        said("write", self.entity.write(Sample { number, bytes: bytes.to_vec() }, None))
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        match self.entity.write(Sample { number, bytes: bytes.to_vec() }, None) {
+            Err(DdsError::Timeout | DdsError::OutOfResources) => Err(WriteError::NoRoom),
+            outcome => Ok(said("write", outcome)?),
+        }
     }
 
     fn matched(&self) -> usize {
@@ -146,9 +154,7 @@ impl peer_protocol::Writer for Writer {
     }
 
     fn wait_for_acknowledgements(&self, time: std::time::Duration) -> bool {
-        let time = time.max(ACKNOWLEDGED);
-        let time = Duration::new(i32::try_from(time.as_secs()).unwrap_or(i32::MAX), time.subsec_nanos());
-        self.entity.wait_for_acknowledgments(time).is_ok()
+        self.entity.wait_for_acknowledgments(duration(time.max(ACKNOWLEDGED))).is_ok()
     }
 }
 

@@ -1,5 +1,6 @@
 // The few entities of Fast DDS that the measurements need, behind a C interface.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -127,6 +128,11 @@ struct FastChannel
     const char* type_name;
     bool keep_all;
     bool best_effort;
+    /// Of KEEP_LAST.
+    int32_t depth;
+    /// Room in a KEEP_ALL history; 0 leaves it to the profile.
+    int32_t samples_max;
+    uint32_t max_blocking_ms;
 };
 
 struct FastParticipant
@@ -166,6 +172,11 @@ struct FastReader : public DataReaderListener
     }
 };
 
+static Duration_t milliseconds(uint32_t count)
+{
+    return Duration_t(static_cast<int32_t>(count / 1000), (count % 1000) * 1000000);
+}
+
 static Topic* topic_of(FastParticipant* participant, const FastChannel* channel)
 {
     TypeSupport type(new SampleType(channel->type_name));
@@ -179,16 +190,21 @@ static void configure(Qos& qos, const FastParticipant* participant, const FastCh
 {
     qos.reliability().kind = channel->best_effort ? BEST_EFFORT_RELIABILITY_QOS : RELIABLE_RELIABILITY_QOS;
     // As shipped, a writer drops a sample after 100 ms of back-pressure.
-    qos.reliability().max_blocking_time = Duration_t(10, 0);
+    qos.reliability().max_blocking_time = milliseconds(channel->max_blocking_ms);
     qos.durability().kind = VOLATILE_DURABILITY_QOS;
     qos.data_sharing().off();
     if (channel->keep_all) {
         qos.history().kind = KEEP_ALL_HISTORY_QOS;
     } else {
         qos.history().kind = KEEP_LAST_HISTORY_QOS;
-        qos.history().depth = 16;
+        qos.history().depth = channel->depth;
     }
-    if (participant->tuned && channel->keep_all) {
+    if (channel->samples_max > 0) {
+        qos.resource_limits().max_samples = channel->samples_max;
+        qos.resource_limits().max_samples_per_instance = channel->samples_max;
+        // What is reserved at first must not exceed it.
+        qos.resource_limits().allocated_samples = std::min<int32_t>(100, channel->samples_max);
+    } else if (participant->tuned && channel->keep_all) {
         qos.resource_limits().max_samples = TUNED_SAMPLES_MAX;
         qos.resource_limits().max_samples_per_instance = TUNED_SAMPLES_MAX;
     }
@@ -263,10 +279,9 @@ size_t fast_writer_matched(FastWriter* writer)
     return static_cast<size_t>(status.current_count);
 }
 
-bool fast_wait_for_acknowledgements(FastWriter* writer, uint32_t milliseconds)
+bool fast_wait_for_acknowledgements(FastWriter* writer, uint32_t time_ms)
 {
-    const Duration_t time(static_cast<int32_t>(milliseconds / 1000), (milliseconds % 1000) * 1000000);
-    return writer->entity->wait_for_acknowledgments(time) == RETCODE_OK;
+    return writer->entity->wait_for_acknowledgments(milliseconds(time_ms)) == RETCODE_OK;
 }
 
 /// With `listen`, the callbacks come from Fast DDS's receive thread; otherwise from `fast_wait`.
@@ -308,11 +323,10 @@ FastReader* fast_reader(
 }
 
 /// Waits for data and hands it over.
-void fast_wait(FastReader* reader, uint32_t milliseconds)
+void fast_wait(FastReader* reader, uint32_t time_ms)
 {
-    const Duration_t time(static_cast<int32_t>(milliseconds / 1000), (milliseconds % 1000) * 1000000);
     ConditionSeq active;
-    if (reader->wait_set.wait(active, time) == RETCODE_OK) {
+    if (reader->wait_set.wait(active, milliseconds(time_ms)) == RETCODE_OK) {
         reader->take();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
 
 /// `FastChannel` in `fastdds.cpp`.
 #[repr(C)]
@@ -15,6 +15,11 @@ struct FastChannel {
     type_name: *const c_char,
     keep_all: bool,
     best_effort: bool,
+    /// Of KEEP_LAST.
+    depth: i32,
+    /// Room in a KEEP_ALL history; 0 leaves it to the profile.
+    samples_max: i32,
+    max_blocking_ms: u32,
 }
 
 type OnSample = unsafe extern "C" fn(*mut c_void, u64, *const u8, usize);
@@ -61,13 +66,16 @@ pub struct Participant {
 
 /// Calls `create` with the channel as Fast DDS wants it.
 fn with_channel<T>(channel: &Channel, create: impl FnOnce(&FastChannel) -> T) -> Result<T, String> {
-    let topic = CString::new(channel.topic).map_err(|error| error.to_string())?;
+    let topic = CString::new(channel.topic.as_str()).map_err(|error| error.to_string())?;
     let type_name = CString::new(channel.type_name).map_err(|error| error.to_string())?;
     Ok(create(&FastChannel {
         topic: topic.as_ptr(),
         type_name: type_name.as_ptr(),
-        keep_all: channel.keep == Keep::All,
+        keep_all: !matches!(channel.keep, Keep::Last(_)),
         best_effort: channel.best_effort,
+        depth: if let Keep::Last(depth) = channel.keep { i32::try_from(depth).unwrap_or(i32::MAX) } else { 1 },
+        samples_max: if let Keep::AllOf(room) = channel.keep { i32::try_from(room).unwrap_or(i32::MAX) } else { 0 },
+        max_blocking_ms: u32::try_from(channel.max_blocking.as_millis()).unwrap_or(u32::MAX),
     }))
 }
 
@@ -98,7 +106,7 @@ impl Middleware for Participant {
     fn writer(&self, channel: &Channel) -> Result<Writer, String> {
         // SAFETY: the participant lives, and the channel's strings live for the call, which copies them.
         let pointer = with_channel(channel, |channel| unsafe { fast_writer(self.entity.0, channel) })?;
-        Ok(Writer(Entity::new("writer", pointer)?))
+        Ok(Writer { entity: Entity::new("writer", pointer)?, max_blocking: channel.max_blocking })
     }
 
     fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
@@ -118,36 +126,36 @@ const OK: i32 = 0;
 const OUT_OF_RESOURCES: i32 = 5;
 const TIMEOUT: i32 = 10;
 
-/// How long a write waits for room.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 #[derive(Clone, Copy)]
-pub struct Writer(Entity);
+pub struct Writer {
+    entity: Entity,
+    max_blocking: Duration,
+}
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.max_blocking;
         loop {
             // SAFETY: a live entity; Fast DDS copies the bytes in the call.
-            match unsafe { fast_write(self.0.0, number, bytes.as_ptr(), length) } {
+            match unsafe { fast_write(self.entity.0, number, bytes.as_ptr(), length) } {
                 OK => return Ok(()),
                 // A full history is not always waited for.
                 OUT_OF_RESOURCES | TIMEOUT if Instant::now() < end => std::thread::sleep(Duration::from_micros(50)),
-                OUT_OF_RESOURCES | TIMEOUT => return Err("the history stayed full for 10 s".to_owned()),
-                code => return Err(format!("Fast DDS's return code {code}")),
+                OUT_OF_RESOURCES | TIMEOUT => return Err(WriteError::NoRoom),
+                code => return Err(WriteError::Failed(format!("Fast DDS's return code {code}"))),
             }
         }
     }
 
     fn matched(&self) -> usize {
         // SAFETY: a live entity.
-        unsafe { fast_writer_matched(self.0.0) }
+        unsafe { fast_writer_matched(self.entity.0) }
     }
 
     fn wait_for_acknowledgements(&self, time: Duration) -> bool {
         // SAFETY: a live entity.
-        unsafe { fast_wait_for_acknowledgements(self.0.0, time.as_millis() as u32) }
+        unsafe { fast_wait_for_acknowledgements(self.entity.0, time.as_millis() as u32) }
     }
 }
 

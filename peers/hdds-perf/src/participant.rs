@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdds::dds::StatusMask;
 use hdds::{DataReader, DataWriter, Participant, QoS, TransportMode, WaitSet};
-use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait, WriteError};
 
 use crate::sample::Sample;
 
@@ -23,8 +23,8 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
 fn qos(channel: &Channel) -> QoS {
     let qos = if channel.best_effort { QoS::best_effort() } else { QoS::reliable() };
     match channel.keep {
-        Keep::All => qos.keep_all(),
-        Keep::Last => qos.keep_last(16),
+        Keep::All | Keep::AllOf(_) => qos.keep_all(),
+        Keep::Last(depth) => qos.keep_last(depth),
     }
 }
 
@@ -47,21 +47,22 @@ impl Middleware for Domain {
     }
 
     fn writer(&self, channel: &Channel) -> Result<Writer, String> {
-        let topic = said("topic", self.participant.topic::<Sample>(channel.topic))?;
+        let topic = said("topic", self.participant.topic::<Sample>(&channel.topic))?;
         let entity = said("writer", topic.writer().qos(qos(channel)).build())?;
         Ok(Writer {
             entity: Arc::new(Mutex::new(entity)),
             participant: Arc::clone(&self.participant),
-            topic: channel.topic,
+            topic: channel.topic.clone(),
+            max_blocking: channel.max_blocking,
         })
     }
 
     fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
-        let topic = said("topic", self.participant.topic::<Sample>(channel.topic))?;
+        let topic = said("topic", self.participant.topic::<Sample>(&channel.topic))?;
         let entity = said("reader", topic.reader().qos(qos(channel)).build())?;
         let mut reader = Reader {
             participant: Arc::clone(&self.participant),
-            topic: channel.topic,
+            topic: channel.topic.clone(),
             over: Arc::default(),
             thread: None,
         };
@@ -75,25 +76,29 @@ pub struct Writer {
     /// hdds allows one thread at a time.
     entity: Arc<Mutex<DataWriter<Sample>>>,
     participant: Arc<Participant>,
-    topic: &'static str,
+    topic: String,
+    max_blocking: Duration,
 }
 
 impl peer_protocol::Writer for Writer {
-    /// Tries again for 10 s while the history is full.
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+    /// Tries again while the history is full.
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let sample = Sample { number, bytes: bytes.to_vec() };
         let entity = self.entity.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..100_000 {
+        let end = Instant::now() + self.max_blocking;
+        loop {
             match entity.write(&sample) {
-                Err(hdds::Error::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
-                outcome => return said("write", outcome),
+                Err(hdds::Error::WouldBlock) if Instant::now() < end => {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+                Err(hdds::Error::WouldBlock) => return Err(WriteError::NoRoom),
+                outcome => return Ok(said("write", outcome)?),
             }
         }
-        Err("the history stayed full for 10 s".to_owned())
     }
 
     fn matched(&self) -> usize {
-        self.participant.discovery().map_or(0, |discovery| discovery.find_readers_for_topic(self.topic).len())
+        self.participant.discovery().map_or(0, |discovery| discovery.find_readers_for_topic(&self.topic).len())
     }
 
     /// hdds does not tell what is acknowledged: allows for the repairs of half a second.
@@ -106,7 +111,7 @@ impl peer_protocol::Writer for Writer {
 /// A thread that is blocked until its reader has data.
 pub struct Reader {
     participant: Arc<Participant>,
-    topic: &'static str,
+    topic: String,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -135,7 +140,7 @@ fn start(entity: DataReader<Sample>, over: Arc<AtomicBool>, mut sink: impl Sink)
 
 impl peer_protocol::Reader for Reader {
     fn matched(&self) -> usize {
-        self.participant.discovery().map_or(0, |discovery| discovery.find_writers_for_topic(self.topic).len())
+        self.participant.discovery().map_or(0, |discovery| discovery.find_writers_for_topic(&self.topic).len())
     }
 }
 

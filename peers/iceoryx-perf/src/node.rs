@@ -10,7 +10,7 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
-use peer_protocol::{Channel, Middleware, Profile, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
 
 /// Entities that several threads may share.
 type Threads = ipc_threadsafe::Service;
@@ -23,14 +23,13 @@ const TUNED_BUFFER_MAX: usize = 1024;
 /// Of how many samples the profile `batch` announces one, if the buffer is large enough.
 const BATCH: u32 = 32;
 
-/// One writer, and as many readers as the measurements have at most.
-const READERS_MAX: usize = 64;
-
 pub struct SharedMemory {
     node: Node<Threads>,
     domain: u32,
     bytes_max: usize,
     buffer: usize,
+    readers: usize,
+    writers: usize,
     /// Of how many samples one is announced.
     stride: u32,
 }
@@ -43,15 +42,29 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
 /// Samples with their number as the header.
 type Samples = publish_subscribe::PortFactory<Threads, [u8], u64>;
 
+/// Whether a write waits for room; else the oldest sample that was not taken yet makes room.
+fn waits(channel: &Channel) -> bool {
+    !channel.best_effort && !matches!(channel.keep, Keep::Last(_))
+}
+
 impl SharedMemory {
+    /// Samples that a reader may have outstanding.
+    fn room(&self, channel: &Channel) -> usize {
+        match channel.keep {
+            Keep::All => self.buffer,
+            Keep::AllOf(room) | Keep::Last(room) => room as usize,
+        }
+    }
+
     fn services(&self, channel: &Channel) -> Result<(Samples, event::PortFactory<Threads>), String> {
         let name = format!("{}/{}", channel.topic, self.domain);
         let name = said("name", ServiceName::new(&name))?;
         let samples = self.node.service_builder(&name).publish_subscribe::<[u8]>().user_header::<u64>();
-        let samples = samples.enable_safe_overflow(channel.best_effort).subscriber_max_buffer_size(self.buffer);
-        let samples = samples.max_publishers(2).max_subscribers(READERS_MAX).max_nodes(READERS_MAX + 2);
+        let samples = samples.enable_safe_overflow(!waits(channel)).subscriber_max_buffer_size(self.room(channel));
+        let nodes = self.writers + self.readers;
+        let samples = samples.max_publishers(self.writers).max_subscribers(self.readers).max_nodes(nodes);
         let events = self.node.service_builder(&name).event();
-        let events = events.max_listeners(READERS_MAX).max_notifiers(READERS_MAX).max_nodes(READERS_MAX + 2);
+        let events = events.max_listeners(self.readers).max_notifiers(self.writers).max_nodes(nodes);
         Ok((said("samples", samples.open_or_create())?, said("events", events.open_or_create())?))
     }
 }
@@ -74,16 +87,15 @@ impl Middleware for SharedMemory {
         let buffer = if setup.profile == Profile::Default { BUFFER } else { tuned };
         // A reader must hear of a buffer that is half full.
         let stride = if setup.profile == Profile::Batch { BATCH.min(buffer as u32 / 2) } else { 1 };
-        Ok(SharedMemory { node, domain: setup.domain, bytes_max: setup.bytes_max, buffer, stride })
+        let (domain, bytes_max) = (setup.domain, setup.bytes_max);
+        let (readers, writers) = (setup.readers, setup.writers);
+        Ok(SharedMemory { node, domain, bytes_max, buffer, readers, writers, stride })
     }
 
     fn writer(&self, channel: &Channel) -> Result<Writer, String> {
         let (samples, events) = self.services(channel)?;
-        let strategy = if channel.best_effort {
-            BackpressureStrategy::DiscardData
-        } else {
-            BackpressureStrategy::RetryUntilDelivered
-        };
+        let strategy =
+            if waits(channel) { BackpressureStrategy::RetryUntilDelivered } else { BackpressureStrategy::DiscardData };
         let publisher =
             samples.publisher_builder().initial_max_slice_len(self.bytes_max).backpressure_strategy(strategy);
         let ports = Ports {
@@ -146,12 +158,12 @@ impl Writer {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let mut sample = said("loan", self.0.publisher.loan_slice_uninit(bytes.len()))?;
         *sample.user_header_mut() = number;
         said("send", sample.write_from_slice(bytes).send())?;
         if self.0.unannounced.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.stride {
-            return self.announce();
+            self.announce()?;
         }
         Ok(())
     }

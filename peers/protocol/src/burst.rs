@@ -45,8 +45,15 @@ impl Number {
     }
 }
 
-fn channel(topic: &'static str) -> Channel {
-    Channel { topic, type_name: "ThalwegBurst", keep: Keep::All, best_effort: false, samples_max: None }
+fn channel(topic: &str) -> Channel {
+    Channel {
+        topic: topic.to_owned(),
+        type_name: "ThalwegBurst",
+        keep: Keep::All,
+        best_effort: false,
+        samples_max: None,
+        max_blocking: Channel::MAX_BLOCKING,
+    }
 }
 
 /// The samples of the runs, and those that ask.

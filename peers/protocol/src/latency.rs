@@ -26,10 +26,18 @@ pub fn run<M: Middleware>(options: &Options) -> Result<(), String> {
     }
 }
 
-fn channel(topic: &'static str, options: &Options, setup: &Setup) -> Channel {
+fn channel(topic: &str, options: &Options, setup: &Setup) -> Channel {
     // The listener itself writes: a full KEEP_ALL history would block the thread that frees it.
-    let keep = if setup.wait == Wait::Listener { Keep::Last } else { Keep::All };
-    Channel { topic, type_name: "Perf", keep, best_effort: options.best_effort, samples_max: Some(2000) }
+    const ECHOES: u32 = 16;
+    let keep = if setup.wait == Wait::Listener { Keep::Last(ECHOES) } else { Keep::All };
+    Channel {
+        topic: topic.to_owned(),
+        type_name: "Perf",
+        keep,
+        best_effort: options.best_effort,
+        samples_max: Some(2000),
+        max_blocking: Channel::MAX_BLOCKING,
+    }
 }
 
 /// Writes back what arrives.
@@ -39,7 +47,7 @@ struct Answer<W> {
 
 impl<W: Writer> Sink for Answer<W> {
     fn take(&mut self, number: u64, bytes: &[u8]) {
-        let answered = self.writer.write(number, bytes).and_then(|()| self.writer.flush());
+        let answered = self.writer.write(number, bytes).map_err(String::from).and_then(|()| self.writer.flush());
         if let Err(error) = answered {
             eprintln!("answer to sample {number}: {error}");
         }
@@ -76,7 +84,8 @@ struct Ping<W> {
 impl<W: Writer> Ping<W> {
     fn serve(&mut self) {
         self.sent = Instant::now();
-        if let Err(error) = self.writer.write(self.number, &self.bytes).and_then(|()| self.writer.flush()) {
+        let written = self.writer.write(self.number, &self.bytes).map_err(String::from);
+        if let Err(error) = written.and_then(|()| self.writer.flush()) {
             self.over = Some(Err(format!("sample {}: {error}", self.number)));
         }
     }

@@ -8,9 +8,12 @@ mod latency;
 mod middleware;
 mod options;
 mod process;
+mod station;
 mod throughput;
 
-pub use middleware::{Channel, End, Keep, LOOPBACK, Middleware, Profile, Reader, Setup, Sink, Wait, Writer};
+pub use middleware::{
+    Channel, End, Keep, LOOPBACK, Middleware, Profile, Reader, Setup, Sink, Wait, WriteError, Writer,
+};
 pub use process::wait_until;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -25,6 +28,7 @@ pub fn run<M: Middleware>() -> ! {
     let outcome = Program::from_arg_matches(&matches).map_err(|error| error.to_string()).and_then(|program| {
         process::die_with_parent()?;
         match program.measurement {
+            Measurement::Station => std::process::exit(station::run::<M>()?),
             Measurement::Latency(options) => latency::run::<M>(&options),
             Measurement::Throughput(options) => throughput::run::<M>(&options),
             Measurement::Burst(options) => burst::run::<M>(&options),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 /// A middleware under measurement; an instance is one process's participant or session.
-pub trait Middleware: Sized + 'static {
+pub trait Middleware: Sized + Send + 'static {
     /// The name in figures, for example `Cyclone DDS`.
     const PEER: &'static str;
     /// The version that is measured, for example `11.0.1`.
@@ -33,8 +33,8 @@ pub trait Middleware: Sized + 'static {
 
 /// Sends samples; shared by the threads of a process.
 pub trait Writer: Clone + Send + 'static {
-    /// Blocks while a reliable reader is too far behind.
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String>;
+    /// Blocks while a reliable reader is too far behind, as long as the channel allows.
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError>;
 
     /// Sends what the middleware holds back to batch it.
     fn flush(&self) -> Result<(), String> {
@@ -75,36 +75,82 @@ pub struct Setup {
     pub wait: Wait,
     /// The longest `bytes` of a sample, for what must be reserved beforehand.
     pub bytes_max: usize,
-    /// How many subscriber processes take part.
+    /// How many readers a topic has.
     pub readers: usize,
+    /// How many writers a topic has.
+    pub writers: usize,
     pub end: End,
 }
 
 /// Which end of the measurement a process is; where there is a connection, the publisher awaits it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum End {
-    Publisher,
-    Subscriber,
+    /// With its number among the publishers, from 0.
+    Publisher(u32),
+    /// With the numbers of the publishers that it hears.
+    Subscriber(Vec<u32>),
+}
+
+impl End {
+    /// The end of a measurement with one publisher.
+    pub const PUBLISHER: End = End::Publisher(0);
+
+    /// The other end of it.
+    pub fn subscriber() -> End {
+        End::Subscriber(vec![0])
+    }
+}
+
+/// Why a sample was not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// There was no room for it in time.
+    NoRoom,
+    /// The writer cannot go on, and why.
+    Failed(String),
+}
+
+impl From<WriteError> for String {
+    fn from(error: WriteError) -> String {
+        match error {
+            WriteError::NoRoom => "the history stayed full for as long as a write may wait".to_owned(),
+            WriteError::Failed(reason) => reason,
+        }
+    }
+}
+
+impl From<String> for WriteError {
+    fn from(reason: String) -> WriteError {
+        WriteError::Failed(reason)
+    }
 }
 
 /// A topic and how its endpoints behave.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Channel {
-    pub topic: &'static str,
+    pub topic: String,
     pub type_name: &'static str,
     pub keep: Keep,
     pub best_effort: bool,
-    /// Room in a KEEP_ALL history; `None` leaves it to the middleware.
+    /// Room in a [`Keep::All`] history for those who cannot do without; `None` leaves it to the middleware.
     pub samples_max: Option<u32>,
+    /// How long a write may wait for room.
+    pub max_blocking: Duration,
+}
+
+impl Channel {
+    /// How long a write waits where nobody says otherwise: longer than any reader that still works.
+    pub const MAX_BLOCKING: Duration = Duration::from_secs(10);
 }
 
 /// What the history of an endpoint keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     All,
-    /// The last sixteen: for writers inside a listener, where a full KEEP_ALL history would block the thread that
-    /// frees it.
-    Last,
+    /// All, with room for so many; a write waits while there is none.
+    AllOf(u32),
+    /// So many of the latest.
+    Last(u32),
 }
 
 /// A set of settings of the middleware.

@@ -17,6 +17,8 @@ pub enum Measurement {
     Latency(Options),
     /// Samples a second from one process to others.
     Throughput(Options),
+    /// The endpoints of one run of a scenario; told on standard input what to do.
+    Station,
     /// Time from the first of n writes to the echo of a reader that has all of them; asked for on standard input.
     Burst(BurstOptions),
 }
@@ -32,7 +34,7 @@ pub enum Role {
 
 impl Role {
     fn end(self) -> End {
-        if self == Role::Sub { End::Subscriber } else { End::Publisher }
+        if self == Role::Sub { End::subscriber() } else { End::PUBLISHER }
     }
 }
 
@@ -123,7 +125,8 @@ impl BurstOptions {
     }
 }
 
-fn setup<M: Middleware>(
+/// How to set the middleware up for one writer and one reader; an error if it cannot do what was asked for.
+pub fn setup<M: Middleware>(
     domain: u32,
     interface: &str,
     profile: Profile,
@@ -144,5 +147,5 @@ fn setup<M: Middleware>(
     // The longest control sample of a measurement is shorter than this.
     const CONTROL_BYTES: usize = 256;
     let (interface, bytes_max) = (interface.to_owned(), bytes.max(CONTROL_BYTES));
-    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, end: End::Publisher })
+    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, writers: 1, end: End::PUBLISHER })
 }

@@ -61,11 +61,12 @@ fn print(options: &Options, figures: &Throughput) -> Result<(), String> {
 
 fn channel(options: &Options) -> Channel {
     Channel {
-        topic: "perf_throughput",
+        topic: "perf_throughput".to_owned(),
         type_name: "Perf",
         keep: Keep::All,
         best_effort: options.best_effort,
         samples_max: Some(SAMPLES_MAX),
+        max_blocking: Channel::MAX_BLOCKING,
     }
 }
 

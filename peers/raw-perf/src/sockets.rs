@@ -12,7 +12,10 @@ pub struct Sockets(Setup);
 /// Where readers look for writers, one port for each topic.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 77, 77);
 
-/// The topics of the measurements; their place decides on the port.
+/// What the topics of scenarios are called, with the number of the publisher behind where each has its own.
+const SCENARIO: &str = "thalweg_lab_scenario";
+
+/// The topics of the other measurements; their place decides on the port.
 const TOPICS: [&str; 5] = ["perf_ping", "perf_pong", "perf_throughput", "thalweg_burst", "thalweg_burst_echo"];
 
 impl Middleware for Sockets {
@@ -43,13 +46,22 @@ impl Middleware for Sockets {
 }
 
 impl Sockets {
-    /// Below the ports that systems hand out.
+    /// Below the ports that systems hand out and those of Zenoh; domains that differ by 64 share theirs.
     fn door(&self, channel: &Channel) -> Result<SocketAddr, String> {
-        const FIRST: usize = 18_100;
-        let place = TOPICS.iter().position(|topic| *topic == channel.topic);
+        const FIRST: usize = 15_000;
+        /// Of the topics above and of the publishers that a scenario may have.
+        const PLACES: usize = 128;
+        let place = match channel.topic.strip_prefix(SCENARIO) {
+            Some("") => Some(TOPICS.len()),
+            Some(number) => number
+                .strip_prefix('_')
+                .and_then(|number| number.parse().ok())
+                .map(|number: usize| TOPICS.len() + 1 + number),
+            None => TOPICS.iter().position(|topic| *topic == channel.topic),
+        };
+        let place = place.filter(|place| *place < PLACES);
         let place = place.ok_or_else(|| format!("no port belongs to the topic {}", channel.topic))?;
-        let port = FIRST + self.0.domain as usize * TOPICS.len() + place;
-        let port = u16::try_from(port).ok().filter(|_| self.0.domain <= 1000);
-        port.map(|port| (GROUP, port).into()).ok_or_else(|| "the domain is above 1000".to_owned())
+        let port = FIRST + self.0.domain as usize % 64 * PLACES + place;
+        u16::try_from(port).map(|port| (GROUP, port).into()).map_err(|error| error.to_string())
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use peer_protocol::Profile;
+use peer_protocol::{Profile, WriteError};
 
 use crate::datagram::{FAREWELL, Header, WELCOME, charge, part_length};
 use crate::system;
@@ -65,8 +65,8 @@ fn receive_readers(door: &UdpSocket, shared: &Weak<Shared>) {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
-        self.lock().write(number, bytes).map_err(|error| error.to_string())
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        self.lock().write(number, bytes).map_err(|error| WriteError::Failed(error.to_string()))
     }
 
     fn flush(&self) -> Result<(), String> {

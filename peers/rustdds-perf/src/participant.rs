@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait};
+use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait, WriteError};
 use rustdds::mio1::{Events, Interest, Poll, Token};
 use rustdds::no_key::{DataWriter, SimpleDataReader};
 use rustdds::policy::{Durability, History, Reliability, ResourceLimits};
@@ -27,7 +27,7 @@ pub struct Participant {
 
 impl Participant {
     fn topic(&self, channel: &Channel, qos: &QosPolicies) -> Result<Topic, String> {
-        let (name, type_name) = (channel.topic.to_owned(), channel.type_name.to_owned());
+        let (name, type_name) = (channel.topic.clone(), channel.type_name.to_owned());
         let topic = self.entity.create_topic(name, type_name, qos, TopicKind::NoKey);
         topic.map_err(|error| format!("topic: {error}"))
     }
@@ -37,15 +37,15 @@ fn qos(channel: &Channel, samples_max: Option<i32>) -> QosPolicies {
     let reliability = if channel.best_effort {
         Reliability::BestEffort
     } else {
-        Reliability::Reliable { max_blocking_time: rustdds::Duration::from_secs(10) }
+        Reliability::Reliable { max_blocking_time: rustdds::Duration::from(channel.max_blocking) }
     };
     let history = match channel.keep {
-        Keep::All => History::KeepAll,
-        Keep::Last => History::KeepLast { depth: 16 },
+        Keep::All | Keep::AllOf(_) => History::KeepAll,
+        Keep::Last(depth) => History::KeepLast { depth: i32::try_from(depth).unwrap_or(i32::MAX) },
     };
     let qos = QosPolicyBuilder::new().reliability(reliability).history(history).durability(Durability::Volatile);
     match samples_max {
-        Some(max_samples) if channel.keep == Keep::All => {
+        Some(max_samples) if !matches!(channel.keep, Keep::Last(_)) => {
             let limits = ResourceLimits { max_samples, max_instances: 1, max_samples_per_instance: max_samples };
             qos.resource_limits(limits).build()
         }
@@ -71,8 +71,9 @@ impl Middleware for Participant {
     }
 
     fn writer(&self, channel: &Channel) -> Result<Writer, String> {
-        // 8192 samples may be outstanding, as shipped: readers lose track of more.
-        let qos = qos(channel, None);
+        // Unless somebody says otherwise 8192 samples may be outstanding, as shipped: readers lose track of more.
+        let room = if let Keep::AllOf(room) = channel.keep { i32::try_from(room).ok() } else { None };
+        let qos = qos(channel, room);
         let topic = self.topic(channel, &qos)?;
         let publisher = self.entity.create_publisher(&qos).map_err(|error| format!("publisher: {error}"))?;
         let entity = publisher.create_datawriter_no_key::<Outgoing, Xcdr1>(&topic, Some(qos));
@@ -97,8 +98,12 @@ pub struct Writer {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
-        self.entity.write(Outgoing::new(number, bytes), None).map_err(|error| error.to_string())
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        match self.entity.write(Outgoing::new(number, bytes), None) {
+            Ok(()) => Ok(()),
+            Err(rustdds::dds::WriteError::WouldBlock { .. }) => Err(WriteError::NoRoom),
+            Err(error) => Err(WriteError::Failed(error.to_string())),
+        }
     }
 
     fn matched(&self) -> usize {

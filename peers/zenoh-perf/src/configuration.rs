@@ -3,18 +3,22 @@
 use peer_protocol::{End, Profile, Setup};
 use zenoh::Config;
 
-/// One TCP connection over the loopback interface from each subscriber to the publisher, found without multicast.
+/// One TCP connection over the loopback interface from each subscriber to each publisher, found without multicast.
 /// Shared memory is not built in.
 pub fn configuration(setup: &Setup) -> Result<Config, String> {
-    let address = format!("[\"tcp/127.0.0.1:{}\"]", port(setup.domain)?);
-    let (listen, connect) = match setup.end {
-        End::Publisher => (address.as_str(), "[]"),
-        End::Subscriber => ("[]", address.as_str()),
+    let addresses = |publishers: &[u32]| {
+        let address = |publisher: &u32| Ok(format!("\"tcp/127.0.0.1:{}\"", port(setup.domain, *publisher)?));
+        let addresses: Result<Vec<String>, String> = publishers.iter().map(address).collect();
+        Ok::<_, String>(format!("[{}]", addresses?.join(", ")))
+    };
+    let (listen, connect) = match &setup.end {
+        End::Publisher(index) => (addresses(&[*index])?, "[]".to_owned()),
+        End::Subscriber(publishers) => ("[]".to_owned(), addresses(publishers)?),
     };
     let mut settings = vec![
         ("mode", "\"peer\""),
-        ("listen/endpoints", listen),
-        ("connect/endpoints", connect),
+        ("listen/endpoints", listen.as_str()),
+        ("connect/endpoints", connect.as_str()),
         ("connect/timeout_ms", "-1"),
         ("connect/retry", "{ period_init_ms: 50, period_max_ms: 200, period_increase_factor: 2 }"),
         ("scouting/multicast/enabled", "false"),
@@ -37,8 +41,11 @@ const TUNED: &[(&str, &str)] = &[
     ("transport/link/tcp", "{ so_sndbuf: 4194304, so_rcvbuf: 4194304 }"),
 ];
 
-/// Below the ports that systems hand out.
-fn port(domain: u32) -> Result<u16, String> {
-    const FIRST: u32 = 17_000;
-    u16::try_from(FIRST + domain).ok().filter(|_| domain <= 1000).ok_or_else(|| "the domain is above 1000".to_owned())
+/// Below the ports that systems hand out; domains that differ by 64 share theirs.
+fn port(domain: u32, publisher: u32) -> Result<u16, String> {
+    const FIRST: u32 = 24_000;
+    const PUBLISHERS: u32 = 128;
+    let port = FIRST + domain % 64 * PUBLISHERS + publisher;
+    let port = u16::try_from(port).ok().filter(|_| publisher < PUBLISHERS);
+    port.ok_or_else(|| format!("publisher {publisher} is one too many: there are ports for {PUBLISHERS}"))
 }

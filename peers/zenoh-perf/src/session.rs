@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use peer_protocol::{Channel, Middleware, Setup, Sink, Wait};
+use peer_protocol::{Channel, Middleware, Setup, Sink, Wait, WriteError};
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
@@ -38,13 +38,13 @@ impl Middleware for Peers {
     fn writer(&self, channel: &Channel) -> Result<Writer, String> {
         // As shipped, a publisher drops what its connection cannot take.
         let congestion = if channel.best_effort { CongestionControl::Drop } else { CongestionControl::Block };
-        let declared = self.session.declare_publisher(channel.topic).congestion_control(congestion).wait();
+        let declared = self.session.declare_publisher(channel.topic.clone()).congestion_control(congestion).wait();
         let publisher = Arc::new(declared.map_err(|error| error.to_string())?);
         Ok(Writer { publisher, session: self.session.clone() })
     }
 
     fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
-        let declaration = self.session.declare_subscriber(channel.topic);
+        let declaration = self.session.declare_subscriber(channel.topic.clone());
         let subscription = if self.wait == Wait::Listener {
             let mut supplier = Supplier { sink, untold: 0 };
             let callback = std::sync::Mutex::new(move |sample: Sample| supplier.supply(&sample));
@@ -74,11 +74,11 @@ pub struct Writer {
 }
 
 impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let mut payload = Vec::with_capacity(size_of::<u64>() + bytes.len());
         payload.extend_from_slice(&number.to_le_bytes());
         payload.extend_from_slice(bytes);
-        self.publisher.put(payload).wait().map_err(|error| error.to_string())
+        self.publisher.put(payload).wait().map_err(|error| WriteError::Failed(error.to_string()))
     }
 
     fn matched(&self) -> usize {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
-use crate::workspace::{has, output, target};
+use crate::workspace::{has, output};
 
 /// Debian 13 has Fast DDS 3.1.2.
 const RELEASE: &str = "trixie main";
@@ -19,7 +19,7 @@ const PACKAGE: &str = "libfastdds-dev";
 
 /// Where the build finds Fast DDS.
 pub fn environment() -> Outcome<Vec<(&'static str, OsString)>> {
-    let folder = target().join("peers/fastdds");
+    let folder = super::folder().join("fastdds");
     let root = folder.join("root");
     if !root.join("complete").exists() {
         unpack(&folder, &root)?;

@@ -12,7 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
-use crate::workspace::{has, is_root, output, target};
+use crate::workspace::{has, is_root, output, root, target};
+
+/// Where peers are set up: `THALWEG_PEERS`, or `peers` in cargo's build folder.
+fn folder() -> PathBuf {
+    std::env::var_os("THALWEG_PEERS").map_or_else(|| target().join("peers"), |path| root().join(path))
+}
 
 /// Eclipse Cyclone DDS for Python: the peer of the interoperability tests.
 const CYCLONE_PYTHON: &str = "cyclonedds==11.0.1";
@@ -75,7 +80,7 @@ fn libclang() -> Outcome<PathBuf> {
 
 /// The virtual environment below `target/peers`, made on first use; returns its interpreter.
 fn environment() -> Outcome<PathBuf> {
-    let folder = target().join("peers/venv");
+    let folder = folder().join("venv");
     let python = folder.join("bin/python");
     if output(Command::new(&python).args(["-m", "pip", "--version"])).is_ok() {
         return Ok(python);

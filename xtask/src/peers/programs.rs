@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{check, cyclone_python, fastdds, libclang, tshark};
 use crate::Outcome;
-use crate::workspace::{output, root, run as run_command, target};
+use crate::workspace::{output, root, run as run_command};
 
 /// A program below `peers/`, in a workspace of its own.
 pub struct Program {
@@ -46,7 +46,7 @@ impl Program {
     /// Builds the program if it is not up to date, and returns where it is.
     pub fn build(&self) -> Outcome<PathBuf> {
         let program = format!("{}-perf", self.name);
-        let built = target().join("peers").join(&program);
+        let built = super::folder().join(&program);
         let mut command = Command::new("cargo");
         command.args(["build", "--release", "--locked", "--quiet"]).current_dir(root().join("peers").join(&program));
         command.env("CARGO_TARGET_DIR", &built).envs((self.environment)()?);

@@ -7,8 +7,9 @@ use thalweg_lab::LabError;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
+use super::peers::{self, PeersOptions};
 use super::preset::{self, PageOptions, RunOptions};
-use super::study::{self, CompareOptions, DirectoryOptions, ListOptions};
+use super::study::{self, CompareOptions, DirectoryOptions, ListOptions, ResumeOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
@@ -31,11 +32,13 @@ pub enum Experiment {
     Quick(QuickOptions),
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
     /// programs, searches every method's best parameters first and writes them as a profile; paper2 asks whether multicast helps when
-    /// there are many participants, on network namespaces (needs root).
+    /// there are many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
+    /// ROS 2, with every middleware in turns.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
+        "thalweg lab run paper4 --quick --peers cyclone,fastdds",
         "sudo thalweg lab run paper2 --quick --out /tmp/paper2",
         "thalweg perf throughput --size 256 --profile profile.toml"
     ))]
@@ -43,12 +46,15 @@ pub enum Experiment {
     /// Draws the report and a page of Markdown from the results of an earlier run.
     #[command(after_help = crate::after_help!("thalweg lab page results.json --out docs/results/paper1.md"))]
     Page(PageOptions),
+    /// Builds the programs that measure other middleware, and says which of them are ready.
+    #[command(after_help = crate::after_help!("thalweg lab peers list", "thalweg lab peers install cyclone"))]
+    Peers(PeersOptions),
     /// Lists the presets, and the run directories in a folder with their states.
     #[command(after_help = crate::after_help!("thalweg lab list /tmp"))]
     List(ListOptions),
     /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
-    Resume(DirectoryOptions),
+    Resume(ResumeOptions),
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
@@ -89,6 +95,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
         Experiment::Quick(options) => run_quick(options, interrupt),
         Experiment::Run(options) => preset::run(options, interrupt),
         Experiment::Page(options) => preset::page(options),
+        Experiment::Peers(options) => peers::run(options),
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),
         Experiment::Verify(options) => study::verify(options),

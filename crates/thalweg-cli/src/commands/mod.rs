@@ -1,8 +1,10 @@
 //! One module for each command: its options and what it does.
 
+pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;
+pub mod peers;
 pub mod preset;
 pub mod publish;
 pub mod simulate;

@@ -6,10 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::peers::Peer;
+use thalweg_lab::presets::{Budget, Machine, paper4};
 use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::scenario::Scenario;
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::{study, top};
+use super::{peers, study, top};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -17,18 +20,19 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1 or paper2, or a scenario file; a scenario takes --out, --seed and --live, all else stands in the file, and paper2
-    /// takes --quick, --out and --seed.
+    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed, --peer-dir and --live, all else stands in the
+    /// file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes.
+    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes. Of paper4, make
+    /// what fits into a quarter of an hour (default: all that this machine carries).
     #[arg(long)]
     pub quick: bool,
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: cyclone,
-    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2).
+    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper4 also raw).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
     pub peers: Vec<String>,
 
@@ -111,6 +115,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
+        "paper4" => return run_paper4(options, interrupt),
         _ => {}
     }
     let path = Path::new(&options.what);
@@ -119,13 +124,39 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         let presets = PRESETS.join(", ");
         return Err(Failure::Usage(format!("{} is no file and no preset: {guess}Presets: {presets}", options.what)));
     }
-    if let Some(option) = options.preset_option() {
+    if let Some(option) = options.given(|_| true) {
         return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
     }
     if options.live {
-        return top::run_live(path, options.seed, options.out.as_deref(), interrupt);
+        return top::run_live(path, options, interrupt);
     }
-    study::run(path, options.seed, options.out.as_deref(), interrupt)
+    study::run(path, options, interrupt)
+}
+
+/// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
+fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(option) = options.given(|option| !["--quick", "--peers"].contains(&option)) {
+        return Err(Failure::Usage(format!(
+            "{option} is for paper1; paper4 takes --quick, --peers, --peer-dir, --out and --seed"
+        )));
+    }
+    let wanted = match options.peers.as_slice() {
+        [] => Peer::ALL.to_vec(),
+        [none] if none == "none" => Vec::new(),
+        names => names.iter().map(|name| peers::parse(name)).collect::<Result<_, _>>()?,
+    };
+    let (there, missing): (Vec<Peer>, Vec<Peer>) =
+        wanted.into_iter().partition(|peer| peer.find(options.peer_dir.as_deref()).is_some());
+    for peer in missing {
+        remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
+    }
+    let budget = if options.quick { Budget::Quick } else { Budget::Full };
+    let preset = paper4(budget, &Machine::here(), &there);
+    for line in &preset.left_out {
+        remark(format_args!("Left out: {line}"));
+    }
+    let scenario = Scenario::parse("paper4", &preset.text).map_err(Failure::from_cause)?;
+    study::run_scenario((scenario, preset.text), options, interrupt)
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -152,7 +183,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.paper1_option() {
+    if let Some(option) = options.given(|option| option != "--quick") {
         return Err(Failure::Usage(format!(
             "{option} is for the preset paper1; paper2 takes --quick, --out and --seed"
         )));
@@ -205,23 +236,18 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 impl RunOptions {
-    /// The first option that only presets have.
-    fn preset_option(&self) -> Option<&'static str> {
-        self.quick.then_some("--quick").or_else(|| self.paper1_option())
-    }
-
-    /// The first option that only paper1 has.
-    fn paper1_option(&self) -> Option<&'static str> {
+    /// The first option of presets that was given and for which `is_meant` holds.
+    fn given(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
         let given = [
+            ("--quick", self.quick),
             ("--peers", !self.peers.is_empty()),
-            ("--peer-dir", self.peer_dir.is_some()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
             ("--tokens", !self.tokens.is_empty()),
             ("--link", self.link != LinkName::Tbf),
             ("--scale", self.scale != 1.0),
         ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        given.into_iter().find(|(name, is_given)| *is_given && is_meant(name)).map(|(name, _)| name)
     }
 
     fn plan(&self) -> Result<Paper1Plan, Failure> {
@@ -242,13 +268,13 @@ impl RunOptions {
             plan.tokens = self.tokens.iter().map(|tokens| tokens.0).collect();
         }
         if !self.peers.is_empty() {
-            plan.peers = peers(&self.peers)?;
+            plan.peers = peers_of_paper1(&self.peers)?;
         }
         Ok(plan)
     }
 }
 
-fn peers(names: &[String]) -> Result<Vec<String>, Failure> {
+fn peers_of_paper1(names: &[String]) -> Result<Vec<String>, Failure> {
     if names == ["none"] {
         return Ok(Vec::new());
     }
@@ -279,7 +305,7 @@ fn scale(text: &str) -> Result<f64, String> {
 const TOKENS_MAX: u32 = 1_220;
 
 /// What `lab run` knows by name.
-pub const PRESETS: [&str; 2] = ["paper1", "paper2"];
+pub const PRESETS: [&str; 3] = ["paper1", "paper2", "paper4"];
 
 #[cfg(test)]
 mod tests {
@@ -287,7 +313,7 @@ mod tests {
 
     #[test]
     fn peers_are_known_or_none() {
-        let check = |list: &[&str]| peers(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let check = |list: &[&str]| peers_of_paper1(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         assert_eq!(check(&["none"]).expect("allowed"), Vec::<String>::new());
         assert_eq!(check(&["zenoh", "dust"]).expect("allowed"), ["zenoh", "dust"]);
         let Err(Failure::Usage(text)) = check(&["zeno"]) else { panic!("allowed") };

@@ -8,7 +8,7 @@ use thalweg_lab::scenario::Scenario;
 use thalweg_lab::study::{self, Conditions, StudyResult};
 
 use super::laboratory::{WORKER, from_lab};
-use super::preset::PRESETS;
+use super::preset::{PRESETS, RunOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -26,6 +26,18 @@ pub struct DirectoryOptions {
     /// The directory that `lab run FILE` made.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
+}
+
+/// Options of `lab resume`.
+#[derive(Args, Debug)]
+pub struct ResumeOptions {
+    /// The directory that `lab run FILE` made.
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// Look for the peers' programs in DIRECTORY, as at the first start (default: as `lab run` looks for them).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
 }
 
 /// Options of `lab compare`.
@@ -48,8 +60,21 @@ pub struct CompareOptions {
 ///
 /// # Errors
 /// The scenario cannot be run or has no result, or one of its expectations does not hold.
-pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (scenario, _) = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+pub fn run(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let scenario = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+    run_scenario(scenario, options, interrupt)
+}
+
+/// Makes all runs of a scenario and prints what they amount to.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_scenario(
+    (scenario, text): (Scenario, String),
+    options: &RunOptions,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let out = options.out.as_deref();
     let out = out.map_or_else(|| PathBuf::from(&scenario.name), Path::to_path_buf);
     remark(format_args!(
         "{}: {} cells, {} runs each, about {} s; into {}",
@@ -59,8 +84,11 @@ pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Inter
         scenario.duration().as_secs(),
         out.display()
     ));
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    let result = study::run(file, seed, &out, &launcher, &Stop::watching(interrupt.flag()));
+    if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
+        remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
+    }
+    let launcher = launcher(options.peer_dir.as_deref())?;
+    let result = study::run((scenario, text), options.seed, &out, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&out, result)
 }
 
@@ -68,10 +96,16 @@ pub fn run(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Inter
 ///
 /// # Errors
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
-pub fn resume(options: &DirectoryOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let launcher = launcher(options.peer_dir.as_deref())?;
     let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, result)
+}
+
+/// Starts this program's own processes, and peers' from `folder` where one is given.
+fn launcher(folder: Option<&Path>) -> Result<Launcher, Failure> {
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)))
 }
 
 fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {
@@ -87,6 +121,10 @@ fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> R
     if failed > 0 {
         let all = result.judgements.len();
         return Err(Failure::Failed(format!("{failed} of {all} expectations of the scenario do not hold")));
+    }
+    if !result.failures.is_empty() {
+        let (failed, all) = (result.failures.len(), result.failures.len() + result.cells.len());
+        return Err(Failure::Failed(format!("{failed} of {all} cells have no result because a peer failed in them")));
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use thalweg_lab::scenario::Scenario;
 use thalweg_lab::study::Watcher;
 
 use super::laboratory::from_lab;
+use super::preset::RunOptions;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 
@@ -69,14 +70,17 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As `lab run`.
-pub fn run_live(file: &Path, seed: Option<u64>, out: Option<&Path>, interrupt: &Interrupt) -> Result<(), Failure> {
+pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let (scenario, _) = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-    let out = out.map_or_else(|| PathBuf::from(&scenario.name), Path::to_path_buf);
+    let out = options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name));
     let program = std::env::current_exe().map_err(Failure::from_cause)?;
     let mut command = Command::new(program);
     command.args(["lab", "run"]).arg(file).arg("--out").arg(&out);
-    if let Some(seed) = seed {
+    if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(folder) = &options.peer_dir {
+        command.arg("--peer-dir").arg(folder);
     }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.map_err(Failure::from_cause)?;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["pub"],
     &["sub"],
@@ -18,11 +18,21 @@ const COMMANDS: [&[&str]; 21] = [
     &["lab", "run"],
     &["lab", "page"],
     &["lab", "list"],
+    &["lab", "peers"],
+    &["lab", "peers", "list"],
+    &["lab", "peers", "install"],
     &["lab", "resume"],
     &["lab", "verify"],
     &["lab", "report"],
     &["lab", "top"],
     &["lab", "compare"],
+    &["coap"],
+    &["coap", "serve"],
+    &["coap", "get"],
+    &["coap", "put"],
+    &["coap", "observe"],
+    &["coap", "discover"],
+    &["coap", "bridge"],
     &["help", "pub"],
 ];
 

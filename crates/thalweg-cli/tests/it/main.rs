@@ -1,11 +1,14 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
+mod coap;
+mod coap_bridge;
 mod exchange;
 mod help;
 mod lab;
 mod measure;
 mod methods;
 mod paper1;
+mod peers;
 mod program;
 mod scenario;
 mod why;

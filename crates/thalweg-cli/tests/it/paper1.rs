@@ -64,7 +64,7 @@ fn a_small_run_has_every_table_a_report_a_profile_and_tells_what_is_missing() {
         assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
     }
     assert!(
-        said.stderr.contains("MISSING: the peer cyclone") && said.stderr.contains("cargo xtask peers"),
+        said.stderr.contains("MISSING: the peer cyclone") && said.stderr.contains("lab peers install cyclone"),
         "{}",
         said.stderr
     );

@@ -169,7 +169,7 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     );
     let said = run(&["lab", "compare", text(&out), text(&other), "--force"]).expect_code(0);
     assert!(said.stdout.contains("DIFFERENT scenario") && said.stdout.contains("is in A only"), "{}", said.stdout);
-    assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto is in B only"), "{}", said.stdout);
+    assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto thalweg is in B only"), "{}", said.stdout);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     let busy = run(&["lab", "resume", text(&out)]).expect_code(1);
     assert!(busy.stderr.contains("is in use"), "{}", busy.stderr);
     let watched = run(&["lab", "top", text(&out), "--once"]).expect_code(0);
-    for part in ["test  running", "1 of 2 runs", "now 1–1 100 B 50 Hz auto in round 2", "not sent"] {
+    for part in ["test  running", "1 of 2 runs", "now 1–1 100 B 50 Hz auto thalweg in round 2", "not sent"] {
         assert!(watched.stdout.contains(part), "{part} in\n{}", watched.stdout);
     }
     lab.signal("INT");

@@ -1,5 +1,7 @@
-//! Bursts by every method to Fast DDS and RustDDS: the programs of `peers/`, whose README says what `burst` sends.
+//! Fast DDS and RustDDS, by the programs of `peers/`: bursts by every method to them, and scenarios in which they take part.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -86,8 +88,13 @@ impl End {
 }
 
 #[track_caller]
+fn program(variable: &str) -> PathBuf {
+    PathBuf::from(std::env::var(variable).expect("no other vendor's program: run `cargo xtask test vendors`"))
+}
+
+#[track_caller]
 fn check(name: &str, variable: &str) {
-    let program = std::env::var(variable).expect("no other vendor's program: run `cargo xtask test vendors`");
+    let program = program(variable);
     let domain = thalweg::domain();
     let mut command = Command::new(program);
     command.args(["burst", "--role", "sub", "--domain", &domain.to_string()]);
@@ -119,3 +126,64 @@ fn fast_dds_gets_bursts_by_every_method() {
 fn rustdds_gets_bursts_by_every_method() {
     check("RustDDS", "THALWEG_RUSTDDS");
 }
+
+/// Every shape of a scenario with the real programs: whole raw files, nothing lost where nothing may be, results that verify.
+#[test]
+fn other_vendors_take_part_in_scenarios() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vendors-scenario");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("made");
+    for (name, variable) in [("fastdds-perf", "THALWEG_FASTDDS"), ("rustdds-perf", "THALWEG_RUSTDDS")] {
+        std::os::unix::fs::symlink(program(variable), folder.join(name)).expect("linked");
+    }
+    let (file, out) = (folder.join("scenario.toml"), folder.join("out"));
+    fs::write(&file, SCENARIO).expect("written");
+    let lab = |words: &[&Path]| {
+        let said = Command::new(env!("CARGO_BIN_EXE_thalweg")).arg("lab").args(words).output().expect("started");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(said.status.success(), "{}{}", text(&said.stdout), text(&said.stderr));
+    };
+    let [run, to, peers, verify] = ["run", "--out", "--peer-dir", "verify"].map(Path::new);
+    lab(&[run, &file, to, &out, peers, &folder]);
+    lab(&[verify, &out]);
+    let results = fs::read_to_string(out.join("results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+    for cell in results["cells"].as_array().expect("cells") {
+        let totals = &cell["runs"][0]["totals"];
+        assert_eq!(totals["response"]["count"], totals["due"], "{}", cell["name"]);
+    }
+    assert_eq!(results["cells"].as_array().map(Vec::len), Some(3 * 2 + 2 + 2));
+}
+
+const SCENARIO: &str = r#"
+schema = "thalweg.scenario/1"
+name = "vendors"
+[[matrix]]
+middleware = ["fastdds", "fastdds-tuned", "rustdds"]
+type = ["Struct16", "Array64k"]
+rate_hz = 20
+endpoints = "1-2"
+[[matrix]]
+middleware = ["fastdds", "rustdds"]
+payload_bytes = 100
+rate_hz = 20
+endpoints = "2-1"
+topics = "per-publisher"
+[[matrix]]
+middleware = ["fastdds", "rustdds"]
+payload_bytes = 100
+rate_hz = 20
+endpoints = "2-2"
+[qos]
+history = { keep_last = 20 }
+[schedule]
+seconds = 1
+runs = 1
+warm_up_s = 0.2
+behind_max_ms = 10000
+[expect]
+lost = "== 0"
+not_sent = "== 0"
+[system]
+attempts = 1
+"#;

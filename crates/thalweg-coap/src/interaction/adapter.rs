@@ -95,7 +95,14 @@ impl Adapter {
     /// Answers the requests of a batch or sends them to their pools.
     pub(super) fn handle_events(&mut self, now: Instant, endpoint: &mut Endpoint, counts: &mut LoopCounts) {
         while let Some(event) = endpoint.poll_event() {
-            let Event::Request { exchange, peer, delivery, request } = event else { continue };
+            let (exchange, peer, delivery, request) = match event {
+                Event::Request { exchange, peer, delivery, request } => (exchange, peer, delivery, request),
+                Event::Observers { path, count } => {
+                    self.routes.handle_observers(self.home, &path, count);
+                    continue;
+                }
+                _ => continue,
+            };
             let rank = match delivery {
                 Delivery::Confirmable => Rank::Kept,
                 Delivery::NonConfirmable => Rank::Droppable,

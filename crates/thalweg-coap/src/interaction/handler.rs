@@ -71,4 +71,8 @@ pub trait Catalog: Send + Sync {
 
     /// The resources there are now.
     fn links(&self) -> Vec<Link>;
+
+    /// Somebody observes the resource at `path`, such as `/a/b`, by way of the loop `home`, or nobody does any more. By
+    /// default that makes no difference.
+    fn handle_observers(&self, _home: usize, _path: &str, _count: usize) {}
 }

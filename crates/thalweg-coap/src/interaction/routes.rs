@@ -127,6 +127,13 @@ impl Routes {
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(panicked)
     }
 
+    /// Tells the catalog that a resource is observed by way of the loop `home`, or not any more.
+    pub fn handle_observers(&self, home: usize, path: &str, count: usize) {
+        if let Some(catalog) = &self.catalog {
+            catalog.handle_observers(home, path, count);
+        }
+    }
+
     /// Takes into account that the handler of `target` ran inline for longer than it may; true when that moves it to the
     /// pool from now on.
     pub fn handle_breach(&self, target: Target) -> bool {

@@ -22,6 +22,10 @@ impl Catalog for LocalStore {
     fn links(&self) -> Vec<Link> {
         LocalStore::links(self)
     }
+
+    fn handle_observers(&self, home: usize, path: &str, count: usize) {
+        self.set_network_observers(home, path.trim_start_matches('/'), count);
+    }
 }
 
 /// A resource as the handler of a path of its own: one that never waits is answered on the receiving thread.

@@ -1,6 +1,6 @@
 //! The local store: the resources of this thing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -94,10 +94,11 @@ struct Shared {
     wake: Condvar,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Observers {
     own: usize,
-    network: usize,
+    /// The event loops that have clients which observe.
+    network: BTreeSet<usize>,
 }
 
 /// Ends with itself what [`LocalStore::on_change`] or [`LocalStore::observe`] began.
@@ -129,7 +130,7 @@ impl LocalStore {
     /// Makes a resource reachable.
     ///
     /// # Errors
-    /// When its path cannot be used, or the store holds [`RESOURCES_MAX`] already.
+    /// When its path cannot be used, or the store is full, with 4096 resources.
     pub fn insert(&self, resource: Arc<dyn Resource>) -> Result<(), StoreError> {
         let path = resource.path().to_owned();
         if path.split('/').any(str::is_empty) || path.len() > PATH_MAX_BYTES {
@@ -200,9 +201,15 @@ impl LocalStore {
         Ok(Watch { shared: Arc::downgrade(&self.shared), listener, observed: Some(path.to_owned()) })
     }
 
-    /// Says how many clients of the network observe a resource now.
-    pub fn set_network_observers(&self, path: &str, count: usize) {
-        self.shared.change_observers(path, |observers| observers.network = count);
+    /// Says how many clients of the event loop `home` observe a resource now.
+    pub fn set_network_observers(&self, home: usize, path: &str, count: usize) {
+        self.shared.change_observers(path, |observers| {
+            if count == 0 {
+                observers.network.remove(&home);
+            } else {
+                observers.network.insert(home);
+            }
+        });
     }
 
     /// Samples what is due and answers those whose device is overdue; tells when to call again.
@@ -241,7 +248,7 @@ impl Shared {
             let mut all = locked(&self.observers);
             let observers = all.entry(path.to_owned()).or_default();
             change(observers);
-            let is_observed = observers.own + observers.network > 0;
+            let is_observed = observers.own > 0 || !observers.network.is_empty();
             if !is_observed {
                 all.remove(path);
             }
@@ -328,6 +335,6 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How many resources a thing may have; chosen by us so that `/.well-known/core` stays below a megabyte.
-pub const RESOURCES_MAX: usize = 4096;
+const RESOURCES_MAX: usize = 4096;
 /// The longest path; its parts travel as options of at most 255 bytes (RFC 7252 §5.10).
 const PATH_MAX_BYTES: usize = 255;

@@ -104,7 +104,7 @@ pub struct RemoteAnswer<W> {
 }
 
 impl<W> NetworkStore<W> {
-    /// An empty store; `bytes_max` bounds what it keeps, names and an overhead of [`ENTRY_BYTES`] each included.
+    /// An empty store; `bytes_max` bounds what it keeps, names and an overhead of 256 bytes each included.
     pub fn new(bytes_max: usize) -> NetworkStore<W> {
         NetworkStore {
             bytes_max,
@@ -242,7 +242,7 @@ fn entry_bytes(key: &RemoteKey, representation: &Representation) -> usize {
 }
 
 /// What an entry takes besides its names and payload, counted generously.
-pub const ENTRY_BYTES: usize = 256;
+const ENTRY_BYTES: usize = 256;
 /// How many requests may wait for one answer.
 const WAITERS_MAX: usize = 65_536;
 /// How many resources may be asked for at once.

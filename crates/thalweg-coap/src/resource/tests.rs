@@ -217,3 +217,22 @@ fn devices_that_were_found_are_resources() {
     let again = add_devices(&store, &found, &Linker::default(), &policy, &system_clock());
     assert_eq!(again.len(), 2, "each path is there once: {again:?}");
 }
+
+#[test]
+fn a_property_is_sampled_while_somebody_observes_it() {
+    let source = Given(Mutex::new(vec![1.0, 2.0, 3.0].into_iter()));
+    let store = LocalStore::new();
+    let property = Property::measured(on_demand("p", PATIENCE), source, None, system_clock());
+    store.insert(Arc::new(property)).expect("inserted");
+    let due = || store.handle_timeout(system_clock()());
+    assert_eq!(due(), None);
+    let watch = store.observe("p", || ()).expect("there");
+    assert!(due().is_some(), "this thing observes");
+    store.set_network_observers(0, "p", 2);
+    store.set_network_observers(1, "p", 1);
+    drop(watch);
+    store.set_network_observers(0, "p", 0);
+    assert!(due().is_some(), "a client of the other loop observes");
+    store.set_network_observers(1, "p", 0);
+    assert_eq!(due(), None);
+}

@@ -11,7 +11,7 @@ use super::controller::REPEAT_AFTER;
 pub struct Patience {
     /// The longest wait. Default 2 s: then a client repeats its request (RFC 7252 §4.8) or has given up.
     pub wait_max: Duration,
-    /// The longest wait while the queue does not get shorter than that by itself. Default 50 ms. A backlog after a burst
+    /// The longest wait while the queue does not get shorter than that by itself. Default 25 ms. A backlog after a burst
     /// may be worked off; one that stands only makes everything late.
     pub standing_max: Duration,
     /// Entries of the queue, whatever they would wait; bounds its memory. Default 65,536.
@@ -20,7 +20,7 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { wait_max: REPEAT_AFTER, standing_max: Duration::from_millis(50), length_max: 65_536 }
+        Patience { wait_max: REPEAT_AFTER, standing_max: Duration::from_millis(25), length_max: 65_536 }
     }
 }
 
@@ -49,15 +49,17 @@ pub struct Admission {
     forecast: Forecast,
     /// The shortest wait of the interval that runs.
     least: Option<Duration>,
-    interval_end: Instant,
+    interval_start: Option<Instant>,
     standing: bool,
+    /// Whether somebody was refused in this interval.
+    has_refused: bool,
 }
 
 impl Admission {
     /// An entrance through which everything may go until something is known.
     pub fn new(patience: Patience) -> Admission {
         let forecast = Forecast { rate: None, can_grow: true };
-        Admission { patience, forecast, least: None, interval_end: Instant::ZERO, standing: false }
+        Admission { patience, forecast, least: None, interval_start: None, standing: false, has_refused: false }
     }
 
     /// Takes what the threads can do from now on.
@@ -74,9 +76,10 @@ impl Admission {
     ///
     /// # Errors
     /// When it would wait too long; the error is how long the backlog needs to be worked off.
-    pub fn admit(&self, rank: Rank, length: usize) -> Result<(), Duration> {
+    pub fn admit(&mut self, rank: Rank, length: usize) -> Result<(), Duration> {
         let predicted = self.predicted_wait(length);
         let fits = length < self.patience.length_max && predicted <= self.wait_max(rank);
+        self.has_refused |= !fits;
         if fits { Ok(()) } else { Err(predicted) }
     }
 
@@ -99,22 +102,21 @@ impl Admission {
     /// Takes into account that a request left the queue after `waited`.
     ///
     /// The shortest wait of an interval tells a standing backlog from a burst (RFC 8289 §3.1). The interval is a tenth of a
-    /// second, or a whole one while more threads may still come to help.
+    /// second, or a whole one while more threads may still come to help. Once it stands, short waits are owed to the
+    /// refusals; it is over when an interval needs none.
     pub fn handle_wait(&mut self, now: Instant, waited: Duration) {
         self.least = Some(self.least.map_or(waited, |least| least.min(waited)));
-        if waited < self.patience.standing_max {
-            self.standing = false;
-        }
-        if now >= self.interval_end {
-            self.standing = self.interval_end > Instant::ZERO && self.least > Some(self.patience.standing_max);
-            self.least = None;
-            self.interval_end = now + if self.forecast.can_grow { GROWING_INTERVAL } else { INTERVAL };
+        let interval = if self.forecast.can_grow { GROWING_INTERVAL } else { INTERVAL };
+        if now.since(*self.interval_start.get_or_insert(now)) >= interval {
+            let is_late = self.least > Some(self.patience.standing_max);
+            self.standing = is_late || (self.standing && self.has_refused);
+            (self.least, self.has_refused) = (None, false);
+            self.interval_start = Some(now);
         }
     }
 
     /// Takes into account that nobody waits any more.
     pub fn handle_empty(&mut self) {
-        self.standing = false;
         self.least = Some(Duration::ZERO);
     }
 }
@@ -138,14 +140,14 @@ mod tests {
 
     #[test]
     fn who_would_wait_longer_than_a_client_does_is_refused() {
-        let admission = admission(1000.0, true);
+        let mut admission = admission(1000.0, true);
         assert_eq!(admission.admit(Rank::Kept, 2000), Ok(()));
         assert_eq!(admission.admit(Rank::Kept, 2001), Err(Duration::from_millis(2001)));
     }
 
     #[test]
     fn memory_is_bounded_where_no_rate_is_known() {
-        let admission = Admission::new(Patience { length_max: 10, ..Patience::default() });
+        let mut admission = Admission::new(Patience { length_max: 10, ..Patience::default() });
         assert_eq!((admission.admit(Rank::Kept, 9), admission.admit(Rank::Kept, 10)), (Ok(()), Err(Duration::ZERO)));
     }
 
@@ -161,9 +163,19 @@ mod tests {
         let mut admission = admission(1000.0, false);
         run(&mut admission, 0, 150, 60);
         assert!(admission.is_standing());
-        assert_eq!((admission.admit(Rank::Droppable, 50), admission.admit(Rank::Kept, 100)), (Ok(()), Ok(())));
-        assert!(admission.admit(Rank::Droppable, 51).is_err() && admission.admit(Rank::Kept, 101).is_err());
-        admission.handle_wait(at(160), Duration::from_millis(49));
+        assert_eq!((admission.admit(Rank::Droppable, 25), admission.admit(Rank::Kept, 50)), (Ok(()), Ok(())));
+        assert!(admission.admit(Rank::Droppable, 26).is_err() && admission.admit(Rank::Kept, 51).is_err());
+    }
+
+    #[test]
+    fn a_standing_backlog_is_over_when_nobody_had_to_be_refused_for_a_while() {
+        let mut admission = admission(1000.0, false);
+        run(&mut admission, 0, 150, 60);
+        for step in 0..50 {
+            assert!(admission.admit(Rank::Droppable, 26).is_err(), "{step}");
+            admission.handle_wait(at(160 + step * 10), Duration::from_millis(20));
+        }
+        run(&mut admission, 660, 210, 20);
         assert!(!admission.is_standing());
     }
 
@@ -171,7 +183,7 @@ mod tests {
     fn a_burst_is_no_standing_backlog() {
         let mut burst = admission(1000.0, false);
         run(&mut burst, 0, 90, 60);
-        run(&mut burst, 95, 100, 40);
+        run(&mut burst, 95, 100, 20);
         assert!(!burst.is_standing());
         let mut emptied = admission(1000.0, false);
         run(&mut emptied, 0, 90, 60);

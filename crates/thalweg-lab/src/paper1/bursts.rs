@@ -1,6 +1,7 @@
 //! Tables 2 and 3, and the searches before them: contenders take turns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use super::contender::{Contender, MethodName, Stage};
 use super::plan::{Burst, Paper1Plan};
@@ -32,7 +33,7 @@ impl Course<'_> {
         let mut progress = Progress::new(title);
         let mut out = Vec::new();
         for burst in bursts {
-            let mut runs: HashMap<usize, Vec<f64>> = HashMap::new();
+            let mut cell = Turns::default();
             let rounds = self.plan.runs.div_ceil(self.plan.runs_in_turn());
             for round in 0..rounds {
                 let made = round * self.plan.runs_in_turn();
@@ -44,15 +45,18 @@ impl Course<'_> {
                 for index in order {
                     progress.rest(self.pace.rest());
                     progress.show(&burst_name(*burst), round, rounds);
-                    let values = contenders[index].runs(*burst, wanted, &self.stage)?;
-                    runs.entry(index).or_default().extend(values.into_iter().flatten());
                     self.pace.advance(TURN_SECONDS);
+                    if cell.is_slow(index) {
+                        continue;
+                    }
+                    let begun = Instant::now();
+                    let values = contenders[index].runs(*burst, wanted, &self.stage)?;
+                    cell.add(index, values, begun.elapsed());
                 }
             }
             for (index, contender) in contenders.iter().enumerate() {
-                let runs_ms = runs.remove(&index).unwrap_or_default();
-                // A contender that failed within a cell has no figure there: a part of the runs is no sample of all.
-                let Some(summary) = Summary::of(&runs_ms).filter(|summary| summary.count == self.plan.runs) else {
+                let runs_ms = cell.take(index, self.plan.runs);
+                let Some(summary) = Summary::of(&runs_ms) else {
                     continue;
                 };
                 out.push(Cell { contender: contender.name.clone(), n: burst.0, size: burst.1, runs_ms, summary });
@@ -122,9 +126,60 @@ impl Course<'_> {
     }
 }
 
+/// What the turns of one cell gave.
+#[derive(Debug, Default)]
+struct Turns {
+    runs_ms: HashMap<usize, Vec<f64>>,
+    slow: HashSet<usize>,
+}
+
+impl Turns {
+    /// Whether a contender has had its only turn.
+    fn is_slow(&self, contender: usize) -> bool {
+        self.slow.contains(&contender)
+    }
+
+    fn add(&mut self, contender: usize, values: Option<Vec<f64>>, took: Duration) {
+        if values.is_some() && took > SLOW_TURN {
+            self.slow.insert(contender);
+        }
+        self.runs_ms.entry(contender).or_default().extend(values.into_iter().flatten());
+    }
+
+    /// The runs of a contender; none when it failed within the cell, because a part of the runs is no sample of all.
+    fn take(&mut self, contender: usize, wanted: u64) -> Vec<f64> {
+        let runs_ms = self.runs_ms.remove(&contender).unwrap_or_default();
+        let is_whole = self.is_slow(contender) || runs_ms.len() as u64 == wanted;
+        if is_whole { runs_ms } else { Vec::new() }
+    }
+}
+
+/// A contender that needs longer than this for a turn has no other one in that cell: it lies some hundred times behind, which a few runs
+/// show, and twenty of them would make the whole course take hours.
+pub(super) const SLOW_TURN: Duration = Duration::from_secs(2);
 /// What a turn takes on a machine of today, for the first guess at the remaining time.
 pub(super) const TURN_SECONDS: f64 = 0.08;
 /// What a trial of one candidate takes, starting its processes included.
 pub(super) const TRIAL_SECONDS: f64 = 0.5;
 /// Orders that the result shows.
 const ORDERS_KEPT: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_contender_has_one_turn_and_a_failed_one_no_figure() {
+        let (fast, slow, failed) = (0, 1, 2);
+        let mut turns = Turns::default();
+        turns.add(fast, Some(vec![1.0, 2.0]), Duration::from_millis(3));
+        turns.add(slow, Some(vec![900.0, 1_300.0]), SLOW_TURN + Duration::from_millis(200));
+        turns.add(failed, Some(vec![1.0, 2.0]), Duration::from_millis(3));
+        assert_eq!([fast, slow, failed].map(|one| turns.is_slow(one)), [false, true, false]);
+        turns.add(fast, Some(vec![3.0, 4.0]), Duration::from_millis(3));
+        turns.add(failed, None, SLOW_TURN * 10);
+        assert_eq!(turns.take(fast, 4), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(turns.take(slow, 4), [900.0, 1_300.0]);
+        assert_eq!(turns.take(failed, 4), [] as [f64; 0]);
+    }
+}

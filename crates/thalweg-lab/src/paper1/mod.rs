@@ -16,7 +16,7 @@ mod result;
 mod scenario;
 mod search;
 
-pub use peers::{PEERS, SET_UP};
+pub use peers::PEERS;
 pub use plan::{Length, LinkKind, Paper1Plan, UNLIMITED};
 pub use presentation::{to_html, to_markdown, to_text};
 pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};

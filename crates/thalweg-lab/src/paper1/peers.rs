@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,35 +17,11 @@ use serde_json::Value;
 use crate::error::LabError;
 use crate::process::Stop;
 
-/// The peers that there are programs for.
+/// The peers that take part: all that speak a protocol.
 pub const PEERS: [&str; 7] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2"];
 
 /// The profiles that a peer program may know.
 pub const PROFILES: [&str; 3] = ["default", "tuned", "batch"];
-
-/// What sets peer programs up.
-pub const SET_UP: &str = "cargo xtask peers";
-
-/// The program of the peer `name`: below `folder` if one is given, else below the `target` folder that this program or the current
-/// directory lies in.
-pub fn find(name: &str, folder: Option<&Path>) -> Option<PathBuf> {
-    // The program of iceoryx2 may leave the number out.
-    let programs = [format!("{name}-perf"), format!("{}-perf", name.trim_end_matches('2'))];
-    let below = |folder: &PathBuf| {
-        let folder = folder.clone();
-        let of = move |program: &String| [folder.join(program).join("release").join(program), folder.join(program)];
-        programs.iter().flat_map(of).collect::<Vec<_>>()
-    };
-    let folders = match folder {
-        Some(folder) => vec![folder.to_path_buf()],
-        None => {
-            let own = std::env::current_exe().ok();
-            let own = own.iter().flat_map(|path| path.ancestors().skip(1).take(3)).map(|folder| folder.join("peers"));
-            own.chain([PathBuf::from("target/peers")]).collect()
-        }
-    };
-    folders.iter().flat_map(below).find(|path| path.is_file())
-}
 
 /// How a peer's two processes are started.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,12 +5,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::background;
 use super::bursts::{Course, TRIAL_SECONDS, TURN_SECONDS};
 use super::contender::{Contender, Kind, MethodName, Stage};
-use super::peers::{self, PeerOrder};
+use super::peers::{PROFILES, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
 use super::search::{Search, Settings};
 use crate::error::LabError;
 use crate::host::{Environment, Watch};
+use crate::peers::Peer;
 use crate::process::{Launcher, Stop};
 use crate::profile::{Found, KindSettings, ParticipantSettings, Profile};
 use crate::progress::Pace;
@@ -151,15 +152,17 @@ fn expected_seconds(plan: &Paper1Plan, peers: usize) -> f64 {
 fn peers_of(plan: &Paper1Plan, cpus: Option<(usize, usize)>, missing: &mut Vec<Missing>) -> Vec<(String, PeerOrder)> {
     let mut out = Vec::new();
     for name in &plan.peers {
-        let Some(program) = peers::find(name, plan.peer_folder.as_deref()) else {
+        let Some(program) = Peer::parse(name).and_then(|peer| peer.find(plan.peer_folder.as_deref())) else {
             missing.push(Missing {
                 what: format!("the peer {name}"),
                 why: format!("its program {name}-perf is not there"),
-                remedy: format!("set it up with `{}`, or name its folder with --peer-dir", peers::SET_UP),
+                remedy: format!(
+                    "set it up with `thalweg lab peers install {name}`, or name its folder with --peer-dir"
+                ),
             });
             continue;
         };
-        for profile in peers::PROFILES {
+        for profile in PROFILES {
             let order = PeerOrder {
                 program: program.clone(),
                 profile: profile.to_owned(),

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use crate::error::LabError;
 use crate::process::{Launcher, Stop};
+use crate::scenario::Scenario;
 use crate::study::{self, State};
 
 /// Makes every part of the plan below `out` and puts them together. Parts that are complete there already are taken as they are, parts
@@ -35,7 +36,7 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
             None => {
                 std::fs::write(&file, &part.text)
                     .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
-                study::run(&file, None, &directory, launcher, stop)?
+                study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
             }
         };
         let latencies = study::latencies(&directory, &result)?;

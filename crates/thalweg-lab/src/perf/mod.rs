@@ -1,6 +1,5 @@
 //! Latency, throughput and bursts between processes.
 
-mod arrivals;
 mod both;
 mod burst;
 mod conversation;
@@ -9,10 +8,10 @@ mod latency;
 mod options;
 mod throughput;
 
-pub use arrivals::Arrivals;
 pub use both::{Figures, both};
 pub use burst::{BurstOptions, burst, echo_bursts};
 pub use figures::{Cost, LatencyFigures, Rates, ReaderEnd, SampleCosts, ThroughputFigures, WriterEnd};
 pub use latency::{ping, pong};
 pub use options::{Limit, Measurement, PerfOptions, Reliability};
+pub use thalweg_lab_station::Arrivals;
 pub use throughput::{read, write};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::arrivals::Arrivals;
+use super::Arrivals;
 use super::conversation::{Talk, Word, say, word};
 use super::figures::{Cost, ReaderEnd, ThroughputFigures, WriterEnd};
 use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, Reliability};

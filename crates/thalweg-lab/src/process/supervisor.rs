@@ -11,24 +11,28 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use thalweg_lab_station::kill_group;
 
 use super::{Message, Stop};
 use crate::error::LabError;
+use crate::peers::Peer;
 
 /// How to start a worker.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     program: PathBuf,
     arguments: Vec<OsString>,
+    peer_folder: Option<PathBuf>,
 }
 
 impl Launcher {
     /// Starts `program` with `arguments`.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
-        Launcher { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Launcher { program: program.into(), arguments, peer_folder: None }
     }
 
-    /// Starts the running executable again with one argument, the sub-command that calls [`super::serve`].
+    /// Starts the running executable again with one argument, the sub-command that calls [`run_worker`](crate::run_worker).
     ///
     /// # Errors
     /// The system does not tell where the executable lies.
@@ -41,6 +45,31 @@ impl Launcher {
 }
 
 impl Launcher {
+    /// The same, and peers' programs are looked for in `folder`, see [`Peer::find`].
+    pub fn with_peers_in(self, folder: Option<PathBuf>) -> Launcher {
+        Launcher { peer_folder: folder, ..self }
+    }
+
+    /// The program of `peer`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn program_of(&self, peer: Peer) -> Result<PathBuf, LabError> {
+        peer.find(self.peer_folder.as_deref()).ok_or_else(|| {
+            LabError::Here(format!(
+                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir"
+            ))
+        })
+    }
+
+    /// How a process of `peer` is started that takes part in a run.
+    ///
+    /// # Errors
+    /// Its program is not there.
+    pub(crate) fn station_of(&self, peer: Peer) -> Result<Launcher, LabError> {
+        Ok(Launcher::new(self.program_of(peer)?, ["station"]))
+    }
+
     /// The same program inside the network namespace `name`; needs root.
     pub fn within_namespace(&self, name: &str) -> Launcher {
         let before = ["netns", "exec", name].map(OsString::from);
@@ -241,11 +270,9 @@ impl Supervised {
 impl Drop for Supervised {
     fn drop(&mut self) {
         drop(self.orders.take());
-        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
-            return;
-        }
-        // Neither call can fail for a child that was not waited for; if one does there is nothing left to end.
-        let _ = self.child.kill();
+        // What a worker started is in its group, also when the worker itself is gone.
+        kill_group(self.child.id());
+        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
         let _ = self.child.wait();
     }
 }

@@ -4,12 +4,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Reliability;
 use crate::figures::size;
+use crate::peers::Middleware;
 use crate::station::Destination;
 
 /// What is measured by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
+    /// Who moves the data.
+    #[serde(default)]
+    pub middleware: Middleware,
     /// What a sample is.
     pub load: Load,
     /// Samples a second of each publisher.
@@ -22,6 +27,9 @@ pub struct Cell {
     pub destination: Destination,
     /// Who hears whom.
     pub topics: Topics,
+    /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
+    #[serde(default)]
+    pub reliability: Option<Reliability>,
 }
 
 /// What a sample is.
@@ -44,6 +52,9 @@ pub enum Topics {
     One,
     /// The first subscriber hears the first publisher, the second one the second, and so on.
     PerPair,
+    /// Each publisher has a topic of its own; every subscriber has a subscription to each, all in one participant, and handles their
+    /// samples one at a time.
+    PerPublisher,
 }
 
 impl Load {
@@ -74,7 +85,7 @@ impl fmt::Display for Load {
 impl Cell {
     /// Whether subscriber `reader` is meant to hear publisher `writer`.
     pub fn is_pair(&self, writer: u32, reader: u32) -> bool {
-        self.topics == Topics::One || writer == reader
+        self.topics != Topics::PerPair || writer == reader
     }
 
     /// Every publisher with every subscriber that is meant to hear it.
@@ -88,11 +99,23 @@ impl Cell {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)?;
-        f.write_str(match self.destination {
-            Destination::Auto => " auto",
-            Destination::Unicast => " unicast",
-            Destination::Multicast => " multicast",
+        if self.middleware == Middleware::Thalweg {
+            f.write_str(match self.destination {
+                Destination::Auto => " auto",
+                Destination::Unicast => " unicast",
+                Destination::Multicast => " multicast",
+            })?;
+        }
+        f.write_str(match self.topics {
+            Topics::One => "",
+            Topics::PerPair => " per-pair",
+            Topics::PerPublisher => " per-publisher",
         })?;
-        f.write_str(if self.topics == Topics::PerPair { " per-pair" } else { "" })
+        f.write_str(match self.reliability {
+            None => "",
+            Some(Reliability::Reliable) => " reliable",
+            Some(Reliability::BestEffort) => " best-effort",
+        })?;
+        write!(f, " {}", self.middleware)
     }
 }

@@ -13,6 +13,7 @@ pub use cells::{Cell, Load, Topics};
 pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
 pub use network::{HostPlan, Impairment, LinkPlan, LossBursts, Switch};
+pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -44,6 +45,8 @@ pub struct Scenario {
     pub schedule: Schedule,
     /// What has to hold in every cell.
     pub expectations: Vec<Expectation>,
+    /// What the results are to say of the scenario, such as what a preset left out.
+    pub notes: Vec<String>,
     /// How quiet the machine has to be.
     pub gate: Gate,
     /// Every how many samples of each writer the layers are traced; missing: they are not.
@@ -79,35 +82,6 @@ impl Scenario {
         let run = self.schedule.warm_up + self.schedule.measured + OVERHEAD;
         run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
     }
-}
-
-/// How samples are delivered, at both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Qos {
-    /// Whether lost samples are sent again. Default reliable.
-    pub reliability: Reliability,
-    /// What writers and readers keep. Default all, up to 1,000 samples.
-    pub history: History,
-    /// How long a write may wait for room. Default 10 s.
-    pub max_blocking: Duration,
-}
-
-/// Whether lost samples are sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reliability {
-    /// BEST_EFFORT.
-    BestEffort,
-    /// RELIABLE.
-    Reliable,
-}
-
-/// What writers and readers keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum History {
-    /// KEEP_LAST with this depth.
-    KeepLast(u32),
-    /// KEEP_ALL with room for so many samples; a write waits while there is none.
-    KeepAll(u32),
 }
 
 /// What runs where.
@@ -171,6 +145,8 @@ pub struct Schedule {
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.
     pub drain: Duration,
+    /// How long endpoints look for each other before the run is given up. Default 30 s.
+    pub matching: Duration,
 }
 
 /// Whether the beginning of a measurement is dropped beyond the warm-up.
@@ -210,24 +186,6 @@ pub enum Design {
     Abba,
     /// Round after round in the order of the file.
     Sequential,
-}
-
-/// Whether the publishers' samples are due at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
-    /// Spread evenly over the period.
-    Spread,
-    /// All at once.
-    Together,
-}
-
-/// How a publisher waits for the time of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wake {
-    /// It sleeps to the end; the timer's lateness counts as schedule lag.
-    Sleep,
-    /// It looks at the clock for the last 200 µs: no lateness, for CPU time that others may miss.
-    Spin,
 }
 
 /// How quiet the machine has to be in each second of a run.

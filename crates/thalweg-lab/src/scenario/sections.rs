@@ -11,6 +11,7 @@ use super::{
     Affinity, Cell, Design, Expectation, Gate, History, HostPlan, Load, Phase, Precision, Process, ProcessModel, Qos,
     Quantity, Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
+use crate::peers::{Middleware, refusal};
 use crate::station::{Destination, Wait};
 
 /// Reads a whole file.
@@ -23,8 +24,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
-            "schema", "name", "seed", "hosts", "link", "matrix", "qos", "process", "schedule", "expect", "system",
-            "trace",
+            "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect",
+            "system", "trace",
         ][..],
         &["paper"][..],
     );
@@ -35,19 +36,24 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
     let matrix = root.require("matrix")?;
-    let cells = read_cells(&matrix, hosts.as_ref())?;
+    let cells = read_matrices(&matrix, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
+    let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
     check_volume(&matrix, &cells, &schedule)?;
+    check_endpoints(&matrix, &cells, (&qos, &process, hosts.as_ref()))?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
         cells,
         link: network::read_link(root.get("link"), hosts.as_ref())?,
         hosts,
-        qos: read_qos(root.get("qos"))?,
-        process: read_process(root.get("process"))?,
+        qos,
+        process,
         schedule,
         expectations: read_expectations(root.get("expect"))?,
+        notes: root
+            .get("notes")
+            .map_or(Ok(Vec::new()), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
         gate: read_gate(root.get("system"))?,
         trace: read_trace(root.get("trace"))?,
     })
@@ -62,6 +68,19 @@ fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
     Ok(name.to_owned())
 }
 
+/// The cells of one `[matrix]`, or of several `[[matrix]]` one after the other.
+fn read_matrices(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
+    let cells = field.list(CELLS_MAX, |matrix| read_cells(matrix, hosts))?.concat();
+    if cells.len() > CELLS_MAX {
+        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
+    }
+    let twice = cells.iter().enumerate().find(|(index, cell)| cells[..*index].contains(cell));
+    match twice {
+        Some((_, cell)) => Err(field.error(format!("the cell {cell} stands twice"))),
+        None => Ok(cells),
+    }
+}
+
 fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
     let known = [
         "middleware",
@@ -74,9 +93,13 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
         "endpoints",
         "destination",
         "topics",
+        "reliability",
     ];
     let matrix = field.table((&known, &[]))?;
-    check_middleware(matrix.get("middleware"))?;
+    let middleware = read_middleware(matrix.get("middleware"))?;
+    let reliability = matrix
+        .get("reliability")
+        .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
@@ -85,7 +108,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     let destinations = matrix
         .get("destination")
         .map_or(Ok(vec![Destination::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
-    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair)];
+    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
     let topics_field = matrix.get("topics");
     let topics =
         topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
@@ -105,24 +128,44 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
             for rate in &rates {
                 for topics in &topics {
                     for destination in &destinations {
-                        let (destination, topics) = (*destination, *topics);
-                        let cell = Cell { load: *load, rate_hz: 1.0, publishers, subscribers, destination, topics };
+                        let cell = Cell {
+                            middleware: Middleware::Thalweg,
+                            load: *load,
+                            rate_hz: 1.0,
+                            publishers,
+                            subscribers,
+                            destination: *destination,
+                            topics: *topics,
+                            reliability: None,
+                        };
                         let rate_hz = rate.of_publisher(&cell);
                         if !RATES_HZ.contains(&rate_hz) {
                             let message =
                                 format!("the cell {cell} would need {rate_hz} samples a second of each publisher");
                             return Err(field.error(message));
                         }
-                        cells.push(Cell { rate_hz, ..cell });
+                        for reliability in &reliability {
+                            let of = |middleware: &Middleware| Cell {
+                                middleware: *middleware,
+                                rate_hz,
+                                reliability: *reliability,
+                                ..cell.clone()
+                            };
+                            cells.extend(middleware.iter().map(of));
+                        }
                     }
                 }
             }
         }
     }
-    if cells.len() > CELLS_MAX {
-        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
-    }
     Ok(cells)
+}
+
+fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<Middleware>, ScenarioError> {
+    let Some(field) = field else { return Ok(vec![Middleware::Thalweg]) };
+    let names: Vec<(String, Middleware)> = Middleware::all().map(|one| (one.to_string(), one)).collect();
+    let choices: Vec<(&str, Middleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
+    field.list(VALUES_MAX, |one| one.choice(&choices))
 }
 
 /// How often a scenario wants samples.
@@ -152,18 +195,6 @@ fn read_rates(matrix: &Fields<'_>) -> Result<Vec<Rate>, ScenarioError> {
             .require("rate_hz")?
             .list(VALUES_MAX, |rate| rate.number(*RATES_HZ.start(), *RATES_HZ.end()).map(Rate::Publisher)),
     }
-}
-
-fn check_middleware(field: Option<Field<'_>>) -> Result<(), ScenarioError> {
-    let Some(field) = field else { return Ok(()) };
-    const LATER: [&str; 8] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2", "udp"];
-    let check =
-        |one: &Field<'_>| match one.text()? {
-            name if LATER.contains(&name) => Err(one
-                .error(format!("{name:?} cannot take part in scenarios yet; `thalweg lab run paper1` measures peers"))),
-            _ => one.choice(&[("thalweg", ())]),
-        };
-    field.list(VALUES_MAX, check).map(drop)
 }
 
 fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
@@ -242,6 +273,24 @@ fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Resul
     Ok(())
 }
 
+/// Refuses what a middleware cannot do, and what has no single thread to do it in.
+fn check_endpoints(
+    field: &Field<'_>,
+    cells: &[Cell],
+    (qos, process, hosts): (&Qos, &Process, Option<&HostPlan>),
+) -> Result<(), ScenarioError> {
+    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process, hosts)) {
+        return Err(field.error(reason));
+    }
+    let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
+    match cells.iter().find(is_shared) {
+        Some(cell) if process.wait == Wait::Block => Err(field.error(format!(
+            "the cell {cell} has several subscriptions in one participant, which share the thread that receives: use wait = \"listener\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let default = Qos {
         reliability: Reliability::Reliable,
@@ -251,9 +300,8 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let Some(field) = field else { return Ok(default) };
     let planned = ["deadline_ms", "durability", "lifespan_ms", "partition", "method"];
     let qos = field.table((&["reliability", "history", "max_blocking_ms"], &planned))?;
-    let reliability = [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
     Ok(Qos {
-        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&reliability))?,
+        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&RELIABILITY))?,
         history: qos.get("history").map_or(Ok(default.history), |one| read_history(&one))?,
         max_blocking: qos
             .get("max_blocking_ms")
@@ -332,6 +380,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         "phase",
         "wake",
         "drain_s",
+        "match_s",
     ];
     let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
@@ -355,6 +404,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         phase: schedule.get("phase").map_or(Ok(Phase::Spread), |one| one.choice(&phases))?,
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
+        matching: seconds("match_s", Duration::from_secs(30))?,
     })
 }
 
@@ -428,9 +478,12 @@ fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> 
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
+const RELIABILITY: [(&str, Reliability); 2] =
+    [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
 /// Scenarios are written by people.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 64;
+const NOTES_MAX: usize = 256;
 const CELLS_MAX: usize = 1_000;
 /// Samples a second that a publisher can be asked for.
 const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;

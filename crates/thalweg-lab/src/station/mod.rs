@@ -10,8 +10,8 @@ mod stamped;
 pub use flow::TokenBucket;
 pub use middleware::{Numbered, Receiver, Sender, Station};
 pub use sending::{Destination, Limits, Method, Sending};
-pub(crate) use stamped::Publication;
-pub use stamped::WriterEffort;
+pub(crate) use stamped::serialized_bytes;
+pub use thalweg_lab_station::WriterEffort;
 
 use std::time::Duration;
 

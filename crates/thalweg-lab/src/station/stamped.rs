@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use thalweg::cdr::{Representation, encode};
 use thalweg::qos::{self, ReaderQos, ResourceLimits, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DataWriter, Topic, TopicType};
+use thalweg_lab_station::{Fault, Publication, WriterEffort};
 
 use super::{Arrival, Destination, Receiver, Sending, Station};
 use crate::error::LabError;
@@ -94,42 +95,6 @@ macro_rules! stamped {
 
 stamped!(Octets, Struct16, Array64k, PointCloud1m);
 
-/// A writer of stamped samples of any type.
-pub(crate) trait Publication: Send {
-    /// Readers matched now.
-    fn matched(&self) -> usize;
-
-    /// Writes a sample with this time and number; `false` when it found no room in time.
-    ///
-    /// # Errors
-    /// The writer cannot go on.
-    fn write(&mut self, time_ns: u64, id: u64) -> Result<bool, LabError>;
-
-    /// Whether all matched readers acknowledged everything within `patience`; best-effort ones never owe anything.
-    ///
-    /// # Errors
-    /// The middleware cannot tell.
-    fn wait_for_acknowledgements(&self, patience: Duration) -> Result<bool, LabError>;
-
-    /// What it did on the wire.
-    fn effort(&self) -> WriterEffort;
-}
-
-/// What a writer did on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WriterEffort {
-    /// Submessages with samples or fragments, sent for the first time.
-    pub transmitted: u64,
-    /// The same, sent again.
-    pub repaired: u64,
-    /// HEARTBEATs.
-    pub heartbeats: u64,
-    /// Acknowledgements handled.
-    pub acknacks: u64,
-    /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
-    pub overwritten: u64,
-}
-
 struct Typed<T> {
     writer: DataWriter<T>,
     sample: T,
@@ -140,22 +105,22 @@ impl<T: Stamped + Send + 'static> Publication for Typed<T> {
         self.writer.matched_readers().len()
     }
 
-    fn write(&mut self, time_ns: u64, id: u64) -> Result<bool, LabError> {
+    fn write(&mut self, time_ns: u64, id: u64) -> Result<bool, Fault> {
         // The host's monotonic clock started with the host, 292 years fit.
         self.sample.stamp(i64::try_from(time_ns).unwrap_or(i64::MAX), id);
         match self.writer.write(&self.sample) {
             Ok(_) => Ok(true),
             Err(error) if error.is_timeout() => Ok(false),
-            Err(error) => Err(LabError::here(error)),
+            Err(error) => Err(Fault::here(error)),
         }
     }
 
-    fn wait_for_acknowledgements(&self, patience: Duration) -> Result<bool, LabError> {
+    fn wait_for_acknowledgements(&self, patience: Duration) -> Result<bool, Fault> {
         self.writer.flush();
         match self.writer.wait_for_acknowledgments(patience) {
             Ok(()) => Ok(true),
             Err(error) if error.is_timeout() => Ok(false),
-            Err(error) => Err(LabError::here(error)),
+            Err(error) => Err(Fault::here(error)),
         }
     }
 
@@ -186,8 +151,8 @@ impl Station {
         let qos = writer_qos(qos, destination);
         match load {
             Load::Octets(bytes) => self.typed(topic, qos, octets(bytes)),
-            Load::Struct16 => self.typed(topic, qos, Struct16 { data: [0x5a; 16], time: 0, id: 0 }),
-            Load::Array64k => self.typed(topic, qos, Array64k { array: filled(), time: 0, id: 0 }),
+            Load::Struct16 => self.typed(topic, qos, struct16()),
+            Load::Array64k => self.typed(topic, qos, array_64k()),
             Load::PointCloud1m => self.typed(topic, qos, point_cloud()),
         }
     }
@@ -226,6 +191,26 @@ impl Station {
     }
 }
 
+/// Bytes of a serialized sample of `load` in XCDR1, without the encapsulation header.
+///
+/// # Errors
+/// It cannot be serialized.
+pub(crate) fn serialized_bytes(load: Load) -> Result<u64, LabError> {
+    match load {
+        Load::Octets(bytes) => encoded_bytes(&octets(bytes)),
+        Load::Struct16 => encoded_bytes(&struct16()),
+        Load::Array64k => encoded_bytes(&array_64k()),
+        Load::PointCloud1m => encoded_bytes(&point_cloud()),
+    }
+}
+
+fn encoded_bytes(sample: &impl Stamped) -> Result<u64, LabError> {
+    const ENCAPSULATION_BYTES: usize = 4;
+    let mut out = Vec::new();
+    encode(sample, Representation::Xcdr1, &mut out).map_err(LabError::here)?;
+    Ok((out.len() - ENCAPSULATION_BYTES) as u64)
+}
+
 fn writer_qos(qos: &Qos, destination: Destination) -> WriterQos {
     let (history, resource_limits) = history(qos);
     let reliability = match qos.reliability {
@@ -245,6 +230,14 @@ fn history(qos: &Qos) -> (qos::History, ResourceLimits) {
 
 fn octets(bytes: u32) -> Octets {
     Octets { data: vec![0x5a; bytes as usize], time: 0, id: 0 }
+}
+
+fn struct16() -> Struct16 {
+    Struct16 { data: [0x5a; 16], time: 0, id: 0 }
+}
+
+fn array_64k() -> Array64k {
+    Array64k { array: filled(), time: 0, id: 0 }
 }
 
 fn point_cloud() -> PointCloud1m {
@@ -283,12 +276,19 @@ fn stamp(serialized: &[u8]) -> Result<Arrival<'_>, LabError> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg::cdr::{Encode, Representation, encode};
-
     use super::*;
 
+    #[test]
+    fn a_serialized_sample_is_as_long_as_its_members() {
+        let bytes = |load| serialized_bytes(load).expect("serialized");
+        assert_eq!((bytes(Load::Struct16), bytes(Load::Array64k)), (32, 65_552));
+        // Length, five octets, padding to eight, time and number.
+        assert_eq!(bytes(Load::Octets(5)), 4 + 5 + 7 + 16);
+        assert!((1 << 20..(1 << 20) + 400).contains(&bytes(Load::PointCloud1m)));
+    }
+
     #[track_caller]
-    fn check(mut sample: impl Stamped + Encode, bytes: usize) {
+    fn check(mut sample: impl Stamped, bytes: usize) {
         sample.stamp(0x0102_0304_0506_0708, 77);
         for representation in [Representation::Xcdr1, Representation::Xcdr2] {
             let mut out = Vec::new();
@@ -305,8 +305,8 @@ mod tests {
         for bytes in [0, 1, 5, 100, 1_003] {
             check(octets(bytes), bytes as usize);
         }
-        check(Struct16 { data: [1; 16], time: 0, id: 0 }, 16);
-        check(Array64k { array: filled(), time: 0, id: 0 }, 65_536);
+        check(struct16(), 16);
+        check(array_64k(), 65_536);
         check(point_cloud(), 1 << 20);
     }
 

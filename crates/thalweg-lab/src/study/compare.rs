@@ -9,7 +9,7 @@ use super::order::BLOCK;
 use super::results::{CellResult, RunSummary, load, median};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
-use crate::scenario::Precision;
+use crate::scenario::{Cell, Precision};
 use crate::statistics::{Interval, Verdict, paired_difference, verdict};
 use crate::table::Table;
 
@@ -49,7 +49,7 @@ fn p99(run: &RunSummary) -> Option<f64> {
     run.totals.response.p99_us
 }
 
-/// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to the first one, or the value of a single cell.
+/// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to its baseline, or the value of a single cell.
 pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
     let Some((baseline, others)) = cells.split_first() else { return true };
     let is_known = |of: Value, bound: f64, logarithms: &[f64]| {
@@ -60,14 +60,29 @@ pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
     let bounds: [(Value, Option<f64>); 2] = [(p50, precision.p50), (p99, precision.p99)];
     bounds.into_iter().filter_map(|(of, bound)| Some((of, bound?))).all(|(of, bound)| match others {
         [] => is_known(of, bound, &baseline.runs.iter().filter_map(|run| Some(of(run)?.ln())).collect::<Vec<f64>>()),
-        others => others.iter().all(|cell| is_known(of, bound, &log_ratios(of, baseline, cell))),
+        _ => compared(cells).all(|(baseline, cell)| is_known(of, bound, &log_ratios(of, baseline, cell))),
     })
 }
 
-/// Every cell against the first one.
+/// Every cell against its baseline.
 pub(super) fn within(cells: &[CellResult]) -> Vec<Difference> {
-    let Some((baseline, others)) = cells.split_first() else { return Vec::new() };
-    others.iter().flat_map(|cell| differences((&baseline.name, baseline), (&cell.name, cell))).collect()
+    compared(cells).flat_map(|(baseline, cell)| differences((&baseline.name, baseline), (&cell.name, cell))).collect()
+}
+
+/// Every cell that has a baseline, behind it.
+fn compared(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CellResult)> {
+    cells.iter().filter_map(|cell| Some((baseline_of(cells, cell)?, cell)))
+}
+
+/// What a cell is compared with: where several middleware take part the first one with the same data, else the first cell.
+fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a CellResult> {
+    let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
+    let is_same = |other: &&CellResult| {
+        let likened =
+            Cell { middleware: cell.cell.middleware, destination: cell.cell.destination, ..other.cell.clone() };
+        is_alone || likened == cell.cell
+    };
+    cells.iter().find(is_same).filter(|baseline| !std::ptr::eq(*baseline, cell))
 }
 
 fn differences(
@@ -196,6 +211,7 @@ pub fn table(caption: &str, differences: &[Difference]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::{Middleware, Peer, Profile};
     use crate::scenario::Scenario;
     use crate::trial::{Fairness, LatencyFigures, Totals};
 
@@ -246,6 +262,26 @@ mod tests {
         check(&[101.0, 101.0, 100.0, 100.0, 101.0, 99.0, 100.0, 101.0], Verdict::Equivalent);
         check(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0], Verdict::Inconclusive);
         check(&[50.0, 50.0], Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn middleware_are_compared_where_they_move_the_same_data() {
+        let of = |middleware, rate_hz| {
+            let mut out = cell(&[100.0]);
+            (out.cell.middleware, out.cell.rate_hz) = (middleware, rate_hz);
+            out.name = out.cell.to_string();
+            out
+        };
+        let peer = Middleware::Peer(Peer::Zenoh, Profile::Default);
+        let ours = Middleware::Thalweg;
+        let all = [of(ours, 1.0), of(peer, 1.0), of(peer, 2.0), of(ours, 2.0), of(peer, 3.0)];
+        let names: Vec<(&str, &str)> =
+            compared(&all).map(|(baseline, cell)| (baseline.name.as_str(), cell.name.as_str())).collect();
+        let expect =
+            [("1–1 1 B 1 Hz auto thalweg", "1–1 1 B 1 Hz zenoh"), ("1–1 1 B 2 Hz zenoh", "1–1 1 B 2 Hz auto thalweg")];
+        assert_eq!(names, expect);
+        let alone = [of(peer, 1.0), of(peer, 2.0)];
+        assert_eq!(compared(&alone).count(), 1);
     }
 
     #[test]

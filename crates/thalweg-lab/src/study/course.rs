@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::compare;
-use super::directory::{Directory, RunName, load_manifest, load_run, load_scenario, whole_runs};
+use super::directory::{Directory, RunName, load_failures, load_manifest, load_run, load_scenario, whole_runs};
 use super::fingerprint::Fingerprint;
 use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
 use super::report;
-use super::results::{self, StudyResult};
+use super::results::{self, CellFailure, StudyResult};
 use crate::error::LabError;
 use crate::host::Environment;
 use crate::network::Hosts;
@@ -20,19 +20,20 @@ use crate::progress::{Pace, Progress};
 use crate::scenario::Scenario;
 use crate::trial::{self, RunContext};
 
-/// Makes all runs of the scenario in `file`, with `seed` in place of its own where one is given, into the new directory `out`.
+/// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
+///
+/// A cell of a peer that fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// The scenario is none, the directory cannot be used, a run failed, or `stop` was requested; then there is no result and the directory
-/// can be resumed.
+/// The program of a peer is not there, the directory cannot be used, a run of Thalweg failed, or `stop` was requested; then there is no
+/// result and the directory can be resumed.
 pub fn run(
-    file: &Path,
+    (mut scenario, text): (Scenario, String),
     seed: Option<u64>,
     out: &Path,
     launcher: &Launcher,
     stop: &Stop,
 ) -> Result<StudyResult, LabError> {
-    let (mut scenario, text) = Scenario::load(file)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let environment = Environment::read();
     let now = unix_seconds();
@@ -46,12 +47,12 @@ pub fn run(
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
-        fingerprint: Fingerprint::read(&text, &environment),
+        fingerprint: Fingerprint::of_study(&scenario, &text, &environment, launcher)?,
         environment,
     };
     let hosts = make_hosts(&scenario)?;
     let directory = Directory::create(out, &text)?;
-    Course { hosts, scenario, directory, manifest, launcher, stop }.run()
+    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
 }
 
 /// Makes the runs that are missing in a directory.
@@ -67,14 +68,15 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResu
     }
     let (mut scenario, text) = load_scenario(path)?;
     scenario.seed = manifest.seed;
-    let here = Fingerprint::read(&text, &Environment::read());
+    let here = Fingerprint::of_study(&scenario, &text, &Environment::read(), launcher)?;
     if let Some((name, before, now)) = manifest.fingerprint.differences(&here).into_iter().next() {
         return Err(LabError::Here(format!(
             "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together",
             path.display()
         )));
     }
-    Course { hosts: make_hosts(&scenario)?, scenario, directory, manifest, launcher, stop }.run()
+    let hosts = make_hosts(&scenario)?;
+    Course::new(scenario, directory, manifest, launcher, stop, hosts)?.run()
 }
 
 /// The hosts that a scenario wants, before anything is written: a machine that cannot have them is told so at once.
@@ -89,9 +91,23 @@ struct Course<'a> {
     manifest: Manifest,
     launcher: &'a Launcher,
     stop: &'a Stop,
+    /// Cells of peers that failed, in this process or before.
+    failures: Vec<CellFailure>,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    fn new(
+        scenario: Scenario,
+        directory: Directory,
+        manifest: Manifest,
+        launcher: &'a Launcher,
+        stop: &'a Stop,
+        hosts: Option<Hosts>,
+    ) -> Result<Course<'a>, LabError> {
+        let failures = load_failures(directory.path())?;
+        Ok(Course { hosts, scenario, directory, manifest, launcher, stop, failures })
+    }
+
     fn run(mut self) -> Result<StudyResult, LabError> {
         self.declare(State::Running, None)?;
         match self.runs().and_then(|()| self.conclude()) {
@@ -122,11 +138,20 @@ impl Course<'_> {
         let cells = self.scenario.cells.len() as u32;
         let rounds = 0..self.scenario.schedule.runs.max;
         let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
-        places.filter(|(round, cell)| self.attempts_left(*round, *cell).is_none()).count() as u64
+        let is_done =
+            |(round, cell): &(u32, u32)| !self.has_failed(*cell) && self.attempts_left(*round, *cell).is_none();
+        places.filter(is_done).count() as u64
     }
 
-    /// The next attempt at a run, or `None` when one counts already.
+    fn has_failed(&self, cell: u32) -> bool {
+        self.failures.iter().any(|failure| failure.cell == cell)
+    }
+
+    /// The next attempt at a run, or `None` when one counts already or the cell is left out.
     fn attempts_left(&self, round: u32, cell: u32) -> Option<u32> {
+        if self.has_failed(cell) {
+            return None;
+        }
         let runs = whole_runs(self.directory.path());
         let last = runs.into_iter().rfind(|run| (run.round, run.cell) == (round, cell));
         let Some(last) = last else { return Some(1) };
@@ -135,7 +160,6 @@ impl Course<'_> {
     }
 
     fn runs(&mut self) -> Result<(), LabError> {
-        let cells = self.scenario.cells.len() as u64;
         let total = self.manifest.runs_planned;
         let per_run = self.scenario.duration().as_secs_f64() / total.max(1) as f64;
         let mut pace = Pace::new(total.saturating_sub(self.manifest.runs_done) as f64 * per_run);
@@ -145,6 +169,7 @@ impl Course<'_> {
             if round >= runs.min && round % order::BLOCK == 0 && self.is_known_well(round)? {
                 break;
             }
+            let cells = (self.scenario.cells.len() - self.failures.len()) as u64;
             self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
             for cell in cells_of_round(&self.scenario, round) {
                 if self.attempts_left(round, cell as u32).is_none() {
@@ -156,9 +181,9 @@ impl Course<'_> {
                     self.manifest.runs_done,
                     self.manifest.runs_planned,
                 );
-                self.run_cell(round, cell as u32)?;
+                let is_whole = self.run_cell(round, cell as u32)?;
                 pace.advance(per_run);
-                self.manifest.runs_done += 1;
+                self.manifest.runs_done += u64::from(is_whole);
                 self.directory.write_manifest(&self.manifest)?;
             }
         }
@@ -172,19 +197,19 @@ impl Course<'_> {
         Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
     }
 
-    /// Makes one run, again where the machine was not quiet, until one counts.
-    fn run_cell(&self, round: u32, cell: u32) -> Result<(), LabError> {
-        let context = RunContext {
-            scenario: &self.scenario,
-            launcher: self.launcher,
-            stop: self.stop,
-            hosts: self.hosts.as_ref(),
-            // The cells of a round meet the same chance.
-            chance: self.scenario.seed ^ u64::from(round) << 32,
-        };
+    /// Makes one run, again where the machine was not quiet, until one counts; `false` when a peer failed in it.
+    fn run_cell(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
         while let Some(attempt) = self.attempts_left(round, cell) {
             let name = RunName { round, cell, attempt };
             let partial = self.directory.begin_run(name)?;
+            let context = RunContext {
+                scenario: &self.scenario,
+                launcher: self.launcher,
+                stop: self.stop,
+                hosts: self.hosts.as_ref(),
+                // The cells of a round meet the same chance.
+                chance: self.scenario.seed ^ u64::from(round) << 32,
+            };
             let outcome = trial::run(context, &self.scenario.cells[cell as usize], &partial);
             let place = json!({ "round": round, "cell": cell, "attempt": attempt });
             match outcome {
@@ -197,11 +222,22 @@ impl Course<'_> {
                     self.directory.abandon_run(&partial);
                     // The error itself is what counts; a diary that cannot be written adds nothing.
                     let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
-                    return Err(error);
+                    let measured = &self.scenario.cells[cell as usize];
+                    if matches!(error, LabError::Interrupted) || measured.middleware.peer().is_none() {
+                        return Err(error);
+                    }
+                    let failure = CellFailure { cell, name: measured.to_string(), round, reason: error.to_string() };
+                    self.failures.push(failure);
+                    self.manifest.runs_planned = self
+                        .manifest
+                        .runs_planned
+                        .saturating_sub(u64::from(self.scenario.schedule.runs.min.saturating_sub(round)));
+                    self.directory.write_failures(&self.failures)?;
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes what all runs amount to.

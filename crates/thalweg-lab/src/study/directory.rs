@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::manifest::{Manifest, State};
+use super::results::CellFailure;
 use crate::error::LabError;
 use crate::scenario::Scenario;
 use crate::trial::{RESULT, TrialResult};
@@ -70,6 +71,10 @@ impl Directory {
 
     pub(super) fn write_manifest(&self, manifest: &Manifest) -> Result<(), LabError> {
         self.write(MANIFEST, &serde_json::to_string_pretty(manifest).map_err(LabError::here)?)
+    }
+
+    pub(super) fn write_failures(&self, failures: &[CellFailure]) -> Result<(), LabError> {
+        self.write(FAILURES, &serde_json::to_string_pretty(failures).map_err(LabError::here)?)
     }
 
     /// Adds a line to the diary.
@@ -149,6 +154,12 @@ pub(super) fn run_in_the_making(directory: &Path) -> Option<(RunName, PathBuf)> 
 /// The result of a whole run.
 pub(super) fn load_run(directory: &Path, name: RunName) -> Result<TrialResult, LabError> {
     load(&run_folder(directory, name).join(RESULT))
+}
+
+/// The cells of a run directory that were left out because a peer failed.
+pub(super) fn load_failures(directory: &Path) -> Result<Vec<CellFailure>, LabError> {
+    let path = directory.join(FAILURES);
+    if path.exists() { load(&path) } else { Ok(Vec::new()) }
 }
 
 /// The manifest of a run directory.
@@ -239,6 +250,7 @@ fn not_written(path: &Path, error: &std::io::Error) -> LabError {
 
 const MANIFEST: &str = "manifest.json";
 const SCENARIO: &str = "scenario.toml";
+const FAILURES: &str = "failures.json";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";

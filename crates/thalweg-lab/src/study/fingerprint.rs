@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::error::LabError;
 use crate::host::Environment;
+use crate::process::Launcher;
+use crate::scenario::Scenario;
 
 /// What a result depends on beside chance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,12 +27,33 @@ pub(super) fn hex_digest(bytes: &[u8]) -> String {
 }
 
 impl Fingerprint {
+    /// That of the scenario with this text on this machine, run by this program and those of the peers that take part.
+    ///
+    /// # Errors
+    /// The program of a peer is not there.
+    pub(super) fn of_study(
+        scenario: &Scenario,
+        text: &str,
+        environment: &Environment,
+        launcher: &Launcher,
+    ) -> Result<Fingerprint, LabError> {
+        let mut parts = Fingerprint::read(text, environment).parts;
+        for peer in scenario.cells.iter().filter_map(|cell| cell.middleware.peer()) {
+            let program = launcher.program_of(peer)?;
+            parts.insert(format!("program of {peer}"), checksum(&program).unwrap_or_else(|| "unknown".to_owned()));
+        }
+        Ok(Fingerprint::of(parts))
+    }
+
     /// That of the scenario with this text on this machine, run by this program.
-    pub(super) fn read(scenario: &str, environment: &Environment) -> Fingerprint {
+    fn read(scenario: &str, environment: &Environment) -> Fingerprint {
         let unknown = || "unknown".to_owned();
         let mut parts = BTreeMap::from([
             ("scenario".to_owned(), hex_digest(scenario.as_bytes())),
-            ("program".to_owned(), program_checksum().unwrap_or_else(unknown)),
+            (
+                "program".to_owned(),
+                std::env::current_exe().ok().and_then(|path| checksum(&path)).unwrap_or_else(unknown),
+            ),
             ("cpu".to_owned(), environment.cpu.clone().unwrap_or_else(unknown)),
             ("cores".to_owned(), environment.cores.to_string()),
             ("kernel".to_owned(), environment.kernel.clone().unwrap_or_else(unknown)),
@@ -62,10 +86,9 @@ impl Fingerprint {
     }
 }
 
-/// A checksum of the running program: it recognizes a build, it withstands no forger.
-fn program_checksum() -> Option<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(std::env::current_exe().ok()?).ok()?.read_to_end(&mut bytes).ok()?;
+/// A checksum of a program: it recognizes a build, it withstands no forger.
+fn checksum(program: &Path) -> Option<String> {
+    let bytes = fs::read(program).ok()?;
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     let sum = chunks.iter().fold(bytes.len() as u64, |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));

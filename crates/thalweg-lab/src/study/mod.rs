@@ -23,7 +23,8 @@ pub use live::{Snapshot, Watcher};
 pub use manifest::{Manifest, State};
 pub use report::{Panel, report};
 pub use results::{
-    CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv, to_text,
+    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes, to_csv,
+    to_text,
 };
 pub(crate) use results::{latencies, load, median};
 pub use verify::{Verification, verify};

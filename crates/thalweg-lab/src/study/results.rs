@@ -1,12 +1,13 @@
 //! What all runs of a study amount to.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_manifest, load_run, run_folder, whole_runs};
+use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder, whole_runs};
 use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::figures::{grouped, percent, rounded};
@@ -38,6 +39,31 @@ pub struct StudyResult {
     pub differences: Vec<Difference>,
     /// What the scenario expects, and whether it holds.
     pub judgements: Vec<Judgement>,
+    /// Cells that have no result because a peer failed in them.
+    #[serde(default)]
+    pub failures: Vec<CellFailure>,
+    /// What the scenario says of itself, such as what a preset left out.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A cell that has no result because a peer failed in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellFailure {
+    /// Its place in the scenario, from 0.
+    pub cell: u32,
+    /// The cell in words.
+    pub name: String,
+    /// The round in which it failed, from 0; it was left out of those after it.
+    pub round: u32,
+    /// What was wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for CellFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed in round {}: {}", self.name, self.round + 1, self.reason)
+    }
 }
 
 impl StudyResult {
@@ -47,6 +73,12 @@ impl StudyResult {
     /// Whether everything holds that the scenario expects.
     pub fn holds(&self) -> bool {
         self.judgements.iter().all(|judgement| judgement.holds)
+    }
+
+    /// The place of each cell in the scenario, which those that failed have as well.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let has_failed = |place: &usize| self.failures.iter().any(|failure| failure.cell as usize == *place);
+        (0..self.cells.len() + self.failures.len()).filter(move |place| !has_failed(place))
     }
 
     /// Runs that count although the machine was not quiet.
@@ -142,8 +174,12 @@ pub struct Judgement {
 /// Reads all runs that count and puts them together.
 pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
     let counted = counted_runs(directory);
-    let mut cells = cells(directory, scenario, scenario.schedule.runs.max)?;
-    for (index, cell) in cells.iter_mut().enumerate() {
+    let failures = load_failures(directory)?;
+    let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
+    let all = cells(directory, scenario, scenario.schedule.runs.max)?;
+    let mut cells: Vec<(usize, CellResult)> =
+        all.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
+    for (index, cell) in &mut cells {
         let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
         if found < needed {
             return Err(LabError::Here(format!(
@@ -152,7 +188,12 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
                 directory.display()
             )));
         }
-        cell.intervals = intervals(directory, &counted, index, manifest.seed)?;
+        cell.intervals = intervals(directory, &counted, *index, manifest.seed)?;
+    }
+    let cells: Vec<CellResult> = cells.into_iter().map(|(_, cell)| cell).collect();
+    if cells.is_empty() {
+        let reasons: Vec<String> = failures.iter().map(CellFailure::to_string).collect();
+        return Err(LabError::Here(format!("no cell has a result: {}", reasons.join("; "))));
     }
     let judgements = cells
         .iter()
@@ -168,6 +209,8 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         differences: compare::within(&cells),
         cells,
         judgements,
+        failures,
+        notes: scenario.notes.clone(),
     })
 }
 
@@ -201,7 +244,7 @@ pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buc
         load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
         Ok(all)
     };
-    (0..study.cells.len()).map(of).collect()
+    study.places().map(of).collect()
 }
 
 /// The response latencies of a cell: for each run that counts those of each second, all pairs together.
@@ -343,7 +386,12 @@ pub fn to_text(result: &StudyResult) -> String {
     if !result.differences.is_empty() {
         out.push('\n');
         out.push_str(
-            &compare::table("Against the first cell, runs of the same round paired", &result.differences).to_text(),
+            &compare::table(
+                "Against the first cell, or the first one with the same data where several middleware take part; runs of the same round \
+                 paired",
+                &result.differences,
+            )
+            .to_text(),
         );
     }
     for judgement in &result.judgements {
@@ -351,6 +399,12 @@ pub fn to_text(result: &StudyResult) -> String {
         let value =
             judgement.value.map_or_else(|| "cannot be judged: too few samples".to_owned(), |value| value.to_string());
         out.push_str(&format!("  {verdict}: {} in {}: {value}\n", judgement.expectation, judgement.cell));
+    }
+    for failure in &result.failures {
+        out.push_str(&format!("  FAILED: {failure}\n"));
+    }
+    for note in &result.notes {
+        out.push_str(&format!("  NOTE: {note}\n"));
     }
     if result.contaminated() > 0 {
         out.push_str(&format!(

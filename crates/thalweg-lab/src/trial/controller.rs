@@ -4,24 +4,22 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
+use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, Command, PublisherReport, Raw, Word, WorkerReport, not_written};
 
 use super::diary::Diary;
 use super::fates::join;
 use super::histograms;
-use super::order::{Command, Placement, PublisherReport, TrialOrder, Word, WorkerReport};
-use super::publisher::{ACKNOWLEDGEMENT_PATIENCE, MATCH_PATIENCE};
-use super::records::{Raw, not_written};
+use super::places::shares;
+use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
 use super::site::{Site, SiteCounters, by_host};
-use super::timetable::Timetable;
+use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
 use crate::host::{SecondConditions, SecondWatch, monotonic_nanos};
 use crate::network::Hosts;
 use crate::process::{Launcher, Message, Stop, Supervised};
-use crate::scenario::{Affinity, Cell, Gate, ProcessModel, Scenario};
-use crate::station::Network;
-use crate::worker::Order;
+use crate::scenario::{Cell, Gate, Scenario};
 
 /// What a run is made with.
 #[derive(Clone, Copy)]
@@ -38,8 +36,8 @@ pub(crate) struct RunContext<'a> {
 /// Makes one run of `cell`; `folder` gets the raw data, the histograms and the result.
 pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result<TrialResult, LabError> {
     let mut ensemble = Ensemble::start(context, cell, folder)?;
-    let timetable = Timetable::new(cell, &context.scenario.schedule);
-    ensemble.hear_all(MATCH_PATIENCE + MARGIN, matched)?;
+    let timetable = timetable(cell, &context.scenario.schedule);
+    ensemble.hear_all(context.scenario.schedule.matching + MARGIN, matched)?;
     ensemble.site.begin()?;
     // Time for every process to hear of it.
     let origin_ns =
@@ -62,7 +60,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let (layers, hosts) = ensemble.counters()?.since(&before);
     ensemble.tell_all(&Command::Finish)?;
     let (workers, processes) = ensemble.finish()?;
-    let raw = Raw::read(folder, cell)?;
+    let raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
     traces::export(folder)?;
@@ -85,7 +83,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     diary.close()?;
     let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
     let path = folder.join(RESULT);
-    std::fs::write(&path, text).map_err(|error| not_written(&path, &error))?;
+    std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))?;
     Ok(result)
 }
 
@@ -137,28 +135,14 @@ struct Ensemble<'a> {
 
 impl<'a> Ensemble<'a> {
     fn start(context: RunContext<'a>, cell: &Cell, folder: &Path) -> Result<Ensemble<'a>, LabError> {
-        let order = TrialOrder {
-            network: Network {
-                receive_buffer_bytes: context.scenario.process.receive_buffer_bytes,
-                ..Network::apart(0)
-            },
-            cell: cell.clone(),
-            qos: context.scenario.qos,
-            schedule: context.scenario.schedule.clone(),
-            wait: context.scenario.process.wait,
-            publishers: Vec::new(),
-            subscribers: Vec::new(),
-            trace: context.scenario.trace,
-            folder: folder.to_path_buf(),
-        };
         let site = Site::start(context)?;
         let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), places: Vec::new(), site };
+        let processes = Processes::new(context, cell, folder)?;
         let plan = context.scenario.hosts.as_ref();
-        let shares = shares(context.scenario, cell).into_iter().flat_map(|share| by_host(share, cell, plan));
-        for (host, (name, publishers, subscribers)) in shares {
-            let order = TrialOrder { publishers, subscribers, ..order.clone() };
-            let worker = Supervised::start(&ensemble.site.launcher(host), &name, &Order::Trial(order))?;
-            ensemble.workers.push((name, worker));
+        let shares = shares(&context.scenario.process, cell).into_iter();
+        for (host, share) in shares.flat_map(|share| by_host(share, cell, plan)) {
+            let worker = processes.start(&ensemble.site.launcher(host), &share)?;
+            ensemble.workers.push((share.name, worker));
             ensemble.places.push(host);
         }
         Ok(ensemble)
@@ -259,39 +243,11 @@ fn is_bad(second: &SecondConditions, gate: &Gate) -> bool {
         || second.pressure.zip(gate.pressure).is_some_and(|(share, limit)| share > limit)
 }
 
-/// Name, publishers and subscribers of each process.
-fn shares(scenario: &Scenario, cell: &Cell) -> Vec<(String, Vec<Placement>, Vec<Placement>)> {
-    let (publisher_cpus, subscriber_cpus) = match &scenario.process.affinity {
-        Affinity::Free => (&[][..], &[][..]),
-        Affinity::Lists { publishers, subscribers } => (publishers.as_slice(), subscribers.as_slice()),
-    };
-    let place = |count: u32, cpus: &[usize]| -> Vec<Placement> {
-        let cpu = |index: u32| cpus.get(index as usize % cpus.len().max(1)).copied();
-        (0..count).map(|index| Placement { index, cpu: cpu(index) }).collect()
-    };
-    let publishers = place(cell.publishers, publisher_cpus);
-    let subscribers = place(cell.subscribers, subscriber_cpus);
-    match scenario.process.model {
-        ProcessModel::PerEndpoint => {
-            // Subscribers first, as somebody has to be there to hear.
-            let readers =
-                subscribers.into_iter().map(|one| (format!("subscriber {}", one.index), Vec::new(), vec![one]));
-            let writers = publishers.into_iter().map(|one| (format!("publisher {}", one.index), vec![one], Vec::new()));
-            readers.chain(writers).collect()
-        }
-        ProcessModel::PerRole => vec![
-            ("process of all subscribers".to_owned(), Vec::new(), subscribers),
-            ("process of all publishers".to_owned(), publishers, Vec::new()),
-        ],
-        ProcessModel::Single => vec![("process of all endpoints".to_owned(), publishers, subscribers)],
-    }
-}
-
 /// A look at the machine that comes so late was made after a standstill, which a hypervisor need not tell as stolen time.
 const STANDSTILL_S: f64 = 1.3;
 pub(crate) const RESULT: &str = "result.json";
 /// Longer than any wait inside the processes, so that their own reason is heard first.
-const MARGIN: Duration = Duration::from_secs(10);
+const MARGIN: Duration = Duration::from_secs(5);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(90);
 /// Millions of samples take their time to be written as text.
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);
@@ -332,27 +288,5 @@ mod tests {
         let seconds =
             |bad: usize| (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect();
         assert!(!judge(seconds(2), &gate).contaminated && judge(seconds(3), &gate).contaminated);
-    }
-
-    #[test]
-    fn endpoints_share_processes_and_cpus_as_the_scenario_says() {
-        let shares = |process: &str| {
-            let text = format!(
-                "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n\
-                 [schedule]\nseconds = 1\nruns = 1\n[process]\n{process}\n"
-            );
-            let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
-            shares(&scenario, &scenario.cells[0])
-        };
-        let each = shares("model = \"per-endpoint\"");
-        assert_eq!(
-            each.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>()[2..4],
-            ["subscriber 2", "publisher 0"]
-        );
-        assert!(each.iter().all(|(_, writers, readers)| writers.len() + readers.len() == 1));
-        let roles = shares("model = \"per-role\"\naffinity = { publishers = [0], subscribers = [0] }");
-        assert_eq!((roles.len(), roles[0].2.len(), roles[1].1.len()), (2, 3, 2));
-        assert!(roles[0].2.iter().all(|placement| placement.cpu == Some(0)));
-        assert_eq!(shares("model = \"single\"").len(), 1);
     }
 }

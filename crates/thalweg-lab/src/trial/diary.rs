@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::records::not_written;
 use crate::error::LabError;
 use crate::host::SecondConditions;
+use thalweg_lab_station::not_written;
 
 /// A file that grows by a line a second and goes with the end of the run.
 pub(super) struct Diary {
@@ -17,17 +17,17 @@ pub(super) struct Diary {
 impl Diary {
     pub(super) fn create(folder: &Path) -> Result<Diary, LabError> {
         let path = folder.join(FILE);
-        let file = File::create(&path).map_err(|error| not_written(&path, &error))?;
+        let file = File::create(&path).map_err(|error| LabError::from(not_written(&path, &error)))?;
         Ok(Diary { path, file })
     }
 
     pub(super) fn note(&mut self, second: &SecondConditions) -> Result<(), LabError> {
         let line = serde_json::to_string(second).map_err(LabError::here)?;
-        writeln!(self.file, "{line}").map_err(|error| not_written(&self.path, &error))
+        writeln!(self.file, "{line}").map_err(|error| LabError::from(not_written(&self.path, &error)))
     }
 
     pub(super) fn close(self) -> Result<(), LabError> {
-        fs::remove_file(&self.path).map_err(|error| not_written(&self.path, &error))
+        fs::remove_file(&self.path).map_err(|error| LabError::from(not_written(&self.path, &error)))
     }
 }
 

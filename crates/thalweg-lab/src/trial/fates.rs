@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::order::PublisherReport;
-use super::records::{Raw, Received, Written};
+use thalweg_lab_station::{Arrivals, PublisherReport, Raw, Received, Timetable, Written};
+
 use super::result::{Fairness, LatencyFigures, PairResult, PublisherResult, Totals};
-use super::timetable::Timetable;
-use crate::perf::Arrivals;
+use super::timetable::timetable;
 use crate::scenario::{Cell, Schedule, Settle};
 use crate::statistics::{Buckets, jain, unsettled};
 
@@ -25,7 +24,7 @@ pub(crate) struct Joined {
 
 /// Joins what both ends saw of the measured samples.
 pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[PublisherReport]) -> Joined {
-    let mut timetable = Timetable::new(cell, schedule);
+    let mut timetable = timetable(cell, schedule);
     let unsettled = match schedule.settle {
         Settle::No => 0,
         Settle::Mser => unsettled_samples(&timetable, raw),
@@ -86,7 +85,7 @@ fn unsettled_samples(timetable: &Timetable, raw: &Raw) -> u64 {
 
 /// How long after it was due a sample is in time.
 pub(crate) fn in_time_ns(cell: &Cell, schedule: &Schedule) -> u64 {
-    let period = Timetable::new(cell, schedule).period_ns();
+    let period = timetable(cell, schedule).period_ns();
     schedule.in_time.map_or(period, |limit| limit.as_nanos() as u64)
 }
 

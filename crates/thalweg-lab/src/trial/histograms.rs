@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::fates::Joined;
-use super::records::not_written;
+use thalweg_lab_station::not_written;
+
 use crate::error::LabError;
 use crate::statistics::Buckets;
 
@@ -21,7 +22,7 @@ pub(crate) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
         }
     }
     let path = folder.join(FILE);
-    std::fs::write(&path, text).map_err(|error| not_written(&path, &error))
+    std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))
 }
 
 /// The response latencies of a run by the second of the measurement in which samples were due, all pairs together.

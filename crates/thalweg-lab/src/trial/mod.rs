@@ -8,33 +8,29 @@ mod controller;
 mod diary;
 mod fates;
 mod histograms;
-mod order;
-mod publisher;
-mod records;
+mod ours;
+mod places;
+mod processes;
 mod result;
 mod site;
-mod subscriber;
 mod timetable;
 mod traces;
-mod worker;
 
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::join;
 pub(crate) use histograms::load as load_histograms;
-pub(crate) use order::TrialOrder;
-pub use order::{PublisherReport, SubscriberReport};
-pub(crate) use records::Raw;
+#[cfg(test)]
+pub(crate) use histograms::write as write_histograms;
+pub(crate) use ours::{TrialOrder, work};
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
-pub(crate) use traces::{label, read as read_traces, spans};
-pub(crate) use worker::work;
+pub(crate) use thalweg_lab_station::Raw;
+pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
 #[cfg(test)]
-pub(crate) use {
-    histograms::write as write_histograms,
-    records::{Received, Written},
-};
+pub(crate) use thalweg_lab_station::{Received, Written};
+pub(crate) use traces::{label, read as read_traces, spans};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::order::{PublisherReport, SubscriberReport};
+use super::{PublisherReport, SubscriberReport};
 use crate::figures::micros;
 use crate::host::{Layers, ProcessUsage, SecondConditions};
 use crate::scenario::Cell;

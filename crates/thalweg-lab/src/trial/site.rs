@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::controller::RunContext;
-use super::order::Placement;
+use super::places::Share;
 use crate::error::LabError;
 use crate::host::Layers;
 use crate::network::{Hosts, Relay};
 use crate::process::Launcher;
 use crate::scenario::{Cell, HostPlan};
-
-/// The endpoints of one process.
-pub(super) type Share = (String, Vec<Placement>, Vec<Placement>);
 
 /// The hosts of a run and what joins them.
 pub(super) struct Site<'a> {
@@ -95,48 +92,43 @@ fn owned((name, value): (&str, u64)) -> (String, u64) {
 }
 
 /// The part of a process's endpoints that lives on each host.
-pub(super) fn by_host(
-    (name, publishers, subscribers): Share,
-    cell: &Cell,
-    plan: Option<&HostPlan>,
-) -> Vec<(u32, Share)> {
-    let Some(plan) = plan else { return vec![(0, (name, publishers, subscribers))] };
+pub(super) fn by_host(share: Share, cell: &Cell, plan: Option<&HostPlan>) -> Vec<(u32, Share)> {
+    let Some(plan) = plan else { return vec![(0, share)] };
     let mut out: BTreeMap<u32, Share> = BTreeMap::new();
-    for one in publishers {
-        out.entry(plan.of_publisher(one.index)).or_default().1.push(one);
+    for one in share.publishers {
+        out.entry(plan.of_publisher(one.index)).or_default().publishers.push(one);
     }
-    for one in subscribers {
-        out.entry(plan.of_subscriber(cell.publishers, one.index)).or_default().2.push(one);
+    for one in share.subscribers {
+        out.entry(plan.of_subscriber(cell.publishers, one.index)).or_default().subscribers.push(one);
     }
-    out.into_iter().map(|(host, share)| (host, (format!("{name} on host {host}"), share.1, share.2))).collect()
+    let named = |(host, part): (u32, Share)| (host, Share { name: format!("{} on host {host}", share.name), ..part });
+    out.into_iter().map(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Load, Topics};
-    use crate::station::Destination;
+    use crate::scenario::Scenario;
+    use crate::trial::places::shares;
 
     #[test]
     fn a_process_of_several_hosts_becomes_one_on_each() {
-        let cell = Cell {
-            load: Load::Octets(1),
-            rate_hz: 1.0,
-            publishers: 2,
-            subscribers: 3,
-            destination: Destination::Auto,
-            topics: Topics::One,
-        };
-        let place = |index| Placement { index, cpu: None };
-        let share = || ("all".to_owned(), vec![place(0), place(1)], vec![place(0), place(1), place(2)]);
+        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n\
+                    [process]\nmodel = \"single\"\n[schedule]\nseconds = 1\nruns = 1\n";
+        let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+        let (cell, share) = (&scenario.cells[0], shares(&scenario.process, &scenario.cells[0]).remove(0));
         let plan = HostPlan { count: 3, publishers: None, subscribers: None };
-        let parts = by_host(share(), &cell, Some(&plan));
-        let shown: Vec<_> = parts.iter().map(|(host, share)| (*host, share.0.as_str())).collect();
-        assert_eq!(shown, [(0, "all on host 0"), (1, "all on host 1"), (2, "all on host 2")]);
-        let numbers = |places: &[Placement]| places.iter().map(|place| place.index).collect::<Vec<_>>();
-        assert_eq!((numbers(&parts[0].1.1), numbers(&parts[0].1.2)), (vec![0], vec![1]));
-        assert_eq!((numbers(&parts[2].1.1), numbers(&parts[2].1.2)), (vec![], vec![0]));
-        assert_eq!(by_host(share(), &cell, None), [(0, share())]);
+        let parts = by_host(share.clone(), cell, Some(&plan));
+        let shown: Vec<_> = parts.iter().map(|(host, share)| (*host, share.name.as_str())).collect();
+        let name = |host: u32| (host, format!("process of all endpoints on host {host}"));
+        let expect: Vec<_> = (0..3).map(name).collect();
+        assert_eq!(shown, expect.iter().map(|(host, name)| (*host, name.as_str())).collect::<Vec<_>>());
+        let numbers = |share: &Share| {
+            let publishers = share.publishers.iter().map(|place| place.index).collect::<Vec<_>>();
+            (publishers, share.subscribers.iter().map(|place| place.index).collect::<Vec<_>>())
+        };
+        assert_eq!((numbers(&parts[0].1), numbers(&parts[2].1)), ((vec![0], vec![1]), (vec![], vec![0])));
+        assert_eq!(by_host(share.clone(), cell, None), [(0, share)]);
     }
 
     #[test]

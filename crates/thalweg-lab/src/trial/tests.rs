@@ -1,9 +1,9 @@
 use std::time::Duration;
 
+use thalweg_lab_station::{PublisherReport, Raw, Received, Timetable, Written, write_received, write_written};
+
 use super::fates::{Joined, join};
-use super::order::PublisherReport;
-use super::records::{Raw, Received, Written, write_received, write_written};
-use super::timetable::Timetable;
+use super::timetable::timetable as timetable_of;
 use crate::scenario::{Cell, Scenario, Schedule, Settle};
 
 const MS: u64 = 1_000_000;
@@ -30,19 +30,19 @@ fn received(timetable: &Timetable, writer: u32, number: u64, after: u64) -> Rece
 #[test]
 fn samples_are_due_on_an_absolute_schedule() {
     let (cell, schedule) = scenario("rate_hz = 8\npublishers = 4", "seconds = 3\nwarm_up_s = 0.5");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     assert_eq!((timetable.due_ns(0, 0), timetable.due_ns(0, 8), timetable.due_ns(2, 0)), (0, 1_000 * MS, 62_500_000));
     assert_eq!(timetable.measured(), 4..28);
     assert_eq!((timetable.start_ns(), timetable.end_ns(), timetable.period_ns()), (500 * MS, 3_500 * MS, 125 * MS));
     assert_eq!((timetable.second(0, 4), timetable.second(0, 11), timetable.second(0, 12)), (0, 0, 1));
     let (cell, schedule) = scenario("rate_hz = 8\npublishers = 4", "seconds = 3\nphase = \"together\"");
-    assert_eq!(Timetable::new(&cell, &schedule).due_ns(3, 0), 0);
+    assert_eq!(timetable_of(&cell, &schedule).due_ns(3, 0), 0);
 }
 
 #[test]
 fn a_long_schedule_does_not_drift() {
     let (cell, schedule) = scenario("rate_hz = 3000", "seconds = 3600\nwarm_up_s = 0");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     assert_eq!(timetable.due_ns(0, 3_000 * 3_600), 3_600_000 * MS);
     assert_eq!(timetable.measured().end, 3_000 * 3_600);
 }
@@ -50,7 +50,7 @@ fn a_long_schedule_does_not_drift() {
 /// 100 Hz for one second, one publisher, two subscribers: all fates at once.
 fn all_fates() -> Joined {
     let (cell, schedule) = scenario("rate_hz = 100\nsubscribers = 2", "seconds = 1\nwarm_up_s = 0.05");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     let numbers = timetable.measured();
     assert_eq!(numbers, 5..105);
     // The warm-up counts nowhere. 7 is never written, 8 is written late.
@@ -119,7 +119,7 @@ fn fairness_compares_the_subscribers() {
 fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
     let (cell, schedule) =
         scenario("rate_hz = 10\nendpoints = \"2-2\"\ntopics = \"per-pair\"", "seconds = 1\nwarm_up_s = 0");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     let samples: Vec<Written> = (0..10).map(|number| written(&timetable, 0, number, 0)).collect();
     let raw = Raw { written: vec![samples, Vec::new()], received: vec![Vec::new(), Vec::new()] };
     let joined = join(&cell, &schedule, &raw, &[]);
@@ -140,7 +140,7 @@ fn the_limit_of_a_sample_in_time_can_be_given() {
 #[test]
 fn what_has_not_settled_does_not_count() {
     let (cell, mut schedule) = scenario("rate_hz = 100", "seconds = 10\nwarm_up_s = 0\nsettle = \"mser\"");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     // Two seconds take ten times as long as the rest.
     let after = |number: u64| if number < 200 { 50 } else { 5 + number % 3 };
     let raw = Raw {
@@ -164,7 +164,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 #[test]
 fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     let (cell, schedule) = scenario("rate_hz = 10", "seconds = 1\nwarm_up_s = 0");
-    let timetable = Timetable::new(&cell, &schedule);
+    let timetable = timetable_of(&cell, &schedule);
     let raw = Raw {
         written: vec![(0..10).map(|number| written(&timetable, 0, number, 0)).collect()],
         received: vec![(0..10).map(|number| received(&timetable, 0, number, 2)).collect()],
@@ -172,12 +172,12 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     let folder = folder("raw");
     write_written(&folder, 0, &raw.written[0]).expect("written");
     write_received(&folder, 0, &raw.received[0]).expect("written");
-    assert_eq!(Raw::read(&folder, &cell).expect("read"), raw);
+    assert_eq!(Raw::read(&folder, cell.publishers, cell.subscribers).expect("read"), raw);
     let check = |file: &str, text: &str, expect: &str| {
         let path = folder.join(file);
         let before = std::fs::read_to_string(&path).expect("there");
         std::fs::write(&path, text).expect("changed");
-        let error = Raw::read(&folder, &cell).expect_err(text).to_string();
+        let error = Raw::read(&folder, cell.publishers, cell.subscribers).expect_err(text).to_string();
         assert!(error.contains(file) && error.contains(expect), "{error}");
         std::fs::write(&path, before).expect("restored");
     };

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::trace::Point;
+use thalweg_lab_station::not_written;
 
-use super::records::not_written;
 use crate::error::LabError;
 
 /// A sample passed a point in a process.
@@ -45,7 +45,7 @@ pub(super) fn write(folder: &Path, process: &str, origin_ns: u64) -> Result<(), 
         let _ = writeln!(text, "{writer},{reader},{sequence},{},{at_ns},{}", passage.point.name(), passage.thread);
     }
     let path = folder.join(format!("{PREFIX}{}.csv", process.replace(' ', "-")));
-    std::fs::write(&path, text).map_err(|error| not_written(&path, &error))
+    std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))
 }
 
 /// What all processes of a run traced; nothing where nothing was.
@@ -126,7 +126,7 @@ pub(super) fn export(folder: &Path) -> Result<(), LabError> {
         return Ok(());
     }
     let path = folder.join(EXPORT);
-    std::fs::write(&path, to_json(&rows).to_string()).map_err(|error| not_written(&path, &error))
+    std::fs::write(&path, to_json(&rows).to_string()).map_err(|error| LabError::from(not_written(&path, &error)))
 }
 
 /// The Trace Event Format: a complete event for each span, a flow from each sending to each receiving process.

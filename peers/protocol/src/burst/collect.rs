@@ -20,7 +20,8 @@ impl<W: Writer> Collector<W> {
     }
 
     fn answer(&self, number: Number, bytes: &[u8]) {
-        if let Err(error) = self.writer.write(number.on_wire(), bytes).and_then(|()| self.writer.flush()) {
+        let written = self.writer.write(number.on_wire(), bytes).map_err(String::from);
+        if let Err(error) = written.and_then(|()| self.writer.flush()) {
             eprintln!("echo of run {}: {error}", number.run);
         }
     }
@@ -78,13 +79,13 @@ mod tests {
 
     use super::Collector;
     use crate::burst::{ANNOUNCEMENT, ENQUIRY, Number};
-    use crate::middleware::{Sink, Writer};
+    use crate::middleware::{Sink, WriteError, Writer};
 
     #[derive(Clone, Default)]
     struct Notebook(Arc<Mutex<Vec<(u32, u32, Vec<u8>)>>>);
 
     impl Writer for Notebook {
-        fn write(&self, number: u64, bytes: &[u8]) -> Result<(), String> {
+        fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
             let Number { run, index } = Number::from_wire(number);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push((run, index, bytes.to_vec()));
             Ok(())

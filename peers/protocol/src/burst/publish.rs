@@ -161,9 +161,9 @@ impl<W: Writer> Publisher<W> {
             } else if let [only] = self.bytes.as_mut_slice() {
                 *only = number.check_byte();
             }
-            self.writer
-                .write(number.on_wire(), &self.bytes)
-                .map_err(|error| format!("run {}: sample {index} of {}: {error}", self.run, request.n))?;
+            self.writer.write(number.on_wire(), &self.bytes).map_err(|error| {
+                format!("run {}: sample {index} of {}: {}", self.run, request.n, String::from(error))
+            })?;
             if index.is_multiple_of(1024) && start.elapsed() > RUN_MAX {
                 return Err(self.incomplete(request));
             }

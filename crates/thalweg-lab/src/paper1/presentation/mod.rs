@@ -6,6 +6,7 @@ mod searches;
 
 use std::time::Duration;
 
+use super::bursts::SLOW_TURN;
 use super::result::{ContenderFacts, NEVER_READY, Paper1Result};
 use crate::figures::{duration, rounded};
 use crate::plot;
@@ -173,9 +174,11 @@ fn method(result: &Paper1Result) -> Vec<String> {
             .to_owned(),
         format!(
             "Within each cell the contenders take turns of {} runs; the order of the turns is shuffled anew in each round from the seed \
-             {}. One more run at the start of each turn is not counted, for everybody alike. All processes stay alive meanwhile.",
+             {}. One more run at the start of each turn is not counted, for everybody alike. All processes stay alive meanwhile. Who needs \
+             more than {} s for a turn has no other one in that cell; the column of runs shows it.",
             (course.runs / 5).max(1),
-            course.seed
+            course.seed,
+            SLOW_TURN.as_secs()
         ),
         match course.cpus {
             Some((writer, reader)) => {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::latency::QUANTILES;
 use super::source::{CellData, Source};
 use crate::figures::rounded;
+use crate::peers::Middleware;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, Layout, Section};
-use crate::scenario::{Cell, Topics};
+use crate::scenario::{Cell, Reliability, Topics};
 use crate::station::Destination;
 use crate::study::results::CellResult;
 use crate::table::Table;
@@ -15,10 +16,10 @@ use crate::table::Table;
 /// Cells that differ in one thing and in how the data are sent.
 type Group<'a> = Vec<Point<'a>>;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Point<'a> {
     x: f64,
-    mode: &'static str,
+    mode: String,
     cell: &'a CellResult,
     data: &'a CellData,
 }
@@ -99,14 +100,24 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
 fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Vec<(String, Group<'a>)> {
     let mut order: Vec<String> = Vec::new();
     let mut out: BTreeMap<String, Group<'a>> = BTreeMap::new();
+    let is_mixed = source.result.cells.iter().any(|cell| cell.cell.middleware != Middleware::Thalweg);
     for (cell, data) in source.result.cells.iter().zip(&source.cells) {
         let (x, rest) = of(&cell.cell);
-        let topics = if cell.cell.topics == Topics::PerPair { " per-pair" } else { "" };
-        let name = format!("{rest}{topics}");
+        let topics = match cell.cell.topics {
+            Topics::One => "",
+            Topics::PerPair => " per-pair",
+            Topics::PerPublisher => " per-publisher",
+        };
+        let reliability = match cell.cell.reliability {
+            None => "",
+            Some(Reliability::Reliable) => " reliable",
+            Some(Reliability::BestEffort) => " best-effort",
+        };
+        let name = format!("{rest}{topics}{reliability}");
         if !order.contains(&name) {
             order.push(name.clone());
         }
-        out.entry(name).or_default().push(Point { x, mode: mode(&cell.cell), cell, data });
+        out.entry(name).or_default().push(Point { x, mode: mode(&cell.cell, is_mixed), cell, data });
     }
     let mut groups: Vec<(String, Group<'a>)> = order.into_iter().filter_map(|name| out.remove_entry(&name)).collect();
     groups.iter_mut().for_each(|(_, group)| group.sort_by(|one, other| one.x.total_cmp(&other.x)));
@@ -115,11 +126,11 @@ fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Ve
 }
 
 /// The ways of sending that occur in a group, in the order of their first cell.
-fn modes(group: &Group<'_>) -> Vec<&'static str> {
-    let mut out: Vec<&'static str> = Vec::new();
+fn modes<'a>(group: &'a Group<'_>) -> Vec<&'a str> {
+    let mut out: Vec<&str> = Vec::new();
     for point in group {
-        if !out.contains(&point.mode) {
-            out.push(point.mode);
+        if !out.contains(&point.mode.as_str()) {
+            out.push(&point.mode);
         }
     }
     out
@@ -129,7 +140,7 @@ fn throughput(name: &str, group: &Group<'_>) -> String {
     let line = group.iter().map(|point| (point.x, point.x)).collect();
     let beside = Layer { name: String::new(), colour: BESIDE, form: Form::Line, points: line, band: Vec::new() };
     let modes = modes(group);
-    let layer = |(colour, mode): (usize, &&'static str)| Layer {
+    let layer = |(colour, mode): (usize, &&str)| Layer {
         name: if modes.len() > 1 { (*mode).to_owned() } else { String::new() },
         colour: 2 * colour,
         form: Form::Marked,
@@ -201,11 +212,17 @@ fn ends(cell: &Cell) -> String {
     format!("{}–{}", cell.publishers, cell.subscribers)
 }
 
-fn mode(cell: &Cell) -> &'static str {
-    match cell.destination {
+/// The way of sending; of several middleware, which one.
+fn mode(cell: &Cell, is_mixed: bool) -> String {
+    let destination = match cell.destination {
         Destination::Auto => "auto",
         Destination::Unicast => "unicast",
         Destination::Multicast => "multicast",
+    };
+    match cell.middleware {
+        Middleware::Thalweg if is_mixed => format!("thalweg {destination}"),
+        Middleware::Thalweg => destination.to_owned(),
+        peer => peer.to_string(),
     }
 }
 

@@ -134,7 +134,7 @@ fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
         sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
         facts,
         conditions: conditions(result),
-        method: METHOD.map(str::to_owned).into_iter().chain([thinning(source)]).collect(),
+        method: METHOD.map(str::to_owned).into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
     }
 }
 

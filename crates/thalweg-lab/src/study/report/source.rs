@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
         let names = counted_runs(directory);
         let mut cells = Vec::new();
         let mut seconds: Vec<(u64, RunName, Vec<SecondConditions>)> = Vec::new();
-        for index in 0..result.cells.len() {
+        for index in result.places() {
             let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
             let mut cell = CellData::default();
             cell.read_latencies(load_seconds(directory, &names, index)?, detail, result.seed);

@@ -113,6 +113,8 @@ impl Runs {
             differences: compare::within(&cells),
             cells,
             judgements: Vec::new(),
+            failures: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

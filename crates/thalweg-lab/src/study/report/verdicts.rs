@@ -58,7 +58,9 @@ pub(super) fn tiles(result: &StudyResult) -> Vec<Tile> {
 
 pub(super) fn warnings(result: &StudyResult) -> Vec<String> {
     let debug = "This is a debug build, several times slower than a release build.";
-    (result.environment.build == "debug").then(|| debug.to_owned()).into_iter().collect()
+    let debug = (result.environment.build == "debug").then(|| debug.to_owned());
+    let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
+    debug.into_iter().chain(failures).collect()
 }
 
 /// Each further cell against the first one; nothing where there is one cell.
@@ -74,7 +76,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     };
     let mut figures: Vec<Figure> =
         quantities.into_iter().filter_map(|quantity| forest(quantity, &of(quantity))).collect();
-    let table = compare::table("Against the first cell; less is better", &result.differences);
+    let table = compare::table("Against the baseline; less is better", &result.differences);
     let mut tables = Vec::new();
     match figures.first_mut() {
         Some(figure) => figure.table = Some(table),
@@ -83,12 +85,13 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     Some(Section {
         title: "Verdicts".to_owned(),
         lead: format!(
-            "Every cell against the first one, {}. Runs of the same round are paired; the ratio is that of the cell to the first one. \
-             A/A noise is how far neighbouring runs of one cell lie apart: a smaller difference is none.",
+            "Every cell against the first one, {}, or, where several middleware take part, against the first one with the same data. Runs of \
+             the same round are paired; the ratio is that of the cell to its baseline. A/A noise is how far neighbouring runs of one cell \
+             lie apart: a smaller difference is none.",
             baseline.name
         ),
         seen: vec![format!(
-            "Of {} comparisons with the first cell {} are better, {} equivalent, {} worse, and {} inconclusive.",
+            "Of {} comparisons with a baseline {} are better, {} equivalent, {} worse, and {} inconclusive.",
             result.differences.len(),
             count(Verdict::Better),
             count(Verdict::Equivalent),
@@ -117,10 +120,10 @@ fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
     let all: Vec<Row> = differences.iter().filter_map(row).collect();
     let pairs: usize = differences.len();
     (!all.is_empty()).then(|| {
-        let axis = Axis::logarithmic(format!("ratio to the first cell: {quantity}"));
+        let axis = Axis::logarithmic(format!("ratio to the baseline: {quantity}"));
         let kinds = [("ratio with its 95 % interval", 0), ("no difference, with the A/A noise", crate::plot::BESIDE)];
         Figure::new(
-            format!("{quantity}: left of 1 is better than the first cell; an interval that leaves the grey noise is a difference."),
+            format!("{quantity}: left of 1 is better than the baseline; an interval that leaves the grey noise is a difference."),
             rows(&axis, &kinds, &all),
         )
         .resting_on(format!("{pairs} comparisons; Hodges–Lehmann estimate of paired runs with its exact 95 % interval."))

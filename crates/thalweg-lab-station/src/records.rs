@@ -4,68 +4,82 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::LabError;
-use crate::scenario::Cell;
+use crate::fault::Fault;
 
 /// A sample that a publisher wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) number: u64,
+pub struct Written {
+    /// Its place among the publisher's samples, from 0.
+    pub number: u64,
     /// Just before the write.
-    pub(crate) written_ns: u64,
+    pub written_ns: u64,
     /// When the write returned.
-    pub(crate) returned_ns: u64,
+    pub returned_ns: u64,
 }
 
 /// An arrival at a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
-    pub(crate) writer: u32,
-    pub(crate) number: u64,
-    pub(crate) written_ns: u64,
-    pub(crate) received_ns: u64,
+pub struct Received {
+    /// Number of its publisher.
+    pub writer: u32,
+    /// Its place among the publisher's samples, from 0.
+    pub number: u64,
+    /// Just before the write, as the sample itself says.
+    pub written_ns: u64,
+    /// When the subscriber had it.
+    pub received_ns: u64,
 }
 
 /// What all endpoints of a run saw, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Raw {
-    pub(crate) written: Vec<Vec<Written>>,
+pub struct Raw {
+    /// In the order of the writes.
+    pub written: Vec<Vec<Written>>,
     /// In the order of arrival.
-    pub(crate) received: Vec<Vec<Received>>,
+    pub received: Vec<Vec<Received>>,
 }
 
 impl Raw {
-    /// Reads the files of a run.
-    pub(crate) fn read(folder: &Path, cell: &Cell) -> Result<Raw, LabError> {
+    /// Reads the files of a run with so many endpoints.
+    ///
+    /// # Errors
+    /// A file is missing or damaged; the text names its line.
+    pub fn read(folder: &Path, publishers: u32, subscribers: u32) -> Result<Raw, Fault> {
         let written = |index| {
             let rows = read_rows::<3>(&publisher_file(folder, index), WRITTEN_HEADER)?;
             let row = |[number, written_ns, returned_ns]: [u64; 3]| Written { number, written_ns, returned_ns };
-            Ok::<_, LabError>(rows.into_iter().map(row).collect())
+            Ok::<_, Fault>(rows.into_iter().map(row).collect())
         };
         let received = |index| {
             let path = subscriber_file(folder, index);
             let row = |[writer, number, written_ns, received_ns]: [u64; 4]| {
-                let writer = u32::try_from(writer).ok().filter(|writer| *writer < cell.publishers);
-                let writer = writer.ok_or_else(|| LabError::Here(format!("{}: unknown publisher", path.display())))?;
+                let writer = u32::try_from(writer).ok().filter(|writer| *writer < publishers);
+                let writer = writer.ok_or_else(|| Fault::Here(format!("{}: unknown publisher", path.display())))?;
                 Ok(Received { writer, number, written_ns, received_ns })
             };
             read_rows::<4>(&path, RECEIVED_HEADER)?.into_iter().map(row).collect()
         };
         Ok(Raw {
-            written: (0..cell.publishers).map(written).collect::<Result<_, _>>()?,
-            received: (0..cell.subscribers).map(received).collect::<Result<_, LabError>>()?,
+            written: (0..publishers).map(written).collect::<Result<_, _>>()?,
+            received: (0..subscribers).map(received).collect::<Result<_, Fault>>()?,
         })
     }
 }
 
 /// Writes what a publisher did.
-pub(super) fn write_written(folder: &Path, index: u32, samples: &[Written]) -> Result<(), LabError> {
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_written(folder: &Path, index: u32, samples: &[Written]) -> Result<(), Fault> {
     let row = |sample: &Written| [sample.number, sample.written_ns, sample.returned_ns];
     write_rows(&publisher_file(folder, index), WRITTEN_HEADER, samples.iter().map(row))
 }
 
 /// Writes what a subscriber saw.
-pub(super) fn write_received(folder: &Path, index: u32, samples: &[Received]) -> Result<(), LabError> {
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_received(folder: &Path, index: u32, samples: &[Received]) -> Result<(), Fault> {
     let row = |sample: &Received| [u64::from(sample.writer), sample.number, sample.written_ns, sample.received_ns];
     write_rows(&subscriber_file(folder, index), RECEIVED_HEADER, samples.iter().map(row))
 }
@@ -78,7 +92,7 @@ fn subscriber_file(folder: &Path, index: u32) -> PathBuf {
     folder.join(format!("subscriber-{index:03}.csv"))
 }
 
-fn write_rows<const N: usize>(path: &Path, header: &str, rows: impl Iterator<Item = [u64; N]>) -> Result<(), LabError> {
+fn write_rows<const N: usize>(path: &Path, header: &str, rows: impl Iterator<Item = [u64; N]>) -> Result<(), Fault> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
         writeln!(out, "{header}")?;
@@ -99,17 +113,17 @@ fn write_rows<const N: usize>(path: &Path, header: &str, rows: impl Iterator<Ite
 }
 
 /// The error of a file that could not be written.
-pub(crate) fn not_written(path: &Path, error: &std::io::Error) -> LabError {
-    LabError::Here(format!("{} cannot be written: {error}; nothing of this run counts", path.display()))
+pub fn not_written(path: &Path, error: &std::io::Error) -> Fault {
+    Fault::Here(format!("{} cannot be written: {error}; nothing of this run counts", path.display()))
 }
 
-fn read_rows<const N: usize>(path: &Path, header: &str) -> Result<Vec<[u64; N]>, LabError> {
+fn read_rows<const N: usize>(path: &Path, header: &str) -> Result<Vec<[u64; N]>, Fault> {
     let shown = path.display();
-    let file = File::open(path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
-    let unreadable = |error| LabError::Here(format!("{shown} cannot be read: {error}"));
+    let file = File::open(path).map_err(|error| Fault::Here(format!("{shown} cannot be read: {error}")))?;
+    let unreadable = |error| Fault::Here(format!("{shown} cannot be read: {error}"));
     let mut lines = BufReader::new(file).lines();
     if lines.next().transpose().map_err(unreadable)?.as_deref() != Some(header) {
-        return Err(LabError::Here(format!("{shown}:1: expected {header:?}")));
+        return Err(Fault::Here(format!("{shown}:1: expected {header:?}")));
     }
     let mut out = Vec::new();
     for (index, line) in lines.enumerate() {
@@ -118,7 +132,7 @@ fn read_rows<const N: usize>(path: &Path, header: &str) -> Result<Vec<[u64; N]>,
         let mut words = line.split(',');
         for value in &mut row {
             let word = words.next().and_then(|word| word.parse().ok());
-            *value = word.ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {N} numbers", index + 2)))?;
+            *value = word.ok_or_else(|| Fault::Here(format!("{shown}:{}: expected {N} numbers", index + 2)))?;
         }
         out.push(row);
     }

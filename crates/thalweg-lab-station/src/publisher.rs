@@ -2,60 +2,53 @@
 
 use std::time::Duration;
 
-use super::order::{Placement, PublisherReport, TrialOrder};
-use super::records::Written;
-use super::timetable::Timetable;
-use super::worker::Course;
-use crate::error::LabError;
-use crate::host::{monotonic_nanos, pin_to_cpu, request_exact_timers};
-use crate::scenario::{Reliability, Wake};
-use crate::station::{Publication, Station, Wait, wait_until};
+use crate::fault::Fault;
+use crate::middleware::{Middleware, Publication};
+use crate::order::{Order, PublisherPlace, PublisherReport, Reliability, Wake};
+use crate::records::Written;
+use crate::station::{Course, pin, wait_until};
+use crate::usage::{monotonic_nanos, request_exact_timers};
 
 /// A publisher that is through, and alive: readers may still need repairs.
-pub(super) struct Published {
-    pub(super) report: PublisherReport,
-    pub(super) samples: Vec<Written>,
-    _alive: (Box<dyn Publication>, Station),
+pub(crate) struct Published {
+    pub(crate) report: PublisherReport,
+    pub(crate) samples: Vec<Written>,
+    _alive: Box<dyn Publication>,
 }
 
 /// Joins, finds its readers, tells so by `matched`, and follows the timetable once the course has started.
-pub(super) fn run(
-    order: &TrialOrder,
-    placement: Placement,
+pub(crate) fn run<M: Middleware>(
+    order: &Order<M::Setup>,
+    place: &PublisherPlace,
     course: &Course,
     matched: impl FnOnce(),
-) -> Result<Published, LabError> {
-    if let Some(cpu) = placement.cpu {
-        pin_to_cpu(cpu).map_err(|error| LabError::Here(format!("CPU {cpu} cannot be used: {error}")))?;
-    }
+) -> Result<Published, Fault> {
+    pin(place.cpu)?;
     request_exact_timers();
-    let station = Station::open(&order.network, Wait::Listener)?;
-    let topic = order.topic(placement.index);
-    let mut publication = station.publication(&topic, order.cell.load, &order.qos, order.cell.destination)?;
-    let readers = order.cell.pairs().filter(|(writer, _)| *writer == placement.index).count();
-    if !wait_until(MATCH_PATIENCE, course.stop(), || publication.matched() >= readers)? {
-        let found = publication.matched();
-        let index = placement.index;
-        return Err(LabError::Here(format!("publisher {index} found {found} of {readers} subscribers within 30 s")));
+    let mut publication = M::publication(order, place)?;
+    let matching = order.pace.matching;
+    if !wait_until(matching, course.stop(), || publication.matched() >= place.readers)? {
+        let (index, found, all) = (place.index, publication.matched(), place.readers);
+        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
     }
     matched();
     let origin_ns = course.wait_for_start()?;
-    let mut publisher = Publisher { order, index: placement.index, origin_ns, course, samples: Vec::new(), refused: 0 };
+    let mut publisher = Publisher { order, index: place.index, origin_ns, course, samples: Vec::new(), refused: 0 };
     publisher.follow(publication.as_mut())?;
     let acknowledged = order.qos.reliability == Reliability::BestEffort
         || publication.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
     let report = PublisherReport {
-        index: placement.index,
+        index: place.index,
         written: publisher.samples.len() as u64,
         refused: publisher.refused,
         acknowledged,
         effort: publication.effort(),
     };
-    Ok(Published { report, samples: publisher.samples, _alive: (publication, station) })
+    Ok(Published { report, samples: publisher.samples, _alive: publication })
 }
 
-struct Publisher<'a> {
-    order: &'a TrialOrder,
+struct Publisher<'a, Setup> {
+    order: &'a Order<Setup>,
     index: u32,
     origin_ns: u64,
     course: &'a Course,
@@ -63,10 +56,10 @@ struct Publisher<'a> {
     refused: u64,
 }
 
-impl Publisher<'_> {
-    fn follow(&mut self, publication: &mut dyn Publication) -> Result<(), LabError> {
-        let timetable = Timetable::new(&self.order.cell, &self.order.schedule);
-        let behind_max = self.order.schedule.behind_max.as_nanos() as u64;
+impl<Setup> Publisher<'_, Setup> {
+    fn follow(&mut self, publication: &mut dyn Publication) -> Result<(), Fault> {
+        let timetable = &self.order.timetable;
+        let behind_max = self.order.pace.behind_max.as_nanos() as u64;
         let numbers = timetable.measured().end;
         self.samples.reserve(numbers as usize);
         for number in 0..numbers {
@@ -89,14 +82,14 @@ impl Publisher<'_> {
     }
 
     /// Returns at `due`, or at once where that is past.
-    fn wait_for(&self, due: u64) -> Result<(), LabError> {
-        let early = match self.order.schedule.wake {
+    fn wait_for(&self, due: u64) -> Result<(), Fault> {
+        let early = match self.order.pace.wake {
             Wake::Sleep => 0,
             Wake::Spin => SPIN_NANOS,
         };
         loop {
             if self.course.stop().is_requested() {
-                return Err(LabError::Interrupted);
+                return Err(Fault::Interrupted);
             }
             let left = due.saturating_sub(monotonic_nanos() + early);
             if left == 0 {
@@ -112,12 +105,12 @@ impl Publisher<'_> {
 }
 
 /// The number that a sample carries: its publisher in the upper bits, its place in the lower ones.
-pub(super) fn id(writer: u32, number: u64) -> u64 {
+pub(crate) fn id(writer: u32, number: u64) -> u64 {
     u64::from(writer) << NUMBER_BITS | number
 }
 
 /// Publisher and place of a sample.
-pub(super) fn parts(id: u64) -> (u32, u64) {
+pub(crate) fn parts(id: u64) -> (u32, u64) {
     ((id >> NUMBER_BITS) as u32, id & ((1 << NUMBER_BITS) - 1))
 }
 
@@ -126,6 +119,5 @@ const NUMBER_BITS: u32 = 40;
 /// How late Linux wakes a sleeper on an idle machine.
 const SPIN_NANOS: u64 = 200_000;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-/// How long endpoints look for each other; some hundred participants on two cores need seconds.
-pub(super) const MATCH_PATIENCE: Duration = Duration::from_secs(30);
-pub(super) const ACKNOWLEDGEMENT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a publisher that is through waits for acknowledgements.
+pub const ACKNOWLEDGEMENT_PATIENCE: Duration = Duration::from_secs(10);

@@ -4,6 +4,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -35,6 +36,14 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 /// stays and is measured like any other.
 pub fn request_exact_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Kills the process group of `leader`, a process that was started as one, with all that it started; where nobody is left in it, nothing
+/// happens.
+pub fn kill_group(leader: u32) {
+    let group = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    // That nobody is left is the only way in which this fails for a group of ours.
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
 }
 
 fn nanos(time: Timespec) -> u64 {

@@ -1,43 +1,52 @@
 //! A process of a run: its endpoints in threads of their own, the controller's commands, its report.
 
+use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::order::{Command, TrialOrder, Word, WorkerReport};
-use super::publisher::{self, Published};
-use super::records::{write_received, write_written};
-use super::subscriber::{self, Drained};
-use super::timetable::Timetable;
-use super::traces;
-use crate::error::LabError;
-use crate::host::{ProcessUsage, monotonic_nanos};
-use crate::process::{Link, Stop};
+use crate::fault::Fault;
+use crate::link::{Link, Output, Stop, serve};
+use crate::middleware::Middleware;
+use crate::order::{Command, Order, Word, WorkerReport};
+use crate::process_usage::ProcessUsage;
+use crate::publisher::{self, Published};
+use crate::records::{write_received, write_written};
+use crate::subscriber::{self, Drained};
+use crate::usage::{monotonic_nanos, pin_to_cpu};
+
+/// Takes an order from standard input, makes this process's part of the run and answers on `output`; returns the process's exit code.
+pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {
+    serve(output, |order: Order<M::Setup>, link: &Link| work::<M>(&order, link))
+}
 
 /// Makes one run's part of this process.
-pub(crate) fn work(order: &TrialOrder, link: &Link) -> Result<WorkerReport, LabError> {
+///
+/// # Errors
+/// An endpoint cannot go on, or the controller is gone.
+pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<WorkerReport, Fault> {
     let course = Course { stop: link.stop().clone(), state: Mutex::default() };
     std::thread::scope(|scope| {
         let (told, matched) = channel();
         let publishers: Vec<_> = order
             .publishers
             .iter()
-            .map(|placement| {
+            .map(|place| {
                 let (told, course) = (told.clone(), &course);
-                scope.spawn(move || tell_failure(&told, publisher::run(order, *placement, course, || matches(&told))))
+                scope.spawn(move || tell_failure(&told, publisher::run::<M>(order, place, course, || matches(&told))))
             })
             .collect();
         let subscribers: Vec<_> = order
             .subscribers
             .iter()
-            .map(|placement| {
+            .map(|place| {
                 let (told, course) = (told.clone(), &course);
-                scope.spawn(move || tell_failure(&told, subscriber::run(order, *placement, course, || matches(&told))))
+                scope.spawn(move || tell_failure(&told, subscriber::run::<M>(order, place, course, || matches(&told))))
             })
             .collect();
         drop(told);
-        let report = conduct(order, link, &course, &matched, publishers, subscribers);
+        let report = conduct::<M>(order, link, &course, &matched, publishers, subscribers);
         // Threads that still wait for something end with the first one that failed.
         if report.is_err() {
             course.stop.request();
@@ -46,32 +55,30 @@ pub(crate) fn work(order: &TrialOrder, link: &Link) -> Result<WorkerReport, LabE
     })
 }
 
-fn conduct<'scope>(
-    order: &TrialOrder,
+fn conduct<'scope, M: Middleware>(
+    order: &Order<M::Setup>,
     link: &Link,
     course: &Course,
     matched: &Receiver<bool>,
-    publishers: Vec<ScopedJoinHandle<'scope, Result<Published, LabError>>>,
-    subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, LabError>>>,
-) -> Result<WorkerReport, LabError> {
+    publishers: Vec<ScopedJoinHandle<'scope, Result<Published, Fault>>>,
+    subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, Fault>>>,
+) -> Result<WorkerReport, Fault> {
     if !all_matched(course, matched, publishers.len() + subscribers.len()) {
         course.stop.request();
         // One of the threads knows why; the others were only interrupted.
         let mut failed = [join_all(publishers).err(), join_all(subscribers).err()].into_iter().flatten();
-        let reason = failed.find(|error| !matches!(error, LabError::Interrupted));
-        return Err(reason.unwrap_or(LabError::Interrupted));
+        let reason = failed.find(|error| !matches!(error, Fault::Interrupted));
+        return Err(reason.unwrap_or(Fault::Interrupted));
     }
     link.progress(&Word::Matched)?;
     let origin_ns = match link.next()? {
         Some(Command::Start { origin_ns }) => origin_ns,
-        _ => return Err(LabError::Interrupted),
+        _ => return Err(Fault::Interrupted),
     };
     course.lock().origin_ns = Some(origin_ns);
-    let timetable = Timetable::new(&order.cell, &order.schedule);
+    let timetable = &order.timetable;
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
-    if let Some(every) = order.trace {
-        thalweg::trace::start(every);
-    }
+    M::begin_measurement(order);
     let before = ProcessUsage::read();
     sleep_until(origin_ns + timetable.end_ns(), &course.stop)?;
     let usage = ProcessUsage::read().since(&before);
@@ -79,16 +86,13 @@ fn conduct<'scope>(
     link.progress(&Word::Published(published.iter().map(|one| one.report.clone()).collect()))?;
     match link.next()? {
         Some(Command::Drain { written }) => course.lock().drain = Some((monotonic_nanos(), written)),
-        _ => return Err(LabError::Interrupted),
+        _ => return Err(Fault::Interrupted),
     }
     let drained = join_all(subscribers)?;
     link.progress(&Word::Drained)?;
     // Publishers live until the last subscriber of any process needs no repair.
-    let Some(Command::Finish) = link.next()? else { return Err(LabError::Interrupted) };
-    if order.trace.is_some() {
-        thalweg::trace::stop();
-        traces::write(&order.folder, &order.process_name(), origin_ns)?;
-    }
+    let Some(Command::Finish) = link.next()? else { return Err(Fault::Interrupted) };
+    M::end_measurement(order, origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
     }
@@ -116,7 +120,7 @@ fn matches(told: &Sender<bool>) {
     let _ = told.send(true);
 }
 
-fn tell_failure<T>(told: &Sender<bool>, result: Result<T, LabError>) -> Result<T, LabError> {
+fn tell_failure<T>(told: &Sender<bool>, result: Result<T, Fault>) -> Result<T, Fault> {
     if result.is_err() {
         let _ = told.send(false);
     }
@@ -124,26 +128,26 @@ fn tell_failure<T>(told: &Sender<bool>, result: Result<T, LabError>) -> Result<T
 }
 
 /// What all threads came to, or the error of one that was not only interrupted by another's.
-fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, LabError>>>) -> Result<Vec<T>, LabError> {
-    let join = |thread: ScopedJoinHandle<'_, Result<T, LabError>>| {
-        thread.join().unwrap_or_else(|_| Err(LabError::Here("the thread of an endpoint failed".to_owned())))
+fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, Fault>>>) -> Result<Vec<T>, Fault> {
+    let join = |thread: ScopedJoinHandle<'_, Result<T, Fault>>| {
+        thread.join().unwrap_or_else(|_| Err(Fault::Here("the thread of an endpoint failed".to_owned())))
     };
     let mut results = Vec::with_capacity(threads.len());
     let mut failure = None;
     for result in threads.into_iter().map(join) {
         match (result, &failure) {
             (Ok(result), _) => results.push(result),
-            (Err(error), None | Some(LabError::Interrupted)) => failure = Some(error),
+            (Err(error), None | Some(Fault::Interrupted)) => failure = Some(error),
             (Err(_), Some(_)) => {}
         }
     }
     failure.map_or(Ok(results), Err)
 }
 
-fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), LabError> {
+fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), Fault> {
     loop {
         if stop.is_requested() {
-            return Err(LabError::Interrupted);
+            return Err(Fault::Interrupted);
         }
         match at_ns.saturating_sub(monotonic_nanos()) {
             0 => return Ok(()),
@@ -153,7 +157,7 @@ fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), LabError> {
 }
 
 /// What the endpoints of a process learn from its controller.
-pub(super) struct Course {
+pub(crate) struct Course {
     stop: Stop,
     state: Mutex<State>,
 }
@@ -166,29 +170,52 @@ struct State {
 }
 
 impl Course {
-    pub(super) fn stop(&self) -> &Stop {
+    pub(crate) fn stop(&self) -> &Stop {
         &self.stop
     }
 
     /// The time zero of the schedule.
-    pub(super) fn wait_for_start(&self) -> Result<u64, LabError> {
+    pub(crate) fn wait_for_start(&self) -> Result<u64, Fault> {
         loop {
             if let Some(origin_ns) = self.lock().origin_ns {
                 return Ok(origin_ns);
             }
             if self.stop.is_requested() {
-                return Err(LabError::Interrupted);
+                return Err(Fault::Interrupted);
             }
             std::thread::sleep(START_LOOK_PERIOD);
         }
     }
 
-    pub(super) fn drain(&self) -> Option<(u64, Vec<u64>)> {
+    pub(crate) fn drain(&self) -> Option<(u64, Vec<u64>)> {
         self.lock().drain.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Binds this thread to the CPU that the order names.
+pub(crate) fn pin(cpu: Option<usize>) -> Result<(), Fault> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    pin_to_cpu(cpu).map_err(|error| Fault::Here(format!("CPU {cpu} cannot be used: {error}")))
+}
+
+/// Waits until `condition` holds, at most `patience`, looking again every two milliseconds.
+pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
+    let deadline = Instant::now() + patience;
+    loop {
+        if condition() {
+            return Ok(true);
+        }
+        if stop.is_requested() {
+            return Err(Fault::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,0 +1,105 @@
+//! `thalweg lab peers`: the programs that measure other middleware.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use thalweg_lab::nearest::nearest;
+use thalweg_lab::peers::{self, Peer, Readiness};
+
+use super::laboratory::from_lab;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `lab peers`.
+#[derive(Args, Debug)]
+pub struct PeersOptions {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: PeersAction,
+}
+
+/// What one can do with peers.
+#[derive(Debug, Subcommand)]
+pub enum PeersAction {
+    /// Says of each peer whether its program is ready, and what is missing.
+    #[command(after_help = crate::after_help!("thalweg lab peers list"))]
+    List(PeersListOptions),
+    /// Builds peers' programs from the sources in `peers/` of a checkout and from the registries; all of them take a quarter of an hour
+    /// and more.
+    #[command(after_help = crate::after_help!("thalweg lab peers install cyclone fastdds"))]
+    Install(InstallOptions),
+}
+
+/// Options of `lab peers list`.
+#[derive(Args, Debug)]
+pub struct PeersListOptions {
+    /// Look for the programs in DIRECTORY (default: the environment's THALWEG_PEERS, else target/peers beside this program or in the
+    /// current directory).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+}
+
+/// Options of `lab peers install`.
+#[derive(Args, Debug)]
+pub struct InstallOptions {
+    /// Build these alone (default: all).
+    #[arg(value_name = "PEER")]
+    pub peers: Vec<String>,
+
+    /// Build into DIRECTORY (default: the environment's THALWEG_PEERS, else target/peers of the checkout).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+}
+
+/// Does what the options say.
+///
+/// # Errors
+/// A peer is unknown or cannot be built, or the sources are not here.
+pub fn run(options: &PeersOptions) -> Result<(), Failure> {
+    match &options.action {
+        PeersAction::List(options) => list(options),
+        PeersAction::Install(options) => {
+            let named = options.peers.iter().map(|name| parse(name)).collect::<Result<Vec<_>, _>>()?;
+            let all = if named.is_empty() { Peer::ALL.to_vec() } else { named };
+            remark("Building what is not up to date; a peer takes between seconds and several minutes.");
+            peers::install(&all, options.peer_dir.as_deref()).map_err(from_lab)
+        }
+    }
+}
+
+fn list(options: &PeersListOptions) -> Result<(), Failure> {
+    for peer in Peer::ALL {
+        let state = match peers::readiness(peer, options.peer_dir.as_deref()) {
+            Readiness::Ready { program, version } => format!("ready     {version}, {}", program.display()),
+            Readiness::Broken { program, reason } => {
+                format!("BROKEN    {}: {reason}; `thalweg lab peers install {peer}` builds it anew", program.display())
+            }
+            Readiness::Missing => format!("missing   `thalweg lab peers install {peer}` builds it"),
+        };
+        print_line(format_args!("{:<9} {:<48} {state}", peer.name(), peer.description()))?;
+    }
+    Ok(())
+}
+
+/// The peer of this name.
+///
+/// # Errors
+/// There is none; the text names the nearest one.
+pub fn parse(name: &str) -> Result<Peer, Failure> {
+    let names = Peer::ALL.map(Peer::name);
+    Peer::parse(name).ok_or_else(|| {
+        let guess = nearest(name, names).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+        Failure::Usage(format!("no peer is called {name:?}: {guess}Known: {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_peer_is_told_with_the_nearest_one() {
+        assert_eq!(parse("iceoryx2").ok(), Some(Peer::Iceoryx2));
+        let Err(Failure::Usage(text)) = parse("cyclon") else { panic!("allowed") };
+        assert!(text.contains("did you mean \"cyclone\"") && text.contains("raw"), "{text}");
+    }
+}

@@ -1,0 +1,38 @@
+//! A process of a laboratory run: its endpoints follow an open schedule, note every sample and tell the controller how far they are.
+//!
+//! The middleware is a parameter: [`serve_station`] runs whatever implements [`Middleware`]. Thalweg's own processes and the programs that
+//! measure other middleware are the same code but for that, so that schedule, records and clocks cannot differ between them. What they
+//! say is in `peers/README.md`.
+#![forbid(unsafe_code)]
+
+mod arrivals;
+mod fault;
+mod link;
+mod middleware;
+mod note;
+mod order;
+mod peer;
+mod process_usage;
+mod publisher;
+mod records;
+mod station;
+mod subscriber;
+mod timetable;
+mod usage;
+
+pub use arrivals::Arrivals;
+pub use fault::Fault;
+pub use link::{Link, Message, Output, Stop, serve};
+pub use middleware::{Middleware, Publication, Subscription};
+pub use note::Note;
+pub use order::{
+    Command, History, Order, Pace, PublisherPlace, PublisherReport, Qos, Reliability, SubscriberPlace,
+    SubscriberReport, Wake, Word, WorkerReport, WriterEffort,
+};
+pub use peer::{PeerSetup, Profile, Wait};
+pub use process_usage::{ProcessUsage, ThreadUsage};
+pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
+pub use records::{Raw, Received, Written, not_written, write_received, write_written};
+pub use station::{serve_station, work};
+pub use timetable::{Phase, Timetable};
+pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers};

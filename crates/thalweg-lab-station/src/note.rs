@@ -1,0 +1,97 @@
+//! What a subscriber notes of each arrival.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arrivals::Arrivals;
+use crate::fault::Fault;
+use crate::order::Order;
+use crate::publisher::parts;
+use crate::records::Received;
+use crate::usage::monotonic_nanos;
+
+/// How far a subscriber is, for the thread that waits for its end.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) different: AtomicU64,
+    pub(crate) last_ns: AtomicU64,
+}
+
+/// Notes each arrival with its time, in memory that was found before.
+#[derive(Debug)]
+pub struct Note {
+    samples: Vec<(u64, u64, u64)>,
+    room: usize,
+    unkept: u64,
+    /// By number of the publisher.
+    arrivals: Vec<Arrivals>,
+    different: u64,
+    last_ns: u64,
+    numbers: u64,
+    progress: Arc<Progress>,
+}
+
+impl Note {
+    pub(crate) fn new<Setup>(order: &Order<Setup>, writers: u64, progress: Arc<Progress>) -> Note {
+        let numbers = order.timetable.measured().end;
+        // Twice what can arrive leaves room for duplicates; memory is taken only as far as it is used.
+        let room = (2 * numbers * writers + 1_024) as usize;
+        Note {
+            samples: Vec::with_capacity(room),
+            room,
+            unkept: 0,
+            arrivals: vec![Arrivals::with_room_for(numbers); order.timetable.publishers as usize],
+            different: 0,
+            last_ns: 0,
+            numbers,
+            progress,
+        }
+    }
+
+    /// Notes a sample that arrived now, with the time and the number that it carries.
+    ///
+    /// # Errors
+    /// No publisher of this run wrote it.
+    pub fn handle(&mut self, written_ns: u64, id: u64) -> Result<(), Fault> {
+        let now = monotonic_nanos();
+        let (writer, number) = parts(id);
+        let Some(arrivals) = self.arrivals.get_mut(writer as usize).filter(|_| number < self.numbers) else {
+            return Err(Fault::Here(format!(
+                "sample {number} of publisher {writer} arrived, which was never written; please report this"
+            )));
+        };
+        self.last_ns = now;
+        let before = arrivals.received();
+        arrivals.note(number);
+        self.different += arrivals.received() - before;
+        if self.samples.len() < self.room {
+            self.samples.push((id, written_ns, now));
+        } else {
+            self.unkept += 1;
+        }
+        Ok(())
+    }
+
+    /// To be called after the samples that were taken together: tells how far the subscriber is.
+    pub fn handled_some(&self) {
+        self.progress.different.store(self.different, Ordering::Relaxed);
+        self.progress.last_ns.store(self.last_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unkept(&self) -> u64 {
+        self.unkept
+    }
+
+    pub(crate) fn finish(self, origin_ns: u64) -> Vec<Received> {
+        let received = |(id, written, received): &(u64, u64, u64)| {
+            let (writer, number) = parts(*id);
+            Received {
+                writer,
+                number,
+                written_ns: written.saturating_sub(origin_ns),
+                received_ns: received.saturating_sub(origin_ns),
+            }
+        };
+        self.samples.iter().map(received).collect()
+    }
+}

@@ -1,0 +1,240 @@
+//! What the controller and the processes of a run tell each other.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process_usage::ProcessUsage;
+use crate::timetable::Timetable;
+
+/// What a process of a run is told first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order<Setup> {
+    /// What the middleware has to know beside the rest.
+    pub setup: Setup,
+    /// How samples are delivered.
+    pub qos: Qos,
+    /// When samples are due.
+    pub timetable: Timetable,
+    /// How the timetable is followed.
+    pub pace: Pace,
+    /// The publishers that live in this process.
+    pub publishers: Vec<PublisherPlace>,
+    /// The subscribers that live in it.
+    pub subscribers: Vec<SubscriberPlace>,
+    /// Where it writes what its endpoints saw.
+    pub folder: PathBuf,
+}
+
+/// How samples are delivered, at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Qos {
+    /// Whether lost samples are sent again. Default reliable.
+    pub reliability: Reliability,
+    /// What writers and readers keep. Default all, up to 256 samples.
+    pub history: History,
+    /// How long a write may wait for room. Default 10 s.
+    #[serde(rename = "max_blocking_ns", with = "nanoseconds")]
+    pub max_blocking: Duration,
+}
+
+/// Whether lost samples are sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reliability {
+    /// BEST_EFFORT.
+    BestEffort,
+    /// RELIABLE.
+    Reliable,
+}
+
+/// What writers and readers keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// KEEP_LAST with this depth.
+    KeepLast(u32),
+    /// KEEP_ALL with room for so many samples; a write waits while there is none.
+    KeepAll(u32),
+}
+
+/// How a timetable is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// A sample that cannot be written within this time after it was due is not sent at all.
+    #[serde(rename = "behind_max_ns", with = "nanoseconds")]
+    pub behind_max: Duration,
+    /// How a publisher waits for the time of a sample.
+    pub wake: Wake,
+    /// Subscribers wait for missing samples until nothing came for so long.
+    #[serde(rename = "drain_ns", with = "nanoseconds")]
+    pub drain: Duration,
+    /// How long endpoints look for each other.
+    #[serde(rename = "match_ns", with = "nanoseconds")]
+    pub matching: Duration,
+}
+
+/// How a publisher waits for the time of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wake {
+    /// It sleeps to the end; the timer's lateness counts as schedule lag.
+    Sleep,
+    /// It looks at the clock for the last 200 µs: no lateness, for CPU time that others may miss.
+    Spin,
+}
+
+/// A publisher: where it runs and whom it serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherPlace {
+    /// Its number among the publishers, from 0.
+    pub index: u32,
+    /// The logical CPU it is bound to.
+    pub cpu: Option<usize>,
+    /// What it writes to.
+    pub topic: String,
+    /// Readers that it waits for.
+    pub readers: usize,
+}
+
+/// A subscriber: where it runs and whom it hears.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriberPlace {
+    /// Its number among the subscribers, from 0.
+    pub index: u32,
+    /// The logical CPU it is bound to.
+    pub cpu: Option<usize>,
+    /// What it reads; of several topics the samples are handled one at a time, as by an executor of one thread.
+    pub topics: Vec<String>,
+    /// Numbers of the publishers that it hears.
+    pub writers: Vec<u32>,
+}
+
+/// What a process is told later.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// The time zero of the schedule on the host's monotonic clock.
+    Start {
+        /// In nanoseconds.
+        origin_ns: u64,
+    },
+    /// All publishers are through; so many samples of each were written, those of the warm-up included.
+    Drain {
+        /// By number of the publisher.
+        written: Vec<u64>,
+    },
+    /// All subscribers are through.
+    Finish,
+}
+
+/// What a process tells on the way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// All its endpoints found all their partners.
+    Matched,
+    /// Its publishers are through.
+    Published(Vec<PublisherReport>),
+    /// Its subscribers expect nothing more.
+    Drained,
+}
+
+/// What a process tells at the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// Its subscribers.
+    pub subscribers: Vec<SubscriberReport>,
+    /// From the first measured sample to the last.
+    pub usage: ProcessUsage,
+}
+
+/// What a publisher did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherReport {
+    /// Its number.
+    pub index: u32,
+    /// Samples written, the warm-up included.
+    pub written: u64,
+    /// Writes that found no room in time.
+    pub refused: u64,
+    /// Whether all readers acknowledged everything in the end.
+    pub acknowledged: bool,
+    /// What it did on the wire.
+    pub effort: WriterEffort,
+}
+
+/// What a subscriber noticed beside its samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriberReport {
+    /// Its number.
+    pub index: u32,
+    /// Samples that newer ones took the place of before they were taken.
+    pub overwritten: u64,
+    /// Best-effort samples that arrived and found the reader's history full, those of the warm-up included: they are lost
+    /// there.
+    #[serde(default)]
+    pub rejected: u64,
+    /// Arrivals beyond those that were kept.
+    pub unkept: u64,
+}
+
+/// What a writer did on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriterEffort {
+    /// Submessages with samples or fragments, sent for the first time.
+    pub transmitted: u64,
+    /// The same, sent again.
+    pub repaired: u64,
+    /// HEARTBEATs.
+    pub heartbeats: u64,
+    /// Acknowledgements handled.
+    pub acknacks: u64,
+    /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
+    pub overwritten: u64,
+}
+
+/// Durations as whole nanoseconds.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, Order, Word};
+
+    /// The order that `peers/README.md` shows.
+    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
+
+    #[test]
+    fn an_order_is_what_the_documentation_shows() {
+        let order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
+        assert_eq!(serde_json::to_string(&order).expect("JSON"), DOCUMENTED);
+    }
+
+    #[track_caller]
+    fn check(value: &impl serde::Serialize, expect: &str) {
+        assert_eq!(serde_json::to_string(value).expect("JSON"), expect);
+    }
+
+    #[test]
+    fn commands_and_words_are_what_the_documentation_shows() {
+        check(&Command::Start { origin_ns: 7 }, r#"{"start":{"origin_ns":7}}"#);
+        check(&Command::Drain { written: vec![5] }, r#"{"drain":{"written":[5]}}"#);
+        check(&Command::Finish, r#""finish""#);
+        check(&Word::Matched, r#""matched""#);
+        check(&Word::Published(Vec::new()), r#"{"published":[]}"#);
+        check(&Word::Drained, r#""drained""#);
+    }
+}

@@ -1,0 +1,42 @@
+//! What the programs that measure other middleware have to know.
+
+use serde::{Deserialize, Serialize};
+
+/// The setup of a peer's process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerSetup {
+    /// Apart from others: a DDS domain, or what the middleware has in its place, 0 to 232.
+    pub domain: u32,
+    /// The network interface to use.
+    pub interface: String,
+    /// The set of settings.
+    pub profile: Profile,
+    /// How subscribers learn of data, where the middleware has this way; else as it prefers.
+    pub wait: Wait,
+    /// Bytes of a serialized sample without its encapsulation header: number, length and octets together make so many.
+    pub sample_bytes: u64,
+    /// Writers of each topic.
+    pub topic_writers: u32,
+    /// Readers of each topic.
+    pub topic_readers: u32,
+}
+
+/// A set of settings of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// As shipped.
+    Default,
+    /// The best settings known for these measurements.
+    Tuned,
+}
+
+/// How a subscriber learns that data are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// A callback in the thread that receives.
+    Listener,
+    /// A thread that sleeps until data are there.
+    Block,
+}

@@ -1,0 +1,33 @@
+//! What a peer cannot do: known before the run, refused with its reason.
+
+use super::{Middleware, Peer};
+use crate::scenario::{Cell, HostPlan, Process, ProcessModel, Qos, Reliability, Topics};
+use crate::station::Destination;
+
+/// Why a cell cannot be measured; `None` when it can.
+pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&HostPlan>) -> Option<String> {
+    let Middleware::Peer(peer, _) = cell.middleware else { return None };
+    let reason = if hosts.is_some() {
+        "its processes meet on the loopback interface of one host: leave `hosts` out".to_owned()
+    } else if cell.destination != Destination::Auto {
+        "its profile decides where it sends to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own".to_owned()
+    } else if process.model != ProcessModel::PerEndpoint {
+        "a process of it holds one endpoint: use model = \"per-endpoint\"".to_owned()
+    } else {
+        of_peer(peer, cell, cell.reliability.unwrap_or(qos.reliability))?
+    };
+    Some(format!("{} cannot measure {cell}: {reason}", cell.middleware))
+}
+
+fn of_peer(peer: Peer, cell: &Cell, reliability: Reliability) -> Option<String> {
+    match peer {
+        Peer::Raw if reliability == Reliability::Reliable => Some(
+            "plain sockets send nothing again: it is the floor of best-effort, say reliability = \"best-effort\""
+                .to_owned(),
+        ),
+        Peer::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
+            Some("a reader of it hears one writer: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,41 @@
+use super::*;
+use crate::scenario::Scenario;
+
+#[test]
+fn every_middleware_survives_its_name() {
+    let all: Vec<Middleware> = Middleware::all().collect();
+    assert_eq!(all.len(), 17);
+    for one in all {
+        assert_eq!(Middleware::try_from(one.to_string()), Ok(one));
+    }
+    assert!(Middleware::try_from("cyclone-batch".to_owned()).is_err());
+}
+
+/// What is said of a scenario with these lines in its matrix and after it.
+#[track_caller]
+fn check(matrix: &str, more: &str, expect: &str) {
+    let text = format!(
+        "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 10\n{matrix}\n[schedule]\nseconds = 1\n\
+         runs = 1\n{more}\n"
+    );
+    let said = Scenario::parse("x", &text).map_or_else(|error| error.to_string(), |_| String::new());
+    assert!(if expect.is_empty() { said.is_empty() } else { said.contains(expect) }, "{said}");
+}
+
+#[test]
+fn what_a_peer_cannot_do_is_refused_before_the_run() {
+    const BEST_EFFORT: &str = "[qos]\nreliability = \"best-effort\"";
+    check("middleware = [\"thalweg\", \"cyclone\", \"cyclone-tuned\"]", "", "");
+    check("middleware = \"cyclone\"\ndestination = \"multicast\"", "", "leave `destination` to \"auto\"");
+    check(
+        "middleware = \"zenoh\"",
+        "[process]\nmodel = \"single\"",
+        "zenoh cannot measure 1–1 1 B 10 Hz zenoh: a process",
+    );
+    check("middleware = \"zenoh\"", "[hosts]\non = \"netns:2\"", "meet on the loopback interface of one host");
+    check("middleware = \"raw\"", "", "plain sockets send nothing again");
+    check("middleware = \"raw\"", BEST_EFFORT, "");
+    check("middleware = \"raw\"\nendpoints = \"2-1\"", BEST_EFFORT, "a reader of it hears one writer");
+    check("middleware = \"raw\"\nendpoints = \"2-1\"\ntopics = \"per-publisher\"", BEST_EFFORT, "");
+    check("middleware = \"cyclon\"", "", "did you mean \"cyclone\"");
+}

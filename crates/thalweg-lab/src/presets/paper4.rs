@@ -1,0 +1,402 @@
+//! The preset `paper4`: Kouril and others, "Performance Evaluation of a ROS2 based Automated Driving System" (VEHITS 2024), measured again
+//! below the client library, with every middleware in turns.
+//!
+//! The paper's messages, rates and topologies: 1–n is one topic with many subscribers, n–1 one node with a subscription to each of many
+//! publishers, whose samples one thread handles as ROS 2's executor does, n–n are pairs with a topic each. Its nodes are processes here.
+
+use std::fmt;
+
+use super::Preset;
+use crate::figures::size;
+use crate::peers::{Middleware, Peer, Profile};
+use crate::scenario::{Load, Reliability, Topics};
+
+/// How much of the paper is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// All that the machine carries: a minute of each cell, in three runs that take turns with the others.
+    Full,
+    /// The paper's table of messages and what fits into a quarter of an hour, one run of each cell.
+    Quick,
+}
+
+/// What decides how much can be measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Logical CPUs.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Machine {
+    /// This one, with the memory that is free now.
+    pub fn here() -> Machine {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let free = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse::<u64>().ok());
+        Machine {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),
+        }
+    }
+}
+
+/// The scenario for this machine, with these peers beside Thalweg.
+pub fn paper4(budget: Budget, machine: &Machine, peers: &[Peer]) -> Preset {
+    let contenders = contenders(peers);
+    let mut plan =
+        Plan { budget, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
+    for group in groups(budget) {
+        for load in group.loads.clone() {
+            plan.consider(&Group { loads: vec![load], ..group.clone() }, machine);
+        }
+    }
+    let left_out = plan.told();
+    let mut text = head(budget, &left_out);
+    for group in merged(plan.chosen) {
+        text.push_str(&matrix(&group, &contenders));
+    }
+    Preset { text, left_out }
+}
+
+/// Thalweg, then each peer in both profiles; the floor has nothing to tune in a stream with a timetable.
+fn contenders(peers: &[Peer]) -> Vec<Middleware> {
+    let mut out = vec![Middleware::Thalweg];
+    for peer in peers {
+        out.push(Middleware::Peer(*peer, Profile::Default));
+        if !SETTINGS_ALIKE.contains(peer) {
+            out.push(Middleware::Peer(*peer, Profile::Tuned));
+        }
+    }
+    out
+}
+
+/// Cells that differ in what they send alone.
+#[derive(Clone, Debug, PartialEq)]
+struct Group {
+    publishers: u32,
+    subscribers: u32,
+    topics: Topics,
+    rate_hz: u32,
+    reliability: Reliability,
+    loads: Vec<Load>,
+}
+
+impl Group {
+    fn topics_key(&self) -> &'static str {
+        match self.topics {
+            Topics::One => "one",
+            Topics::PerPair => "per-pair",
+            Topics::PerPublisher => "per-publisher",
+        }
+    }
+
+    fn reliability_key(&self) -> &'static str {
+        match self.reliability {
+            Reliability::Reliable => "reliable",
+            Reliability::BestEffort => "best-effort",
+        }
+    }
+
+    fn deliveries_per_period(&self) -> u64 {
+        match self.topics {
+            Topics::PerPair => u64::from(self.publishers),
+            Topics::One | Topics::PerPublisher => u64::from(self.publishers) * u64::from(self.subscribers),
+        }
+    }
+
+    fn processes(&self) -> u64 {
+        u64::from(self.publishers + self.subscribers)
+    }
+
+    /// Payload that all subscribers together are to get in a second.
+    fn bytes_per_second(&self) -> u64 {
+        self.deliveries_per_period() * u64::from(self.rate_hz) * self.sample_bytes()
+    }
+
+    /// What all processes hold at most: themselves, and at both ends of each delivery the history and as much again on the way.
+    fn memory_bytes(&self) -> u64 {
+        let kept = 2 * u64::from(DEPTH) * self.sample_bytes();
+        self.processes() * PROCESS_BYTES + (u64::from(self.publishers) + self.deliveries_per_period()) * kept
+    }
+
+    fn sample_bytes(&self) -> u64 {
+        self.loads.iter().map(|load| load.bytes()).max().unwrap_or(0)
+    }
+
+    /// Why the machine does not carry it.
+    fn excess(&self, machine: &Machine) -> Option<String> {
+        let cores = machine.cores as u64;
+        let checks = [
+            ("a second to deliver", self.bytes_per_second(), cores * CORE_BYTES_PER_SECOND),
+            ("processes", self.processes(), cores * CORE_PROCESSES),
+            ("of memory", self.memory_bytes(), machine.memory_bytes / 2),
+        ];
+        let beyond = checks.into_iter().find(|(_, needed, limit)| needed > limit)?;
+        let (what, needed, limit) = beyond;
+        let shown = |count| if what == "processes" { format!("{count}") } else { size(count) };
+        Some(format!("{} {what} where {} are carried", shown(needed), shown(limit)))
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let loads: Vec<String> = self.loads.iter().map(Load::to_string).collect();
+        let shape = match self.topics {
+            Topics::One => "",
+            Topics::PerPair => " in pairs",
+            Topics::PerPublisher => " to one node",
+        };
+        write!(
+            f,
+            "{}–{}{shape}, {} Hz, {}, {}",
+            self.publishers,
+            self.subscribers,
+            self.rate_hz,
+            self.reliability_key(),
+            loads.join(" and ")
+        )
+    }
+}
+
+/// What is measured and what is not.
+struct Plan {
+    budget: Budget,
+    contenders: usize,
+    /// How long what was chosen takes.
+    seconds: f64,
+    chosen: Vec<Group>,
+    left_out: Vec<(Group, String)>,
+}
+
+impl Plan {
+    fn consider(&mut self, group: &Group, machine: &Machine) {
+        let seconds = self.contenders as f64 * self.budget.cell_seconds(group);
+        let reason = group.excess(machine).or_else(|| {
+            let is_too_long = self.budget.seconds_max().is_some_and(|most| self.seconds + seconds > most);
+            is_too_long.then(|| "no time left within --quick".to_owned())
+        });
+        match reason {
+            Some(reason) => self.left_out.push((group.clone(), reason)),
+            None => {
+                self.seconds += seconds;
+                self.chosen.push(group.clone());
+            }
+        }
+    }
+
+    /// What was left out, a line each.
+    fn told(&self) -> Vec<String> {
+        self.left_out.iter().map(|(group, reason)| format!("{group}: {reason}")).collect()
+    }
+}
+
+impl Budget {
+    /// Seconds of measurement, runs of each cell, seconds of warm-up.
+    fn course(self) -> (u32, u32, f64) {
+        match self {
+            Budget::Full => (20, 3, 1.0),
+            Budget::Quick => (2, 1, 0.3),
+        }
+    }
+
+    fn seconds_max(self) -> Option<f64> {
+        match self {
+            Budget::Full => None,
+            Budget::Quick => Some(QUICK_SECONDS),
+        }
+    }
+
+    /// How long all runs of a cell take: the more processes the longer until they met, and a peer that loses is waited for.
+    fn cell_seconds(self, group: &Group) -> f64 {
+        let (seconds, runs, warm_up) = self.course();
+        f64::from(runs) * (f64::from(seconds) + warm_up + RUN_SECONDS + PROCESS_SECONDS * group.processes() as f64)
+    }
+}
+
+/// What the paper varies, the most telling first.
+fn groups(budget: Budget) -> Vec<Group> {
+    let loads = match budget {
+        Budget::Full => FULL_LOADS.to_vec(),
+        Budget::Quick => QUICK_LOADS.to_vec(),
+    };
+    let topologies: &[(u32, u32, Topics)] = match budget {
+        Budget::Full => &FULL_TOPOLOGIES,
+        Budget::Quick => &QUICK_TOPOLOGIES,
+    };
+    let mut out = Vec::new();
+    for reliability in [Reliability::Reliable, Reliability::BestEffort] {
+        for rate_hz in [10, 100] {
+            for (publishers, subscribers, topics) in topologies.iter().copied() {
+                let loads = loads.clone();
+                out.push(Group { publishers, subscribers, topics, rate_hz, reliability, loads });
+            }
+        }
+    }
+    out
+}
+
+/// Joins neighbours that differ in what they send alone.
+fn merged(groups: Vec<Group>) -> Vec<Group> {
+    let mut out: Vec<Group> = Vec::new();
+    for group in groups {
+        match out.last_mut() {
+            Some(last) if (Group { loads: group.loads.clone(), ..last.clone() }) == group => {
+                last.loads.extend(group.loads)
+            }
+            _ => out.push(group),
+        }
+    }
+    out
+}
+
+fn head(budget: Budget, left_out: &[String]) -> String {
+    let (seconds, runs, warm_up) = budget.course();
+    let notes: Vec<String> = left_out.iter().map(|line| format!("    {:?},\n", format!("left out: {line}"))).collect();
+    let notes = if notes.is_empty() { String::new() } else { format!("notes = [\n{}]\n", notes.concat()) };
+    format!(
+        "schema = \"thalweg.scenario/1\"\nname = \"paper4\"\n{notes}\n[qos]\nhistory = {{ keep_last = {DEPTH} }}\n\n[schedule]\n\
+         seconds = {seconds}\nruns = {runs}\nwarm_up_s = {warm_up}\ndrain_s = 0.5\n\n[system]\nattempts = 1\n"
+    )
+}
+
+fn matrix(group: &Group, contenders: &[Middleware]) -> String {
+    let quoted = |words: Vec<String>| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    let can = |one: &&Middleware| one.peer() != Some(Peer::Raw) || group.reliability == Reliability::BestEffort;
+    let middleware = quoted(contenders.iter().filter(can).map(Middleware::to_string).collect());
+    let types: Vec<String> =
+        group.loads.iter().filter(|load| !matches!(load, Load::Octets(_))).map(Load::to_string).collect();
+    let octets: Vec<String> = group
+        .loads
+        .iter()
+        .filter_map(|load| if let Load::Octets(bytes) = load { Some(bytes.to_string()) } else { None })
+        .collect();
+    let mut out = format!("\n[[matrix]]\nmiddleware = [{middleware}]\n");
+    if !types.is_empty() {
+        out.push_str(&format!("type = [{}]\n", quoted(types)));
+    }
+    if !octets.is_empty() {
+        out.push_str(&format!("payload_bytes = [{}]\n", octets.join(", ")));
+    }
+    out.push_str(&format!(
+        "rate_hz = {}\nendpoints = \"{}-{}\"\ntopics = {:?}\nreliability = {:?}\n",
+        group.rate_hz,
+        group.publishers,
+        group.subscribers,
+        group.topics_key(),
+        group.reliability_key()
+    ));
+    out
+}
+
+const FULL_LOADS: [Load; 5] =
+    [Load::Struct16, Load::Array64k, Load::PointCloud1m, Load::Octets(512 << 10), Load::Octets(2 << 20)];
+/// Those of the paper's comparison of vendors.
+const QUICK_LOADS: [Load; 3] = [Load::Struct16, Load::Array64k, Load::PointCloud1m];
+/// 2, 8, 32 and 64 nodes in each shape.
+const FULL_TOPOLOGIES: [(u32, u32, Topics); 10] = [
+    (1, 1, Topics::One),
+    (1, 7, Topics::One),
+    (7, 1, Topics::PerPublisher),
+    (4, 4, Topics::PerPair),
+    (1, 31, Topics::One),
+    (31, 1, Topics::PerPublisher),
+    (16, 16, Topics::PerPair),
+    (1, 63, Topics::One),
+    (63, 1, Topics::PerPublisher),
+    (32, 32, Topics::PerPair),
+];
+/// One of each shape, and the paper's largest comparison of vendors.
+const QUICK_TOPOLOGIES: [(u32, u32, Topics); 5] = [
+    (1, 1, Topics::One),
+    (1, 7, Topics::One),
+    (7, 1, Topics::PerPublisher),
+    (4, 4, Topics::PerPair),
+    (1, 31, Topics::One),
+];
+/// Peers whose profile `tuned` is the default, or that have nothing of use here in it.
+const SETTINGS_ALIKE: [Peer; 3] = [Peer::RustDds, Peer::Hdds, Peer::Raw];
+/// KEEP_LAST of the paper's client library.
+const DEPTH: u32 = 10;
+/// What loopback may be asked to carry for each CPU: about twice what is delivered in time, so that overload is measured and collapse
+/// is not.
+const CORE_BYTES_PER_SECOND: u64 = 400 << 20;
+/// Processes for each CPU that still take their turns within a period of 10 ms.
+const CORE_PROCESSES: u64 = 32;
+/// A process without its samples: buffers of sockets, threads, discovery.
+const PROCESS_BYTES: u64 = 48 << 20;
+/// Start, match, drain and files of a run.
+const RUN_SECONDS: f64 = 2.2;
+/// What each process adds to that.
+const PROCESS_SECONDS: f64 = 0.06;
+/// A quarter of an hour without a reserve for peers that fail late.
+const QUICK_SECONDS: f64 = 720.0;
+/// Where the system does not tell.
+const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    const SMALL: Machine = Machine { cores: 2, memory_bytes: 16 << 30 };
+    const LARGE: Machine = Machine { cores: 64, memory_bytes: 512 << 30 };
+
+    #[track_caller]
+    fn parse(preset: &Preset) -> Scenario {
+        Scenario::parse("paper4", &preset.text).unwrap_or_else(|error| panic!("{error}\n{}", preset.text))
+    }
+
+    #[test]
+    fn a_large_machine_measures_all_of_the_paper() {
+        let preset = paper4(Budget::Full, &LARGE, &[]);
+        let scenario = parse(&preset);
+        // 10 shapes, 5 messages, 2 rates, 2 reliabilities; 63 times 2 MiB at 100 Hz are 13 GB/s.
+        assert_eq!((scenario.cells.len(), preset.left_out), (200, Vec::new()));
+        assert_eq!((scenario.schedule.runs.min, scenario.schedule.measured.as_secs()), (3, 20));
+    }
+
+    #[test]
+    fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
+        let preset = paper4(Budget::Full, &SMALL, &[Peer::Cyclone]);
+        let scenario = parse(&preset);
+        assert_eq!(scenario.notes.len(), preset.left_out.len());
+        let told = preset.left_out.join("\n");
+        assert!(told.contains("1–63, 100 Hz, reliable, 2 MiB:") && told.contains("a second to deliver"), "{told}");
+        let has = |publishers, subscribers, load, rate_hz: f64| {
+            let cells = scenario.cells.iter().filter(|cell| cell.load == load && cell.rate_hz == rate_hz);
+            cells.filter(|cell| (cell.publishers, cell.subscribers) == (publishers, subscribers)).count()
+        };
+        // Thalweg and two profiles of Cyclone DDS, reliable and best-effort.
+        assert_eq!(has(1, 31, Load::PointCloud1m, 10.0), 6);
+        assert_eq!(has(1, 63, Load::Struct16, 100.0), 6);
+        assert_eq!(has(1, 31, Load::PointCloud1m, 100.0), 0);
+        let less = paper4(Budget::Full, &Machine { memory_bytes: 1 << 30, ..SMALL }, &[]);
+        assert!(less.left_out.iter().any(|line| line.contains("of memory")), "{:?}", less.left_out);
+        let single = paper4(Budget::Full, &Machine { cores: 1, ..SMALL }, &[]);
+        assert!(single.left_out.iter().any(|line| line.contains("64 processes where 32")), "{:?}", single.left_out);
+    }
+
+    #[test]
+    fn the_quick_form_ends_within_a_quarter_of_an_hour_whoever_takes_part() {
+        for peers in [&[][..], &[Peer::Cyclone, Peer::FastDds], &Peer::ALL] {
+            let preset = paper4(Budget::Quick, &SMALL, peers);
+            let scenario = parse(&preset);
+            assert!(scenario.duration().as_secs() < 900, "{peers:?}: {} s", scenario.duration().as_secs());
+            assert!(scenario.cells.len() >= 20, "{peers:?}: {}", scenario.cells.len());
+        }
+        let with_all = paper4(Budget::Quick, &SMALL, &Peer::ALL);
+        assert!(with_all.left_out.iter().any(|line| line.contains("no time left")), "{:?}", with_all.left_out);
+    }
+
+    #[test]
+    fn the_floor_takes_part_where_nothing_is_sent_again() {
+        let scenario = parse(&paper4(Budget::Full, &SMALL, &[Peer::Raw]));
+        let raw = scenario.cells.iter().filter(|cell| cell.middleware.peer() == Some(Peer::Raw));
+        let (best_effort, others): (Vec<_>, Vec<_>) =
+            raw.partition(|cell| cell.reliability == Some(Reliability::BestEffort));
+        assert!(!best_effort.is_empty() && others.is_empty());
+    }
+}

@@ -1,0 +1,142 @@
+//! Which endpoints live in which process, and what they serve or hear.
+
+use thalweg_lab_station::{PublisherPlace, SubscriberPlace};
+
+use crate::scenario::{Affinity, Cell, Process, ProcessModel, Topics};
+
+/// The endpoints of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// What the process is called in messages.
+    pub(super) name: String,
+    pub(super) publishers: Vec<PublisherPlace>,
+    pub(super) subscribers: Vec<SubscriberPlace>,
+}
+
+/// The processes of a cell; subscribers first, as somebody has to be there to hear.
+pub(super) fn shares(process: &Process, cell: &Cell) -> Vec<Share> {
+    let (publisher_cpus, subscriber_cpus) = match &process.affinity {
+        Affinity::Free => (&[][..], &[][..]),
+        Affinity::Lists { publishers, subscribers } => (publishers.as_slice(), subscribers.as_slice()),
+    };
+    let cpu = |index: u32, cpus: &[usize]| cpus.get(index as usize % cpus.len().max(1)).copied();
+    let publishers = (0..cell.publishers).map(|index| publisher(cell, index, cpu(index, publisher_cpus)));
+    let subscribers = (0..cell.subscribers).map(|index| subscriber(cell, index, cpu(index, subscriber_cpus)));
+    match process.model {
+        ProcessModel::PerEndpoint => {
+            // Other vendors' processes are named as such.
+            let whose = cell.middleware.peer().map(|_| format!(" ({})", cell.middleware)).unwrap_or_default();
+            let readers = subscribers.map(|one| Share {
+                name: format!("subscriber {}{whose}", one.index),
+                subscribers: vec![one],
+                ..Share::default()
+            });
+            let writers = publishers.map(|one| Share {
+                name: format!("publisher {}{whose}", one.index),
+                publishers: vec![one],
+                ..Share::default()
+            });
+            readers.chain(writers).collect()
+        }
+        ProcessModel::PerRole => vec![
+            Share {
+                name: "process of all subscribers".to_owned(),
+                subscribers: subscribers.collect(),
+                ..Share::default()
+            },
+            Share {
+                name: "process of all publishers".to_owned(),
+                publishers: publishers.collect(),
+                ..Share::default()
+            },
+        ],
+        ProcessModel::Single => vec![Share {
+            name: "process of all endpoints".to_owned(),
+            publishers: publishers.collect(),
+            subscribers: subscribers.collect(),
+        }],
+    }
+}
+
+fn publisher(cell: &Cell, index: u32, cpu: Option<usize>) -> PublisherPlace {
+    let readers = cell.pairs().filter(|(writer, _)| *writer == index).count();
+    PublisherPlace { index, cpu, topic: topic(cell, index), readers }
+}
+
+fn subscriber(cell: &Cell, index: u32, cpu: Option<usize>) -> SubscriberPlace {
+    let writers: Vec<u32> = cell.pairs().filter(|(_, reader)| *reader == index).map(|(writer, _)| writer).collect();
+    let topics = match cell.topics {
+        Topics::One => vec![topic(cell, 0)],
+        Topics::PerPair | Topics::PerPublisher => writers.iter().map(|writer| topic(cell, *writer)).collect(),
+    };
+    SubscriberPlace { index, cpu, topics, writers }
+}
+
+/// What a publisher writes to.
+fn topic(cell: &Cell, publisher: u32) -> String {
+    match cell.topics {
+        Topics::One => "thalweg_lab_scenario".to_owned(),
+        Topics::PerPair | Topics::PerPublisher => format!("thalweg_lab_scenario_{publisher}"),
+    }
+}
+
+/// Writers and readers of each topic.
+pub(super) fn topic_endpoints(cell: &Cell) -> (u32, u32) {
+    match cell.topics {
+        Topics::One => (cell.publishers, cell.subscribers),
+        Topics::PerPair => (1, 1),
+        Topics::PerPublisher => (1, cell.subscribers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn shares_of(matrix: &str, process: &str) -> Vec<Share> {
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\n{matrix}\n\
+             [schedule]\nseconds = 1\nruns = 1\n[process]\n{process}\n"
+        );
+        let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
+        shares(&scenario.process, &scenario.cells[0])
+    }
+
+    #[test]
+    fn endpoints_share_processes_and_cpus_as_the_scenario_says() {
+        let each = shares_of("endpoints = \"2-3\"", "model = \"per-endpoint\"");
+        let names: Vec<&str> = each.iter().map(|share| share.name.as_str()).collect();
+        assert_eq!(names[2..4], ["subscriber 2", "publisher 0"]);
+        assert!(each.iter().all(|share| share.publishers.len() + share.subscribers.len() == 1));
+        let process = "model = \"per-role\"\naffinity = { publishers = [0], subscribers = [0] }";
+        let roles = shares_of("endpoints = \"2-3\"", process);
+        assert_eq!((roles.len(), roles[0].subscribers.len(), roles[1].publishers.len()), (2, 3, 2));
+        assert!(roles[0].subscribers.iter().all(|place| place.cpu == Some(0)));
+        assert_eq!(shares_of("endpoints = \"2-3\"", "model = \"single\"").len(), 1);
+    }
+
+    /// Topics and writers of the last subscriber, topic and readers of the last publisher.
+    #[track_caller]
+    fn check(matrix: &str, (topics, writers): (&[&str], &[u32]), (topic, readers): (&str, usize)) {
+        let shares = shares_of(matrix, "");
+        let subscriber = shares.iter().rev().find_map(|share| share.subscribers.last()).expect("a subscriber");
+        let publisher = shares.last().and_then(|share| share.publishers.last()).expect("a publisher");
+        let name = |number: &&str| format!("thalweg_lab_scenario{number}");
+        assert_eq!(subscriber.topics, topics.iter().map(name).collect::<Vec<_>>());
+        assert_eq!(subscriber.writers, writers);
+        assert_eq!((publisher.topic.clone(), publisher.readers), (name(&topic), readers));
+    }
+
+    #[test]
+    fn topics_decide_who_hears_whom() {
+        check("endpoints = \"2-3\"", (&[""], &[0, 1]), ("", 3));
+        check("endpoints = \"3-3\"\ntopics = \"per-pair\"", (&["_2"], &[2]), ("_2", 1));
+        check("endpoints = \"3-2\"\ntopics = \"per-publisher\"", (&["_0", "_1", "_2"], &[0, 1, 2]), ("_2", 2));
+    }
+
+    #[test]
+    fn processes_of_other_vendors_are_named_as_such() {
+        assert_eq!(shares_of("middleware = \"cyclone-tuned\"", "")[1].name, "publisher 0 (cyclone-tuned)");
+    }
+}

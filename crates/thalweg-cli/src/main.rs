@@ -35,6 +35,7 @@ enum Command {
     Perf(commands::measure::MeasureOptions),
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
+    Coap(commands::coap::CoapOptions),
     /// A process of an experiment; takes its orders from standard input.
     #[command(hide = true)]
     Worker,
@@ -61,6 +62,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Perf(options) => commands::measure::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),
+        Command::Coap(options) => commands::coap::run(options, interrupt),
         Command::Worker => Ok(()),
     }
 }

@@ -4,6 +4,8 @@
 //! arrives into [`Payload`](thalweg_rtps::payload::Payload)s; no RTPS is interpreted.
 
 #[forbid(unsafe_code)]
+pub mod batch;
+#[forbid(unsafe_code)]
 pub mod clock;
 #[forbid(unsafe_code)]
 pub mod entropy;

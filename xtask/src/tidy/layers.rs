@@ -3,16 +3,17 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-cdr"]),
     ("thalweg-transport", &["thalweg-rtps"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
+    ("thalweg-coap", &["thalweg", "thalweg-cdr", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
     ("thalweg-lab", &["thalweg", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
-    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("xtask", &[]),
 ];
 

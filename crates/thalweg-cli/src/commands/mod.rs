@@ -1,6 +1,7 @@
 //! One module for each command: its options and what it does.
 
 pub mod agent;
+pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 32] = [
     &[],
     &["pub"],
     &["sub"],
@@ -27,6 +27,13 @@ const COMMANDS: [&[&str]; 25] = [
     &["lab", "top"],
     &["lab", "agent"],
     &["lab", "compare"],
+    &["coap"],
+    &["coap", "serve"],
+    &["coap", "get"],
+    &["coap", "put"],
+    &["coap", "observe"],
+    &["coap", "discover"],
+    &["coap", "bridge"],
     &["help", "pub"],
 ];
 

@@ -1,6 +1,8 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
 mod agents;
+mod coap;
+mod coap_bridge;
 mod exchange;
 mod help;
 mod lab;

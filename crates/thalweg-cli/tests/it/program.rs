@@ -1,7 +1,7 @@
 //! A started `thalweg` that is always ended, and what it said.
 
 use std::io::{BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,11 @@ impl Running {
     /// Takes standard output away; dropping what is returned closes the pipe.
     pub fn stdout(&mut self) -> BufReader<ChildStdout> {
         BufReader::new(self.child.stdout.take().expect("piped"))
+    }
+
+    /// Takes standard error away.
+    pub fn stderr(&mut self) -> BufReader<ChildStderr> {
+        BufReader::new(self.child.stderr.take().expect("piped"))
     }
 
     #[track_caller]

@@ -47,6 +47,13 @@ pub(crate) fn set_affinity(processors: &[usize]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets the nice value of the calling thread; in Linux each thread has its own.
+pub(crate) fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers are involved; 0 names the calling thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS as _, 0, nice) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Lets timed waits of the calling thread end within `nanos` of their deadline instead of Linux's default 50 µs.
 pub(crate) fn set_timer_slack(nanos: u32) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and no pointer; a refusal only leaves the default.

@@ -22,6 +22,7 @@ pub use counters::{ReceiveCounts, SendCounts};
 pub use receive::{Datagram, Receiver, Wakeup};
 pub use send::{Origin, Sender, Sent};
 pub use socket::{GROUP_V4, GROUP_V6};
+pub(crate) use socket::{grow_receive_buffer, grow_send_buffer};
 
 /// What a participant wants from UDP.
 #[derive(Clone, Debug)]

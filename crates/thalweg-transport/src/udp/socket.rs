@@ -205,7 +205,7 @@ fn set_multicast(socket: &Socket, family: Family, config: &UdpConfig) -> io::Res
 }
 
 /// Asks as a privileged process first, which no limit stops, then within `net.core.rmem_max`; returns what was granted.
-fn grow_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<usize> {
+pub(crate) fn grow_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<usize> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     if options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, value).is_err() {
         socket.set_recv_buffer_size(bytes)?;
@@ -214,7 +214,8 @@ fn grow_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<usize> {
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-fn grow_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+/// As [`grow_receive_buffer`] for what is to be sent.
+pub(crate) fn grow_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     match options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, value) {
         Ok(()) => Ok(()),

@@ -1,0 +1,77 @@
+//! `thalweg coap get` and `put`.
+
+use clap::Args;
+use thalweg_coap::endpoint::Config;
+use thalweg_coap::interaction::client::Client;
+use thalweg_coap::message::{RequestBuf, Response};
+
+use super::target::{AskingOptions, Target, failure, representation};
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `coap get`.
+#[derive(Args, Debug)]
+pub struct GetOptions {
+    /// What to read, such as coap://127.0.0.1/request.
+    #[arg(value_name = "URI", value_parser = Target::parse)]
+    pub target: Target,
+
+    /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: what the server prefers).
+    #[arg(long, value_name = "FORMAT", value_parser = super::target::format)]
+    pub accept: Option<u16>,
+
+    #[command(flatten)]
+    /// How it is asked.
+    pub asking: AskingOptions,
+}
+
+/// Options of `coap put`.
+#[derive(Args, Debug)]
+pub struct PutOptions {
+    /// What to write, such as coap://127.0.0.1/note.
+    #[arg(value_name = "URI", value_parser = Target::parse)]
+    pub target: Target,
+
+    /// The new representation.
+    #[arg(value_name = "TEXT")]
+    pub payload: String,
+
+    /// What TEXT is: text, link-format, octets, json, cbor or a number (default: text).
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_default_value = true, value_parser = super::target::format)]
+    pub format: u16,
+
+    #[command(flatten)]
+    /// How it is asked.
+    pub asking: AskingOptions,
+}
+
+/// Prints the representation of a resource.
+///
+/// # Errors
+/// The server cannot be reached, answers with an error, or not in time.
+pub fn get(options: &GetOptions) -> Result<(), Failure> {
+    let request = RequestBuf::get(&options.target.resource);
+    let request = match options.accept {
+        Some(format) => request.with_accept(format),
+        None => request,
+    };
+    let response = ask(&options.target, request, &options.asking)?;
+    print_line(representation(&response)?)
+}
+
+/// Writes a resource and says what the server answered.
+///
+/// # Errors
+/// As [`get`].
+pub fn put(options: &PutOptions) -> Result<(), Failure> {
+    let request = RequestBuf::put(&options.target.resource, options.payload.clone().into_bytes());
+    let response = ask(&options.target, request.with_content_format(options.format), &options.asking)?;
+    let text = representation(&response)?;
+    remark(format_args!("{:?}", response.code));
+    if text.is_empty() { Ok(()) } else { print_line(text) }
+}
+
+fn ask(target: &Target, request: RequestBuf, asking: &AskingOptions) -> Result<Response, Failure> {
+    let server = target.address()?;
+    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    client.exchange(server, request, asking.delivery(), asking.timeout).map_err(|error| failure(&error))
+}

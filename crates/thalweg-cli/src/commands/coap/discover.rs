@@ -1,0 +1,82 @@
+//! `thalweg coap discover`.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg_coap::endpoint::{Config, Delivery, Event, Peer};
+use thalweg_coap::interaction::client::{Client, ClientError};
+use thalweg_coap::link_format::{self, Link};
+use thalweg_coap::message::{RequestBuf, Response, content_format};
+
+use super::target::{Target, failure, representation};
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `coap discover`.
+#[derive(Args, Debug)]
+pub struct DiscoverOptions {
+    /// Which server (default: all that hear the group 224.0.1.187 on this network).
+    #[arg(value_name = "HOST", default_value = ALL_NODES, hide_default_value = true, value_parser = Target::parse)]
+    pub target: Target,
+
+    /// Only resources with this attribute, such as rt=temperature or obs; the server filters (default: all).
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub query: Option<String>,
+
+    /// Wait SECONDS for answers (default: 3).
+    #[arg(long, value_name = "SECONDS", default_value = "3", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub timeout: Duration,
+}
+
+/// Prints one line for each resource: server, path, attributes.
+///
+/// # Errors
+/// No server answered in time, or one answered what is no list of links.
+pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
+    let server = options.target.address()?;
+    let path = options.query.as_ref().map_or(CORE.to_owned(), |query| format!("{CORE}?{query}"));
+    let request = RequestBuf::get(&path).with_accept(content_format::LINK_FORMAT);
+    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    if !server.ip().is_multicast() {
+        let answer = client.exchange(server, request, Delivery::Confirmable, options.timeout);
+        return print(Peer::from(server), &answer.map_err(|error| failure(&error))?);
+    }
+    let asked = client.send(server, request, Delivery::NonConfirmable).map_err(|error| failure(&error))?;
+    let (start, mut servers) = (Instant::now(), 0);
+    while let Some(rest) = options.timeout.checked_sub(start.elapsed()) {
+        let Some(event) = client.next(rest).map_err(|error| failure(&error))? else { break };
+        match event {
+            Event::Response { request, peer, response } if request == asked => {
+                servers += 1;
+                print(peer, &response)?;
+            }
+            Event::Failed { request, error, .. } if request == asked => {
+                return Err(failure(&ClientError::Request(error)));
+            }
+            _ => {}
+        }
+    }
+    if servers == 0 {
+        let said = "no server answered; name one, or raise --timeout: answers to a group are spread over seconds";
+        return Err(Failure::TimedOut(said.to_owned()));
+    }
+    remark(format_args!("{servers} servers answered"));
+    Ok(())
+}
+
+fn print(peer: Peer, response: &Response) -> Result<(), Failure> {
+    let text = representation(response)?;
+    let links = link_format::parse(&text)
+        .map_err(|error| Failure::Failed(format!("{peer} answered what is no list of links: {error}")))?;
+    links.iter().try_for_each(|link| print_line(line(peer, link)))
+}
+
+fn line(peer: Peer, link: &Link) -> String {
+    let attributes = link.attributes.iter().map(|(name, value)| match value {
+        Some(value) => format!(" {name}={value}"),
+        None => format!(" {name}"),
+    });
+    format!("coap://{peer}{}{}", link.target, attributes.collect::<String>())
+}
+
+const CORE: &str = "/.well-known/core";
+const ALL_NODES: &str = "224.0.1.187";

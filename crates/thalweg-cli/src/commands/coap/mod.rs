@@ -1,0 +1,75 @@
+//! `thalweg coap`: a CoAP server and clients for any CoAP server.
+
+mod ask;
+mod bridge;
+mod demonstration;
+mod discover;
+mod observe;
+mod sensors;
+mod serve;
+mod target;
+
+use clap::{Args, Subcommand};
+
+use crate::interrupt::Interrupt;
+use crate::outcome::Failure;
+
+/// Speaks CoAP (RFC 7252): serves resources, reads, writes, observes and finds them.
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg coap serve --bind 127.0.0.1:5683 & thalweg coap get coap://127.0.0.1/request"
+))]
+pub struct CoapOptions {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What `coap` does.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Serves /request (a greeting), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N
+    /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
+    #[command(after_help = crate::after_help!(
+        "thalweg coap serve --bind 127.0.0.1:5683",
+        "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1"
+    ))]
+    Serve(serve::ServeOptions),
+    /// Reads a resource and prints its representation.
+    #[command(after_help = crate::after_help!("thalweg coap get coap://127.0.0.1/request"))]
+    Get(ask::GetOptions),
+    /// Writes a resource.
+    #[command(after_help = crate::after_help!("thalweg coap put coap://127.0.0.1/note hello"))]
+    Put(ask::PutOptions),
+    /// Prints a resource now and whenever it changes (RFC 7641), one line each.
+    #[command(after_help = crate::after_help!("thalweg coap observe coap://127.0.0.1/note --count 3"))]
+    Observe(observe::ObserveOptions),
+    /// Lists the resources of a server, or of all servers in reach (RFC 6690).
+    #[command(after_help = crate::after_help!(
+        "thalweg coap discover 127.0.0.1",
+        "thalweg coap discover --query rt=temperature"
+    ))]
+    Discover(discover::DiscoverOptions),
+    /// Makes resources of the topics of the data space that others read or write, /topics/NAME, and with --sensors topics of
+    /// this host's sensors, coap/sensors/…, until Ctrl-C. GET gives the newest sample, observe subscribes, PUT writes; as JSON or CBOR.
+    #[command(after_help = crate::after_help!(
+        "thalweg coap bridge & thalweg pub Square --type ShapeType RED,1,2,3 --rate 1",
+        "thalweg coap bridge --bind 0.0.0.0:5683 --idl types.idl --sensors"
+    ))]
+    Bridge(bridge::BridgeOptions),
+}
+
+/// Does what the options say.
+///
+/// # Errors
+/// As the action.
+pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    match &options.action {
+        Action::Serve(options) => serve::run(options, interrupt),
+        Action::Get(options) => ask::get(options),
+        Action::Put(options) => ask::put(options),
+        Action::Observe(options) => observe::run(options, interrupt),
+        Action::Discover(options) => discover::run(options),
+        Action::Bridge(options) => bridge::run(options, interrupt),
+    }
+}

@@ -1,0 +1,73 @@
+//! `thalweg coap observe`.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg_coap::endpoint::{Config, Delivery, Event};
+use thalweg_coap::interaction::client::{Client, ClientError};
+use thalweg_coap::message::{Observe, RequestBuf};
+
+use super::target::{Target, failure, representation};
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line};
+
+/// Options of `coap observe`.
+#[derive(Args, Debug)]
+pub struct ObserveOptions {
+    /// What to observe, such as coap://127.0.0.1/note.
+    #[arg(value_name = "URI", value_parser = Target::parse)]
+    pub target: Target,
+
+    /// Exit after N lines (default: go on until Ctrl-C).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Give up with exit code 3 when --count is not reached after SECONDS; without --count, exit then (default: no limit).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    pub timeout: Option<Duration>,
+}
+
+/// Prints each state of the resource that the server tells.
+///
+/// # Errors
+/// The server cannot be reached or does not notify, or `--count` is not reached in time.
+pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let server = options.target.address()?;
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    let request = RequestBuf::get(&options.target.resource).with_observe(Observe::Register);
+    let registration = client.send(server, request, Delivery::Confirmable).map_err(|error| failure(&error))?;
+    let mut printed = 0;
+    loop {
+        let rest = deadline.map_or(LOOK_PERIOD, |deadline| deadline.saturating_duration_since(Instant::now()));
+        // Ctrl-C does not end the wait for datagrams by itself.
+        let event = client.next(rest.min(LOOK_PERIOD)).map_err(|error| failure(&error))?;
+        match event {
+            Some(Event::Response { request, response, .. }) if request == registration => {
+                print_line(representation(&response)?)?;
+                printed += 1;
+                if options.count == Some(printed) {
+                    break;
+                }
+            }
+            Some(Event::Failed { request, error, .. }) if request == registration => {
+                return Err(failure(&ClientError::Request(error)));
+            }
+            _ => {}
+        }
+        if interrupt.came() && options.count.is_some() {
+            return Err(Failure::Interrupted);
+        }
+        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if is_late && let Some(count) = options.count {
+            return Err(Failure::TimedOut(format!("{printed} of {count} states came in time; raise --timeout")));
+        }
+        if is_late || interrupt.came() {
+            break;
+        }
+    }
+    client.cancel(registration);
+    Ok(())
+}
+
+const LOOK_PERIOD: Duration = Duration::from_millis(100);

@@ -1,0 +1,196 @@
+//! `thalweg coap serve`.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg_coap::interaction::counts::LoopCounts;
+use thalweg_coap::interaction::rate_limit::PeerRate;
+use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig, ServerSnapshot};
+use thalweg_coap::resource::LocalStore;
+use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::{PoolSnapshot, SchedulerConfig};
+
+use super::demonstration::{self, Note};
+use super::sensors::Sensors;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `coap serve`.
+#[derive(Args, Debug)]
+pub struct ServeOptions {
+    /// Listen on this address (default: 127.0.0.1:5683); 0.0.0.0:5683 or [::]:5683 for every one, port 0 for a free port.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5683", hide_default_value = true)]
+    pub bind: SocketAddr,
+
+    /// Run N event loops, each with a socket of its own for the same address (default: 1; one for each processor at most).
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub loops: u16,
+
+    /// Let LAW decide how many threads a handler pool has: vta, vta-printed, vta-authors, queue-delay, fixed:N, or inline for
+    /// no pool; CLASS=LAW for one of the classes blocking and device only. May be repeated (default: vta).
+    #[arg(long = "law", value_name = "[CLASS=]LAW", value_parser = class_law)]
+    pub laws: Vec<(Option<String>, Law)>,
+
+    /// Let the laws decide every PERIOD, such as 200ms (default: 200ms; the paper's is 1s).
+    #[arg(long, value_name = "PERIOD", default_value = "200ms", hide_default_value = true, value_parser = crate::parse::duration)]
+    pub period: Duration,
+
+    /// Never have more than N threads (default: 512).
+    #[arg(long, value_name = "N", default_value_t = 512, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads_max: u16,
+
+    /// Answer a host that asks more than N times a second with 4.29 (default: no limit).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub peer_rate: Option<u32>,
+
+    /// Run receivers and handlers with this nice value, -20 to 19 (default: 0); below 0 it needs a privilege.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub nice: i32,
+
+    /// Also answer requests to all CoAP nodes (224.0.1.187 and its IPv6 kin); needs --bind 0.0.0.0 or [::] (default: only those to itself).
+    #[arg(long)]
+    pub groups: bool,
+
+    /// Print a line of statistics every SECONDS (default: none).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    pub statistics: Option<Duration>,
+}
+
+/// Serves until the user has enough.
+///
+/// # Errors
+/// The address cannot be used, or the system refuses the server something.
+pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let config = config(options)?;
+    let note = Arc::new(Note::default());
+    let store = LocalStore::new();
+    let _sensors = Sensors::start(&store)?;
+    let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
+    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
+    note.tell(server.notifier());
+    let notifier = server.notifier();
+    let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
+    print_line(format_args!("serving coap://{}", server.address()))?;
+    let mut refusals = 0;
+    let mut before = server.snapshot();
+    let mut told = Instant::now();
+    while !interrupt.came() {
+        std::thread::sleep(LOOK_PERIOD);
+        if let Some(failure) = server.failure() {
+            return Err(Failure::Failed(format!("a receiver of the CoAP server ended: {failure}")));
+        }
+        let now = server.snapshot();
+        for refusal in &now.scheduler.refusals[refusals..] {
+            remark(refusal);
+        }
+        refusals = now.scheduler.refusals.len();
+        if options.statistics.is_some_and(|period| told.elapsed() >= period) {
+            let passed = told.elapsed();
+            told = Instant::now();
+            print_line(statistics(&before, &now, passed))?;
+            before = now;
+        }
+    }
+    Ok(())
+}
+
+fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
+    if options.groups && !options.bind.ip().is_unspecified() {
+        return Err(Failure::Usage("--groups needs --bind 0.0.0.0:PORT or [::]:PORT to hear the group".to_owned()));
+    }
+    let mut config = ServerConfig::new(options.bind);
+    config.loops = usize::from(options.loops);
+    for (class, law) in &options.laws {
+        let mut is_known = false;
+        for known in config.classes.iter_mut().filter(|known| class.as_ref().is_none_or(|name| *name == known.name)) {
+            is_known = true;
+            known.law = *law;
+        }
+        if !is_known {
+            return Err(Failure::Usage(unknown_class(class.as_deref().unwrap_or_default(), &config.classes)));
+        }
+    }
+    config.peer_rate = options.peer_rate.map(|rate| PeerRate { requests_per_second: rate, burst: rate });
+    config.groups = if options.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
+    let mut scheduler = SchedulerConfig { period: options.period, ..SchedulerConfig::default() };
+    scheduler.limits.threads_max = usize::from(options.threads_max);
+    scheduler.priorities.interaction = options.nice;
+    config.scheduler = scheduler;
+    Ok(config)
+}
+
+/// `LAW` or `CLASS=LAW`.
+fn class_law(text: &str) -> Result<(Option<String>, Law), String> {
+    let (class, law) = match text.split_once('=') {
+        Some((class, law)) => (Some(class.to_owned()), law),
+        None => (None, text),
+    };
+    law.parse()
+        .map(|law| (class, law))
+        .map_err(|error: thalweg_coap::scheduler::controller::UnknownLaw| error.to_string())
+}
+
+fn unknown_class(name: &str, classes: &[ClassConfig]) -> String {
+    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+    format!("there is no resource class \"{name}\"; the classes are {}", names.join(" and "))
+}
+
+/// What happened since `before`, in one line.
+fn statistics(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) -> String {
+    let (total, was) = (total(&now.loops), total(&before.loops));
+    let per_second = |count: u64, before: u64| ((count - before) as f64 / passed.as_secs_f64()).round();
+    let mut line = format!(
+        "received {}/s sent {}/s inline {}/s pooled {}/s",
+        per_second(total.received, was.received),
+        per_second(total.sent, was.sent),
+        per_second(total.inline, was.inline),
+        per_second(total.pooled, was.pooled),
+    );
+    let losses = [
+        ("5.03", total.unavailable, was.unavailable),
+        ("4.29", total.limited, was.limited),
+        ("dropped", total.dropped, was.dropped),
+        ("lost by the kernel", total.kernel_drops, was.kernel_drops),
+        ("not sent", total.send_lost, was.send_lost),
+        ("too long", total.truncated, was.truncated),
+    ];
+    for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
+        let _ = write!(line, " {name} {}", count - before);
+    }
+    now.scheduler.pools.iter().for_each(|pool| describe(pool, &mut line));
+    now.demoted.iter().for_each(|path| {
+        let _ = write!(line, "; {path} takes too long inline and runs in the pool");
+    });
+    line
+}
+
+fn describe(pool: &PoolSnapshot, line: &mut String) {
+    let record = pool.history.last().copied().unwrap_or_default();
+    let observation = record.observation;
+    let _ = write!(
+        line,
+        "; {} {} threads {} of {} queue {} wait {:.1} ms max {:.1} ms dropped {}",
+        pool.name,
+        pool.law,
+        pool.threads,
+        record.threads_max,
+        observation.queue,
+        observation.sojourn.as_secs_f64() * 1e3,
+        record.waited_max.as_secs_f64() * 1e3,
+        record.dropped,
+    );
+    if let Some(shortage) = &pool.shortage {
+        let _ = write!(line, " ({shortage})");
+    }
+}
+
+fn total(loops: &[LoopCounts]) -> LoopCounts {
+    let mut total = LoopCounts::default();
+    loops.iter().for_each(|counts| total += *counts);
+    total
+}
+
+const LOOK_PERIOD: Duration = Duration::from_millis(50);

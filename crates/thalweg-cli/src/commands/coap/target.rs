@@ -1,0 +1,145 @@
+//! Which resource of which server a command means.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_coap::endpoint::Delivery;
+use thalweg_coap::interaction::client::ClientError;
+use thalweg_coap::message::{Response, content_format};
+
+use crate::outcome::Failure;
+
+/// A `coap://host:port/path?query`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Host and port as they were written.
+    authority: String,
+    /// Path and query, beginning with a slash.
+    pub resource: String,
+}
+
+impl Target {
+    /// Reads a URI (RFC 7252 §6.1); the scheme may be left out.
+    pub fn parse(text: &str) -> Result<Target, String> {
+        let rest = match text.split_once("://") {
+            Some(("coap", rest)) => rest,
+            Some((scheme, _)) => return Err(format!("the scheme is coap, not {scheme}: no other is built in")),
+            None => text,
+        };
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, resource) = rest.split_at(end);
+        if authority.is_empty() {
+            return Err("a host is needed, such as coap://127.0.0.1/request".to_owned());
+        }
+        let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
+        Ok(Target { authority: authority.to_owned(), resource })
+    }
+
+    /// The server's address; asks the resolver for names.
+    pub fn address(&self) -> Result<SocketAddr, Failure> {
+        let is_bracketed = self.authority.ends_with(']');
+        let has_port = !is_bracketed && self.authority.contains(':');
+        let with_port = if has_port { self.authority.clone() } else { format!("{}:{DEFAULT_PORT}", self.authority) };
+        let found = with_port.to_socket_addrs().map(|mut addresses| addresses.next());
+        let why = match found {
+            Ok(Some(address)) => return Ok(address),
+            Ok(None) => "the resolver knows no address".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(Failure::Usage(format!(
+            "\"{}\" is no host to reach: {why}; use name, name:port or [v6]:port",
+            self.authority
+        )))
+    }
+}
+
+/// How a request is made.
+#[derive(Args, Debug)]
+pub struct AskingOptions {
+    /// Send the request non-confirmable: once, unanswered when it is lost (default: confirmable, repeated up to four times).
+    #[arg(long)]
+    pub non: bool,
+
+    /// Give up with exit code 3 after SECONDS (default: 10).
+    #[arg(long, value_name = "SECONDS", default_value = "10", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub timeout: Duration,
+}
+
+impl AskingOptions {
+    pub fn delivery(&self) -> Delivery {
+        if self.non { Delivery::NonConfirmable } else { Delivery::Confirmable }
+    }
+}
+
+/// A content format by name or number.
+pub fn format(text: &str) -> Result<u16, String> {
+    let named = FORMATS.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
+    named
+        .or_else(|| text.parse().ok())
+        .ok_or_else(|| format!("a content format is a number up to 65535 or one of {}", names.join(", ")))
+}
+
+/// The failure that a client's error is for the user.
+pub fn failure(error: &ClientError) -> Failure {
+    match error {
+        ClientError::TimedOut(_) => Failure::TimedOut(error.to_string()),
+        ClientError::System(_) | ClientError::Request(_) => Failure::from_cause(error),
+    }
+}
+
+/// The representation as text; other bytes in hexadecimal digits. An error code is a failure with what the server said.
+pub fn representation(response: &Response) -> Result<String, Failure> {
+    let text = match std::str::from_utf8(&response.payload) {
+        Ok(text) => text.to_owned(),
+        Err(_) => {
+            let digits: String = response.payload.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("0x{digits}")
+        }
+    };
+    if response.code.is_success() {
+        return Ok(text);
+    }
+    let advice = response.max_age.map(|seconds| format!("; ask again in {seconds} s")).unwrap_or_default();
+    let diagnosis = if text.is_empty() { text } else { format!(": {text}") };
+    Err(Failure::Failed(format!("the server answered {:?}{diagnosis}{advice}", response.code)))
+}
+
+/// UDP port of CoAP (RFC 7252 §12.6).
+const DEFAULT_PORT: u16 = 5683;
+const FORMATS: [(&str, u16); 5] = [
+    ("text", content_format::TEXT),
+    ("link-format", content_format::LINK_FORMAT),
+    ("octets", content_format::OCTET_STREAM),
+    ("json", content_format::JSON),
+    ("cbor", content_format::CBOR),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, address: &str, resource: &str) {
+        let target = Target::parse(text).unwrap();
+        let found = target.address().map_err(|_| "no address").unwrap();
+        assert_eq!((found.to_string().as_str(), target.resource.as_str()), (address, resource), "{text}");
+    }
+
+    #[test]
+    fn uris_are_read_with_and_without_what_can_be_left_out() {
+        check("coap://127.0.0.1/request", "127.0.0.1:5683", "/request");
+        check("127.0.0.1:7/a/b?c=d", "127.0.0.1:7", "/a/b?c=d");
+        check("coap://[::1]", "[::1]:5683", "/");
+        check("[::1]:99?x", "[::1]:99", "/?x");
+        assert!(Target::parse("coaps://h/").unwrap_err().contains("coaps"));
+        assert!(Target::parse("/a").is_err());
+    }
+
+    #[test]
+    fn content_formats_have_names_and_numbers() {
+        assert_eq!((format("json"), format("11542")), (Ok(50), Ok(11_542)));
+        assert!(format("yaml").unwrap_err().contains("link-format"));
+    }
+}

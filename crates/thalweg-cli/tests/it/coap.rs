@@ -1,0 +1,189 @@
+//! `coap serve` and its clients in processes of their own.
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::ChildStdout;
+use std::time::{Duration, Instant};
+
+use crate::program::{PATIENCE, Running, command, run};
+
+/// A server on a port of its own.
+struct Serving {
+    running: Running,
+    output: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Serving {
+    fn start(options: &[&str]) -> Serving {
+        let mut running = Running::start(command(&[&["coap", "serve", "--bind", "127.0.0.1:0"], options].concat()));
+        let mut output = running.stdout();
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("serving coap://").expect("the address").to_owned();
+        Serving { running, output, address }
+    }
+
+    fn uri(&self, path: &str) -> String {
+        format!("coap://{}{path}", self.address)
+    }
+
+    /// What `coap get` prints.
+    #[track_caller]
+    fn get(&self, path: &str) -> String {
+        run(&["coap", "get", &self.uri(path), "--timeout", "50"]).expect_code(0).stdout
+    }
+
+    /// A line of statistics that `is_wanted` says yes to.
+    #[track_caller]
+    fn statistics(&mut self, is_wanted: impl Fn(&str) -> bool) -> String {
+        let start = Instant::now();
+        let mut line = String::new();
+        while start.elapsed() < PATIENCE {
+            line.clear();
+            self.output.read_line(&mut line).expect("a line");
+            if is_wanted(&line) {
+                return line;
+            }
+        }
+        panic!("no such line; the last was {line}");
+    }
+}
+
+#[test]
+fn a_server_greets_lists_its_resources_and_ends_in_order() {
+    let server = Serving::start(&[]);
+    assert_eq!(server.get("/request"), "hello world\n");
+    let non = run(&["coap", "get", &server.uri("/request"), "--non", "--timeout", "50"]).expect_code(0);
+    assert_eq!(non.stdout, "hello world\n");
+    let found = run(&["coap", "discover", &server.address, "--timeout", "50"]).expect_code(0).stdout;
+    for path in ["/request ", "/note ", "/slow ", "/busy "] {
+        assert!(found.contains(&server.uri(path)), "{path} is not in\n{found}");
+    }
+    let observable =
+        run(&["coap", "discover", &server.address, "--query", "obs&href=/n*", "--timeout", "50"]).expect_code(0);
+    assert_eq!(observable.stdout, format!("{} ct=0 obs\n", server.uri("/note")));
+    server.running.signal("INT");
+    server.running.finish().expect_code(0);
+}
+
+#[test]
+fn what_is_put_is_got_and_observed() {
+    let server = Serving::start(&[]);
+    let words = ["coap", "observe", &server.uri("/note"), "--count", "2", "--timeout", "50"];
+    let mut observer = Running::start(command(&words));
+    let mut lines = observer.stdout();
+    let mut first = String::new();
+    lines.read_line(&mut first).expect("a line");
+    assert_eq!(first, "\n");
+    let said = run(&["coap", "put", &server.uri("/note"), "hello", "--timeout", "50"]).expect_code(0);
+    assert!(said.stderr.contains("2.04"), "{}", said.stderr);
+    let mut second = String::new();
+    lines.read_line(&mut second).expect("a line");
+    assert_eq!(second, "hello\n");
+    observer.finish().expect_code(0);
+    assert_eq!(server.get("/note"), "hello\n");
+}
+
+#[test]
+fn a_handler_that_blocks_holds_nobody_up() {
+    let server = Serving::start(&[]);
+    let slow = Running::start(command(&["coap", "get", &server.uri("/slow?ms=3000"), "--timeout", "50"]));
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        assert_eq!(server.get("/request"), "hello world\n");
+    }
+    // Longer than a client waits for an acknowledgement: that came alone, and the response after it.
+    assert_eq!(slow.finish().expect_code(0).stdout, "waited 3000 ms\n");
+}
+
+#[test]
+fn several_loops_serve_one_address() {
+    let server = Serving::start(&["--loops", "2"]);
+    for _ in 0..8 {
+        assert_eq!(server.get("/request"), "hello world\n");
+    }
+    assert_eq!(server.get("/slow?ms=1"), "waited 1 ms\n");
+}
+
+#[test]
+fn errors_are_told_with_the_codes_of_the_server() {
+    let server = Serving::start(&[]);
+    let check = |arguments: &[&str], code: i32, expect: &str| {
+        let said = run(&[&["coap"], arguments, &["--timeout", "1"]].concat()).expect_code(code);
+        assert!(said.stderr.contains(expect), "{arguments:?}: {}", said.stderr);
+    };
+    check(&["get", &server.uri("/nothing")], 1, "4.04");
+    check(&["put", &server.uri("/request"), "x"], 1, "4.05");
+    check(&["get", &server.uri("/slow?ms=soon")], 1, "?ms=100");
+    check(&["get", "coaps://127.0.0.1/request"], 2, "coaps");
+    check(&["get", "coap://host.invalid/request"], 2, "host.invalid");
+    // A socket that nobody reads: the port is taken, so that no other process can answer.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let address = silent.local_addr().expect("an address").to_string();
+    check(&["get", &address], 3, "no answer");
+    let taken = run(&["coap", "serve", "--bind", &server.address]).expect_code(1);
+    assert!(taken.stderr.contains("is another server running there?"), "{}", taken.stderr);
+    let law = run(&["coap", "serve", "--law", "best"]).expect_code(2);
+    assert!(law.stderr.contains("vta-printed"), "{}", law.stderr);
+    let class = run(&["coap", "serve", "--law", "slow=vta"]).expect_code(2);
+    assert!(class.stderr.contains("blocking and device"), "{}", class.stderr);
+}
+
+#[test]
+fn a_host_that_asks_too_often_is_told_when_to_come_back() {
+    let server = Serving::start(&["--peer-rate", "1"]);
+    assert_eq!(server.get("/request"), "hello world\n");
+    let refused = (0..50)
+        .map(|_| run(&["coap", "get", &server.uri("/request"), "--timeout", "50"]))
+        .find(|said| said.code == Some(1))
+        .expect("a refusal");
+    assert!(refused.stderr.contains("4.29") && refused.stderr.contains("ask again in 1 s"), "{}", refused.stderr);
+}
+
+/// A non-confirmable GET with this message ID.
+fn non_get(id: u16, path: &str, query: &str) -> Vec<u8> {
+    let mut bytes = vec![0x50, 0x01];
+    bytes.extend_from_slice(&id.to_be_bytes());
+    bytes.push(0xb0 | path.len() as u8);
+    bytes.extend_from_slice(path.as_bytes());
+    bytes.push(0x40 | query.len() as u8);
+    bytes.extend_from_slice(query.as_bytes());
+    bytes
+}
+
+#[test]
+fn the_pool_grows_while_requests_block_and_shrinks_when_they_end() {
+    let mut server = Serving::start(&["--statistics", "0.2"]);
+    let client = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let threads_of = |line: &str| -> usize {
+        let (_, rest) = line.split_once("blocking vta threads ").expect("the pool's part");
+        rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    // 200 requests of 20 ms a second need 5 threads at 80 %.
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in 0.. {
+                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                client.send_to(&non_get(id, "slow", "ms=20"), &server.address).expect("sent");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let address = server.address.clone();
+        let mut line = String::new();
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            line.clear();
+            server.output.read_line(&mut line).expect("a line");
+            if threads_of(&line) >= 4 {
+                break;
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(threads_of(&line) >= 4, "{address}: {line}");
+    });
+    server.statistics(|line| threads_of(line) <= 2);
+}

@@ -1,0 +1,147 @@
+//! Discovery as links: which topics are resources now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use thalweg::DomainParticipant;
+use thalweg::qos::Durability;
+
+use super::export::TOPICS_ROOT;
+use super::known_types::Types;
+use super::topic::{Offered, TopicResource};
+use crate::resource::LocalStore;
+
+/// Makes resources of the topics that others in the domain read or write, for as long as they do.
+///
+/// The resource of topic `rt/chatter` is `/topics/rt/chatter`. Topics whose types are not known are left out, and so are
+/// those of resources (`coap/…`).
+pub struct Bridge {
+    participant: Arc<DomainParticipant>,
+    types: Types,
+    store: LocalStore,
+    topics: BTreeMap<String, BridgedTopic>,
+    refused: BTreeSet<String>,
+}
+
+struct BridgedTopic {
+    found: FoundTopic,
+    resource: Arc<TopicResource>,
+}
+
+/// A topic as discovery tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FoundTopic {
+    type_name: String,
+    offered: Offered,
+}
+
+/// What has changed since the last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Paths of resources that are there now.
+    pub added: Vec<String>,
+    /// Paths of resources that are gone.
+    pub removed: Vec<String>,
+    /// Topics that are no resources, and why; each is told once.
+    pub refused: Vec<(String, String)>,
+}
+
+impl Bridge {
+    /// Makes topics of the domain resources in `store`, as far as their types are among `types`.
+    pub fn new(participant: Arc<DomainParticipant>, types: Types, store: LocalStore) -> Bridge {
+        Bridge { participant, types, store, topics: BTreeMap::new(), refused: BTreeSet::new() }
+    }
+
+    /// Looks which topics there are now. Discovery needs no more than a few looks a second.
+    pub fn refresh(&mut self) -> Changes {
+        let found = self.found_topics();
+        let mut changes = Changes::default();
+        let old: Vec<String> = self
+            .topics
+            .iter()
+            .filter(|(name, topic)| found.get(*name) != Some(&topic.found))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in old {
+            self.topics.remove(&name);
+            let path = path_of(&name);
+            self.store.remove(&path);
+            // A topic whose writers changed their offer comes back at once.
+            if !found.contains_key(&name) {
+                changes.removed.push(path);
+            }
+        }
+        self.refused.retain(|name| found.contains_key(name));
+        for (name, topic) in found {
+            if self.topics.contains_key(&name) || self.refused.contains(&name) {
+                continue;
+            }
+            match self.add(&name, topic) {
+                Ok(path) => changes.added.push(path),
+                Err(reason) => {
+                    self.refused.insert(name.clone());
+                    changes.refused.push((name, reason));
+                }
+            }
+        }
+        changes
+    }
+
+    /// The resource of a topic, if it is one now.
+    pub fn topic(&self, name: &str) -> Option<&Arc<TopicResource>> {
+        self.topics.get(name).map(|topic| &topic.resource)
+    }
+
+    fn add(&mut self, name: &str, found: FoundTopic) -> Result<String, String> {
+        let Some(structure) = self.types.find(&found.type_name) else {
+            return Err(format!("its type {} is not known; give the IDL that defines it", found.type_name));
+        };
+        let path = path_of(name);
+        let resource = TopicResource::create(&self.participant, name, structure, path.clone(), found.offered)
+            .map_err(|error| error.to_string())?;
+        self.store.insert(Arc::clone(&resource) as _).map_err(|error| error.to_string())?;
+        self.topics.insert(name.to_owned(), BridgedTopic { found, resource });
+        Ok(path)
+    }
+
+    /// The topics of all other participants, with what their writers have in common.
+    fn found_topics(&self) -> BTreeMap<String, FoundTopic> {
+        let own = self.participant.guid_prefix();
+        let mut found: BTreeMap<String, FoundTopic> = BTreeMap::new();
+        let is_of_resource = |name: &str| name.strip_prefix(TOPICS_ROOT).is_some_and(|rest| rest.starts_with('/'));
+        for known in self.participant.publications() {
+            let data = known.data;
+            if data.guid.prefix == own || is_of_resource(&data.topic_name) {
+                continue;
+            }
+            let offered = Offered {
+                is_reliable: data.qos.reliability.is_reliable(),
+                is_durable: data.qos.durability != Durability::Volatile,
+            };
+            let topic = found.entry(data.topic_name).or_insert(FoundTopic { type_name: data.type_name, offered });
+            topic.offered.is_reliable &= offered.is_reliable;
+            topic.offered.is_durable &= offered.is_durable;
+        }
+        for known in self.participant.subscriptions() {
+            let data = known.data;
+            if data.guid.prefix != own && !is_of_resource(&data.topic_name) {
+                let offered = Offered { is_reliable: true, is_durable: true };
+                found.entry(data.topic_name).or_insert(FoundTopic { type_name: data.type_name, offered });
+            }
+        }
+        found
+    }
+}
+
+impl std::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bridge({:?})", self.topics.keys())
+    }
+}
+
+fn path_of(topic_name: &str) -> String {
+    format!("{RESOURCES_ROOT}/{}", topic_name.trim_start_matches('/'))
+}
+
+/// What the paths of the resources of topics begin with.
+pub const RESOURCES_ROOT: &str = "topics";

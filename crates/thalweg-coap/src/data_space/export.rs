@@ -1,0 +1,228 @@
+//! Resources as topics.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg::cdr::Representation as Encoding;
+use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, Raw};
+
+use super::codec;
+use super::known_types::{READINGS, Types};
+use super::topic::{Offered, raw_topic, reader_qos, writer_qos};
+use super::types::Structure;
+use crate::message::content_format;
+use crate::resource::document::{Document, Key};
+use crate::resource::representation::document;
+use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, Watch};
+
+/// Resources of this thing as topics: each change is written, and what others write drives the resource if it takes values.
+///
+/// The topic of `/sensors/door/level` is called `coap/sensors/door/level`; its type is one of `thalweg::things::Boolean`,
+/// `Integer`, `Real`, `Text` and `Octets`, after the resource's first value. All work is done by one thread, so that neither
+/// devices nor the data space wait for each other.
+#[derive(Debug)]
+pub struct Exporter {
+    exporting: Arc<Exporting>,
+    watches: Vec<Watch>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What the thread of an [`Exporter`] works with.
+#[derive(Debug)]
+struct Exporting {
+    participant: Arc<DomainParticipantOf>,
+    types: Types,
+    store: LocalStore,
+    work: SyncSender<Work>,
+    topics: Mutex<BTreeMap<String, ExportedTopic>>,
+}
+
+/// A participant that needs no debug text.
+struct DomainParticipantOf(Arc<DomainParticipant>);
+
+impl std::fmt::Debug for DomainParticipantOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DomainParticipant")
+    }
+}
+
+#[derive(Debug)]
+struct ExportedTopic {
+    structure: Arc<Structure>,
+    writer: DataWriter<Raw>,
+    _reader: Option<DataReader<Raw>>,
+}
+
+enum Work {
+    /// The resource of this path has changed.
+    Write(String),
+    /// Somebody wrote this sample to the topic of the resource of this path.
+    Drive(String, Vec<u8>),
+    Stop,
+}
+
+impl Exporter {
+    /// Makes topics of resources; none yet.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(participant: Arc<DomainParticipant>, types: Types, store: LocalStore) -> std::io::Result<Exporter> {
+        let (work, inbox) = mpsc::sync_channel(WORK_MAX);
+        let participant = Arc::new(DomainParticipantOf(participant));
+        let topics = Mutex::default();
+        let exporting = Arc::new(Exporting { participant, types, store, work, topics });
+        let working = Arc::clone(&exporting);
+        let thread = std::thread::Builder::new().name("coap-export".to_owned()).spawn(move || working.run(&inbox))?;
+        Ok(Exporter { exporting, watches: Vec::new(), thread: Some(thread) })
+    }
+
+    /// Makes a topic of a resource; it appears with the resource's first value.
+    ///
+    /// # Errors
+    /// [`ResourceError::NotFound`].
+    pub fn add(&mut self, path: &str) -> Result<(), ResourceError> {
+        let (working, changed) = (Arc::clone(&self.exporting), path.to_owned());
+        let watch = self.exporting.store.observe(path, move || working.submit(Work::Write(changed.clone())))?;
+        self.watches.push(watch);
+        self.exporting.submit(Work::Write(path.to_owned()));
+        Ok(())
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.watches.clear();
+        // The thread empties the queue, so there is room.
+        let _ = self.exporting.work.send(Work::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported there.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Exporting {
+    fn run(self: &Arc<Self>, inbox: &Receiver<Work>) {
+        while let Ok(work) = inbox.recv() {
+            // What fails is the state of one resource; its clients learn why when they ask for it.
+            let (path, done) = match work {
+                Work::Write(path) => {
+                    let written = self.write(&path);
+                    (path, written)
+                }
+                Work::Drive(path, bytes) => {
+                    let driven = self.drive(&path, &bytes);
+                    (path, driven)
+                }
+                Work::Stop => return,
+            };
+            if let Err(reason) = done {
+                tracing::debug!("the resource /{path} and its topic differ: {reason}");
+            }
+        }
+    }
+
+    /// Queues work. When the queue is full the oldest news are still in it, and what they find is the newest state.
+    fn submit(&self, work: Work) {
+        match self.work.try_send(work) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => tracing::warn!("the bridge is too slow for the changes of resources"),
+        }
+    }
+
+    fn write(self: &Arc<Self>, path: &str) -> Result<(), String> {
+        let resource = self.store.find(path).map_err(|error| error.to_string())?;
+        let get = Get { accept: Some(content_format::CBOR), ..Get::default() };
+        let representation = resource.get(&get).map_err(|error| error.to_string())?;
+        let reading = document(content_format::CBOR, &representation.payload).map_err(|error| error.to_string())?;
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        if !topics.contains_key(path) {
+            let created = self.create(path, &*resource, &reading)?;
+            topics.insert(path.to_owned(), created);
+        }
+        let topic = &topics[path];
+        let sample = codec::encode(&topic.structure, &with_unit(reading), Encoding::Xcdr1);
+        let sample = sample.map_err(|error| error.to_string())?;
+        topic.writer.write_serialized(&sample).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn create(
+        self: &Arc<Self>,
+        path: &str,
+        resource: &dyn Resource,
+        reading: &Document,
+    ) -> Result<ExportedTopic, String> {
+        let kind = match reading.member("value") {
+            Some(Document::Boolean(_)) => "Boolean",
+            Some(Document::Integer(_)) => "Integer",
+            Some(Document::Real(_)) => "Real",
+            Some(Document::Text(_)) => "Text",
+            Some(Document::Bytes(_)) => "Octets",
+            _ => return Err("it has no single value".to_owned()),
+        };
+        let structure = self.types.find(&format!("{READINGS}::{kind}")).ok_or("the types of readings are gone")?;
+        let is_actuator = resource.link().attribute("if") == Some("core.a");
+        self.endpoints(path, structure, is_actuator).map_err(|error| error.to_string())
+    }
+
+    fn endpoints(
+        self: &Arc<Self>,
+        path: &str,
+        structure: &Arc<Structure>,
+        is_actuator: bool,
+    ) -> Result<ExportedTopic, Error> {
+        let participant = &self.participant.0;
+        let topic = raw_topic(participant, &format!("{TOPICS_ROOT}/{path}"), structure);
+        let writer = participant.create_writer(&topic, writer_qos())?;
+        let mut reader = None;
+        if is_actuator {
+            // A command that is lost is worse than a best-effort writer that does not match and is told so.
+            let offered = Offered { is_reliable: true, is_durable: false };
+            let created = participant.create_reader(&topic, reader_qos(offered))?;
+            let (working, driven) = (Arc::downgrade(self), path.to_owned());
+            let own = participant.guid_prefix();
+            created.on_data(Delivery::Thread, move |reader| {
+                let Some(working) = working.upgrade() else { return };
+                let samples = reader.take(TAKEN_MAX);
+                // What this thing wrote itself is the state that it has.
+                let others = samples.iter().filter(|sample| sample.is_valid() && sample.info().writer.prefix != own);
+                for sample in others {
+                    working.submit(Work::Drive(driven.clone(), sample.bytes().to_vec()));
+                }
+            })?;
+            reader = Some(created);
+        }
+        Ok(ExportedTopic { structure: Arc::clone(structure), writer, _reader: reader })
+    }
+
+    fn drive(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        let structure = {
+            let topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&topics.get(path).ok_or("it has no topic")?.structure)
+        };
+        let sample = codec::decode(&structure, bytes).map_err(|error| error.to_string())?;
+        let payload = sample.to_cbor().map_err(|error| error.to_string())?;
+        let put = Put { content_format: Some(content_format::CBOR), payload: &payload, queries: &[] };
+        let resource = self.store.find(path).map_err(|error| error.to_string())?;
+        resource.put(&put).map_err(|error| error.to_string())
+    }
+}
+
+/// A reading with the unit that its type has; representations leave out what is empty.
+fn with_unit(reading: Document) -> Document {
+    match reading {
+        Document::Map(mut members) if !members.iter().any(|(key, _)| *key == Key::from("unit")) => {
+            members.push((Key::from("unit"), Document::Text(String::new())));
+            Document::Map(members)
+        }
+        other => other,
+    }
+}
+
+/// What the names of the topics of resources begin with.
+pub const TOPICS_ROOT: &str = "coap";
+/// How many changes may wait; chosen by us, one for each of a thing's resources.
+const WORK_MAX: usize = 4096;
+/// How many samples are taken at once.
+const TAKEN_MAX: usize = 64;

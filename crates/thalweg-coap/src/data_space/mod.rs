@@ -1,0 +1,28 @@
+//! The bridge to the data space: a resource is a topic and a topic is a resource.
+//!
+//! | CoAP | data space |
+//! |---|---|
+//! | GET | the newest sample |
+//! | observe | subscription |
+//! | PUT, POST | write |
+//! | `/.well-known/core` | discovery |
+//! | JSON, CBOR | a type of DDS-XTypes 1.3, encoded as XCDR1 or XCDR2 |
+//!
+//! Types are described in IDL; see [`Types`]. Discovery does not carry them, so the bridge offers the topics whose types it has.
+
+mod bridge;
+pub mod codec;
+mod export;
+pub mod idl;
+mod known_types;
+mod topic;
+mod types;
+
+pub use bridge::{Bridge, Changes, RESOURCES_ROOT};
+pub use export::{Exporter, TOPICS_ROOT};
+pub use known_types::{READINGS, Types};
+pub use topic::{Offered, TopicResource};
+pub use types::{Enumeration, Member, Primitive, Structure, Type};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use std::collections::BTreeMap;
+
+use thalweg::Topic;
+use thalweg::cdr::{self, Representation};
+
+use super::*;
+use crate::resource::document::Document;
+
+const IDL: &str = "
+enum Color { RED, GREEN };
+@bit_bound(8) enum Small { A, B };
+@final struct Point { @key long y; @key long x; };
+@mutable struct Options { @optional double scale; string label; };
+@appendable struct Everything {
+  @key string<20> name;
+  Color color; Small small;
+  @key Point at;
+  Options options;
+  sequence<Point> path; sequence<long, 3> numbers; sequence<octet> raw; sequence<Color> colors;
+  short grid[2][3]; Point corners[2]; char letter; wstring wide;
+  boolean flag; int8 i8; uint8 u8; uint16 u16; uint32 u32; int64 i64; uint64 u64; float f; double d;
+  @optional long maybe;
+};
+@final struct Keys { @key @id(3) octet c; @key @id(1) int64 a; long rest; };
+";
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+enum Color {
+    Red,
+    Green,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(bit_bound = 8)]
+enum Small {
+    A,
+    B,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(extensibility = "final")]
+struct Point {
+    #[topic(key)]
+    y: i32,
+    #[topic(key)]
+    x: i32,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(extensibility = "mutable")]
+struct Options {
+    scale: Option<f64>,
+    label: String,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(extensibility = "appendable")]
+struct Everything {
+    #[topic(key, max_len = 20)]
+    name: String,
+    color: Color,
+    small: Small,
+    #[topic(key)]
+    at: Point,
+    options: Options,
+    path: Vec<Point>,
+    #[topic(max_len = 3)]
+    numbers: Vec<i32>,
+    raw: Vec<u8>,
+    colors: Vec<Color>,
+    grid: [[i16; 3]; 2],
+    corners: [Point; 2],
+    letter: char,
+    wide: cdr::WString,
+    flag: bool,
+    i8: i8,
+    u8: u8,
+    u16: u16,
+    u32: u32,
+    i64: i64,
+    u64: u64,
+    f: f32,
+    d: f64,
+    maybe: Option<i32>,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(extensibility = "final")]
+struct Keys {
+    #[topic(key, id = 3)]
+    c: u8,
+    #[topic(key, id = 1)]
+    a: i64,
+    #[topic(id = 4)]
+    rest: i32,
+}
+
+fn everything() -> Everything {
+    Everything {
+        name: "n".to_owned(),
+        color: Color::Green,
+        small: Small::B,
+        at: Point { y: 1, x: -2 },
+        options: Options { scale: Some(0.5), label: "l".to_owned() },
+        path: vec![Point { y: 3, x: 4 }, Point { y: 5, x: 6 }],
+        numbers: vec![7, 8],
+        raw: vec![9, 255],
+        colors: vec![Color::Red],
+        grid: [[1, 2, 3], [4, 5, 6]],
+        corners: [Point { y: 0, x: 0 }, Point { y: 9, x: 9 }],
+        letter: 'é',
+        wide: cdr::WString("größe".to_owned()),
+        flag: true,
+        i8: -8,
+        u8: 8,
+        u16: 60_000,
+        u32: 4_000_000_000,
+        i64: i64::MIN,
+        u64: u64::MAX,
+        f: 0.25,
+        d: -1e300,
+        maybe: Some(11),
+    }
+}
+
+const EVERYTHING: &str = r#"{"at":{"x":-2,"y":1},"color":"GREEN","colors":["RED"],"corners":[{"x":0,"y":0},{"x":9,"y":9}],"d":-1e+300,"f":0.25,"flag":true,"grid":[[1,2,3],[4,5,6]],"i64":-9223372036854775808,"i8":-8,"letter":"é","maybe":11,"name":"n","numbers":[7,8],"options":{"label":"l","scale":0.5},"path":[{"x":4,"y":3},{"x":6,"y":5}],"raw":"0x09ff","small":"B","u16":60000,"u32":4000000000,"u64":18446744073709551615,"u8":8,"wide":"größe"}"#;
+
+fn structure(name: &str) -> std::sync::Arc<Structure> {
+    let mut types = Types::default();
+    types.add_idl(IDL).expect("IDL");
+    std::sync::Arc::clone(types.find(name).expect("the type"))
+}
+
+/// Checks that the derived and the dynamic type write the same bytes and hashes and read each other's.
+#[track_caller]
+fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &str, type_name: &str) {
+    let structure = structure(type_name);
+    let document = Document::from_json(json.as_bytes()).expect("JSON");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut derived = Vec::new();
+        cdr::encode(value, representation, &mut derived).expect("encoded");
+        let read = codec::decode(&structure, &derived).unwrap_or_else(|error| panic!("{representation:?}: {error}"));
+        assert_eq!(String::from_utf8(read.to_json().expect("JSON")).expect("text"), json, "{representation:?}");
+        let dynamic = codec::encode(&structure, &document, representation).expect("encoded");
+        let back: T = cdr::decode(&dynamic).unwrap_or_else(|error| panic!("{representation:?}: {error}"));
+        assert_eq!(&back, value, "{representation:?}");
+        let through_cbor = Document::from_cbor(&read.to_cbor().expect("CBOR")).expect("CBOR");
+        assert_eq!(codec::encode(&structure, &through_cbor, representation).expect("encoded"), dynamic);
+        for length in 0..derived.len() - 4 {
+            // Whatever is cut off, it is an error or a value, and no panic.
+            let _ = codec::decode(&structure, &derived[..length]);
+        }
+        if T::KEYED {
+            let mut key = Vec::new();
+            cdr::encode_key(value, representation, &mut key).expect("encoded");
+            let key = codec::decode_key(&structure, &key).expect("decoded");
+            let expect = cdr::key_hash(value).expect("hashed");
+            assert_eq!(codec::key_hash(&structure, &key).expect("hashed").0, expect, "{representation:?}");
+            assert_eq!(codec::key_hash(&structure, &read).expect("hashed").0, expect, "{representation:?}");
+        }
+    }
+}
+
+#[test]
+fn dynamic_and_derived_types_understand_each_other() {
+    check(&everything(), EVERYTHING, "Everything");
+    let absent = Everything { maybe: None, options: Options { scale: None, label: String::new() }, ..everything() };
+    let json = EVERYTHING.replace("\"maybe\":11,", "").replace(r#"{"label":"l","scale":0.5}"#, r#"{"label":""}"#);
+    check(&absent, &json, "Everything");
+    check(&Keys { c: 1, a: -2, rest: 3 }, r#"{"a":-2,"c":1,"rest":3}"#, "Keys");
+    check(&Point { y: 1, x: 2 }, r#"{"x":2,"y":1}"#, "Point");
+}
+
+#[test]
+fn bytes_of_dynamic_types_are_those_of_derived_ones() {
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut derived = Vec::new();
+        let keys = Keys { c: 1, a: -2, rest: 3 };
+        cdr::encode(&keys, representation, &mut derived).expect("encoded");
+        let document = Document::from_json(br#"{"c":1,"a":-2,"rest":3}"#).expect("JSON");
+        assert_eq!(codec::encode(&structure("Keys"), &document, representation).expect("encoded"), derived);
+    }
+}
+
+/// Checks what is said about a document that is no value of the type.
+#[track_caller]
+fn refused(type_name: &str, json: &str, expect: &str) {
+    let document = Document::from_json(json.as_bytes()).expect("JSON");
+    let error = codec::encode(&structure(type_name), &document, Representation::Xcdr1).expect_err("an error");
+    assert_eq!(error.to_string(), expect);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    refused("ShapeType", r#"{"color":"RED","x":1,"y":2}"#, "the member \"shapesize\" is missing");
+    let shape = |x: &str| format!(r#"{{"color":"RED","x":{x},"y":2,"shapesize":3}}"#);
+    refused("ShapeType", &shape("1.5"), "x: a whole number that fits i32 is needed, not 1.5");
+    refused("ShapeType", &shape("3000000000"), "x: a whole number that fits i32 is needed, not 3000000000");
+    refused("ShapeType", &shape("null"), "x: a whole number that fits i32 is needed, not nothing");
+    refused("Point", r#"{"x":1,"y":2,"z":3}"#, "there is no member \"z\"; there are y, x");
+    refused("Point", "[1,2]", "an object with the members of Point is needed, not an array");
+    let with = |from: &str, to: &str| {
+        assert!(EVERYTHING.contains(from));
+        EVERYTHING.replace(from, to)
+    };
+    refused("Everything", &with("\"n\"", "\"123456789012345678901\""), "name: 21 bytes, where 20 are allowed");
+    refused("Everything", &with("\"GREEN\"", "\"BLUE\""), "color: one of RED, GREEN is needed, not \"BLUE\"");
+    refused("Everything", &with("[7,8]", "[7,8,9,10]"), "numbers: 4 elements, where 3 are allowed");
+    refused("Everything", &with("[4,5,6]", "[4,5]"), "grid: element 1: 2 elements, where there must be 3");
+    refused("Everything", &with("{\"x\":6,\"y\":5}", "{\"x\":6}"), "path: element 1: the member \"y\" is missing");
+    refused(
+        "Everything",
+        &with("\"0x09ff\"", "\"09ff\""),
+        "raw: an array, or octets as \"0x…\" is needed, not \"09ff\"",
+    );
+}
+
+#[test]
+fn numbers_are_understood_as_json_writes_them() {
+    let document = Document::from_json(br#"{"value":"-Infinity","unit":""}"#).expect("JSON");
+    let bytes = codec::encode(&structure("thalweg::things::Real"), &document, Representation::Xcdr1).expect("encoded");
+    let read = codec::decode(&structure("thalweg::things::Real"), &bytes).expect("decoded");
+    assert_eq!(read.member("value"), Some(&Document::Real(f64::NEG_INFINITY)));
+    let document = Document::from_json(br#"{"x":2.0,"y":1}"#).expect("JSON");
+    assert!(codec::encode(&structure("Point"), &document, Representation::Xcdr1).is_ok());
+}
+
+#[test]
+fn an_older_sender_leaves_newer_members_at_their_default() {
+    let mut types = Types::default();
+    types.add_idl("struct Old { long a; }; struct New { long a; string b; sequence<octet> c; };").expect("IDL");
+    let [old, new] = ["Old", "New"].map(|name| types.find(name).expect("the type"));
+    let document = Document::from_json(br#"{"a":1}"#).expect("JSON");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let bytes = codec::encode(old, &document, representation).expect("encoded");
+        let read = codec::decode(new, &bytes).expect("decoded").to_json().expect("JSON");
+        assert_eq!(String::from_utf8(read).expect("text"), r#"{"a":1,"b":"","c":"0x"}"#);
+    }
+}
+
+#[test]
+fn hostile_bytes_cost_no_memory() {
+    let structure = structure("thalweg::Bytes");
+    let huge = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0x7f];
+    assert!(codec::decode(&structure, &huge).is_err());
+    let mut types = Types::default();
+    types.add_idl("struct E { @optional long a; }; struct Many { sequence<E> e; };").expect("IDL");
+    let xcdr2 = [0, 7, 0, 0, 0, 0, 0, 0x10, 0xff, 0xff, 0xff, 0x7f];
+    assert!(codec::decode(types.find("Many").expect("the type"), &xcdr2).is_err());
+}
+
+#[test]
+fn the_built_in_types_are_there() {
+    let names: BTreeMap<String, ()> = Types::default().names().map(|name| (name.to_owned(), ())).collect();
+    for name in ["ShapeType", "std_msgs::msg::dds_::String_", "thalweg::Bytes", "thalweg::things::Real"] {
+        assert!(names.contains_key(name), "{name}");
+    }
+}

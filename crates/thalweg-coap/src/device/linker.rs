@@ -1,0 +1,32 @@
+//! The linker: opens devices and gives each a handler.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::device::{DeviceError, FoundDevice, Handler};
+
+/// Links found devices.
+#[derive(Clone, Debug)]
+pub struct Linker {
+    /// How long opening a device may take. Default 2 s.
+    pub open_patience: Duration,
+    /// How many commands may wait for a device; more are refused. Default 64, above what a sensor serves in a second.
+    pub commands_max: usize,
+}
+
+impl Default for Linker {
+    fn default() -> Self {
+        Linker { open_patience: Duration::from_secs(2), commands_max: 64 }
+    }
+}
+
+impl Linker {
+    /// Opens the device on a thread of its own. A link ends when its last handler is dropped.
+    ///
+    /// # Errors
+    /// What opening it failed with; [`DeviceError::TimedOut`] when that takes longer than
+    /// [`open_patience`](Self::open_patience).
+    pub fn link(&self, found: &FoundDevice) -> Result<Handler, DeviceError> {
+        Handler::start(Arc::clone(&found.driver), found.description.clone(), self)
+    }
+}

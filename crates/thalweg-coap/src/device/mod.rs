@@ -1,0 +1,28 @@
+//! Device management: what finds sensors and actuators, links them, and handles their data and actions.
+//!
+//! | part | duty |
+//! |---|---|
+//! | [`Finder`] | asks every driver which devices it has |
+//! | [`Linker`] | opens a found device and gives it a thread of its own |
+//! | [`Handler`] | passes readings and actions to and from one linked device |
+//!
+//! A device that fails, hangs or panics holds up nobody else: each has its own thread and its own bounded queue, and whoever
+//! asks it waits no longer than he says.
+
+mod driver;
+pub mod drivers;
+mod error;
+mod finder;
+mod handler;
+mod linker;
+mod value;
+
+pub use driver::{Access, Channel, Description, Device, Driver};
+pub use error::DeviceError;
+pub use finder::{Finder, Found, FoundDevice};
+pub use handler::{Command, Completion, Handler};
+pub use linker::Linker;
+pub use value::{Kind, Unit, Value};
+
+#[cfg(test)]
+pub(crate) mod tests;

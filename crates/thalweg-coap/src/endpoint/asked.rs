@@ -1,0 +1,100 @@
+//! What the options of a message ask of the endpoint itself, read in one pass.
+
+use std::hash::{BuildHasher, Hasher};
+
+use super::secret::TableState;
+use crate::message::{Block, Code, Observe, OptionNumber, Options, parse_uint};
+
+/// What the endpoint has to know of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    pub observe: Option<Observe>,
+    pub block1: Option<Block>,
+    pub block2: Option<Block>,
+    pub size1: Option<u32>,
+    /// Classes of responses that the client does not want: bit 1 for class 2, 3 for 4, 4 for 5 (RFC 7967 §2.1).
+    pub no_response: Option<u8>,
+    pub echo: Option<u64>,
+    /// The same for requests that ask for the same representation, or for blocks of it.
+    pub representation: u64,
+}
+
+/// Why the options cannot be obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A critical option that is not known, has a wrong form, or occurs too often.
+    BadOption(OptionNumber),
+    /// The client takes this endpoint for a proxy.
+    Proxy,
+}
+
+impl Asked {
+    /// Reads the options of a request.
+    #[inline]
+    pub fn read(code: Code, options: Options<'_>, table: &TableState) -> Result<Asked, Refusal> {
+        let mut asked = Asked::default();
+        let mut hasher = table.build_hasher();
+        hasher.write_u64(u64::from(code.byte()));
+        let mut last = OptionNumber(0);
+        for (number, value) in options {
+            let is_repeated = number == last && !number.is_repeatable();
+            last = number;
+            if is_repeated || !number.accepts(value) || number == OptionNumber::OSCORE {
+                if number.is_critical() {
+                    return Err(Refusal::BadOption(number));
+                }
+                continue; // An elective option that is not understood is ignored (RFC 7252 §5.4.1).
+            }
+            if !asked.obey(number, value)? {
+                hasher.write_u64(u64::from(number.0) << 32 | value.len() as u64);
+                hasher.write(value);
+            }
+        }
+        asked.representation = hasher.finish();
+        Ok(asked)
+    }
+
+    /// Whether the client has the first block of the response and wants another one.
+    pub fn wants_further_block(&self) -> bool {
+        self.block2.is_some_and(|block| block.number > 0) && self.block1.is_none()
+    }
+
+    /// Notes what one option asks of the endpoint; false for one that describes the representation.
+    #[inline]
+    fn obey(&mut self, number: OptionNumber, value: &[u8]) -> Result<bool, Refusal> {
+        match number {
+            OptionNumber::URI_PATH | OptionNumber::URI_QUERY => return Ok(false),
+            OptionNumber::OBSERVE => {
+                self.observe = match parse_uint(value) {
+                    Some(0) => Some(Observe::Register),
+                    Some(1) => Some(Observe::Deregister),
+                    _ => None,
+                }
+            }
+            OptionNumber::BLOCK1 => self.block1 = Some(block(number, value)?),
+            OptionNumber::BLOCK2 => self.block2 = Some(block(number, value)?),
+            OptionNumber::SIZE1 => self.size1 = parse_uint(value),
+            OptionNumber::NO_RESPONSE => self.no_response = Some(value.first().copied().unwrap_or(0)),
+            OptionNumber::ECHO => self.echo = value.try_into().ok().map(u64::from_be_bytes),
+            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => return Err(Refusal::Proxy),
+            OptionNumber::ETAG => {}
+            _ => return Ok(number.is_no_cache_key()),
+        }
+        Ok(true)
+    }
+}
+
+fn block(number: OptionNumber, value: &[u8]) -> Result<Block, Refusal> {
+    Block::parse(value).ok_or(Refusal::BadOption(number))
+}
+
+/// The first critical option of a response that is not understood.
+pub fn unknown_critical(options: Options<'_>) -> Option<OptionNumber> {
+    let mut last = OptionNumber(0);
+    options.into_iter().find_map(|(number, value)| {
+        let is_repeated = number == last && !number.is_repeatable();
+        last = number;
+        let is_known = number.accepts(value) && number != OptionNumber::OSCORE;
+        (number.is_critical() && (is_repeated || !is_known)).then_some(number)
+    })
+}

@@ -1,0 +1,369 @@
+//! The client's side: requests, their responses, and registrations for notifications.
+
+use thalweg_rtps::time::Instant;
+
+use super::cache::{self, Cache};
+use super::in_flight::{Owner, Use};
+use super::slab::Slab;
+use super::timers::TimerId;
+use super::transfer::Transfer;
+use super::{Config, Delivery, Due, Endpoint, Event, Peer, RequestError, RequestId};
+use crate::message::{
+    Block, MessageId, MessageType, MessageWriter, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
+};
+
+/// Where a token holds the place of its request; the rest cannot be guessed.
+const TOKEN_PLACE_SHIFT: u32 = 40;
+const TOKEN_SECRET_MASK: u64 = (1 << TOKEN_PLACE_SHIFT) - 1;
+const REQUESTS_MAX: usize = 1 << (64 - TOKEN_PLACE_SHIFT);
+
+/// State of the client's side.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub requests: Slab<Outgoing>,
+    pub cache: Cache,
+    /// How many tokens were made.
+    tokens: u64,
+    /// Bytes of responses of which blocks are missing.
+    pub body_bytes: usize,
+}
+
+/// A request of this endpoint.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// Place of the peer, which is held.
+    pub peer: u32,
+    /// The peer, or the group.
+    pub target: Peer,
+    pub delivery: Delivery,
+    pub request: RequestBuf,
+    pub stage: Stage,
+    pub tokens: Tokens,
+    pub message: LastMessage,
+    pub transfer: Transfer,
+    /// Number and time of the last notification.
+    pub latest: Option<(u32, Instant)>,
+    pub cache_key: Option<u64>,
+    /// The server asked for a proof of the address once.
+    pub is_challenged: bool,
+    pub timer: Option<TimerId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// As many requests as may be are under way to the peer.
+    Waiting,
+    Sent,
+    /// The response will be a message of its own.
+    Acknowledged,
+    Observing,
+}
+
+/// The tokens under which responses arrive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tokens {
+    pub current: u64,
+    /// That of the registration, while the blocks of a notification are fetched under another.
+    pub first: u64,
+}
+
+/// What was sent last for a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastMessage {
+    pub transmission: Option<u64>,
+    pub unacknowledged: Option<MessageId>,
+    /// Whether it counts towards NSTART.
+    pub is_counted: bool,
+}
+
+impl Client {
+    pub fn new(config: &Config) -> Client {
+        let cache = Cache::new(config.limits.cache_bytes_max);
+        Client { requests: Slab::new(), cache, tokens: 0, body_bytes: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
+    /// The request that a response with this token of this peer belongs to.
+    pub fn find(&self, token: Token, peer: Peer) -> Option<u64> {
+        let token = token.to_u64()?;
+        let (id, outgoing) = self.requests.at((token >> TOKEN_PLACE_SHIFT) as u32)?;
+        let is_mine = token == outgoing.tokens.current || token == outgoing.tokens.first;
+        (is_mine && (outgoing.target == peer || outgoing.target.is_multicast())).then_some(id)
+    }
+}
+
+impl Endpoint {
+    /// Sends a request, at once or when fewer are under way to the peer; what becomes of it comes as an [`Event`]. With
+    /// Observe it stays until the server ends it or [`Endpoint::cancel`]. With a Block2 option of its own only that block
+    /// is fetched. A body larger than a block goes out in blocks.
+    ///
+    /// # Errors
+    /// When it cannot be sent now; see [`RequestError`].
+    pub fn request(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        request: RequestBuf,
+        delivery: Delivery,
+    ) -> Result<RequestId, RequestError> {
+        self.check_request(peer, &request, delivery)?;
+        let key = cache::key(&self.secret, &self.table, peer, &request.view()).filter(|_| self.client.cache.is_on());
+        let id = self.insert_request(now, peer, request, delivery)?;
+        if let Some(outgoing) = self.client.requests.get_mut(id) {
+            outgoing.cache_key = key;
+        }
+        if let Some(response) = key.and_then(|key| self.client.cache.fresh(now, key)) {
+            self.close_request(now, id);
+            self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+        } else {
+            self.send_in_turn(now, id);
+        }
+        Ok(RequestId(id))
+    }
+
+    /// Asks whether a peer is there (RFC 7252 §4.3); the answer is [`Event::Pong`].
+    ///
+    /// # Errors
+    /// When there is no place for it, or no message ID.
+    pub fn ping(&mut self, now: Instant, peer: Peer) -> Result<RequestId, RequestError> {
+        let id = self.insert_request(now, peer, RequestBuf::default(), Delivery::Confirmable)?;
+        let place = self.client.requests.get(id).map_or(0, |outgoing| outgoing.peer);
+        let message = self.peers.get_mut(place).ids.next(now);
+        self.outbox.push(peer, |out| out.extend_from_slice(&empty_message(MessageType::Confirmable, message)));
+        let backoff = self.first_backoff();
+        let transmission = self.repeat_until_acknowledged(now, place, message, Owner::Ping(id), backoff);
+        if let Some(outgoing) = self.client.requests.get_mut(id) {
+            outgoing.message.transmission = Some(transmission);
+        }
+        Ok(RequestId(id))
+    }
+
+    /// Ends a request; no event about it follows. The server of an observed resource is told.
+    pub fn cancel(&mut self, now: Instant, request: RequestId) {
+        let Some(outgoing) = self.client.requests.get(request.0) else { return };
+        if outgoing.latest.is_some() {
+            let (place, peer, token) = (outgoing.peer, outgoing.target, Token::from_u64(outgoing.tokens.first));
+            let mut farewell = RequestBuf::new(outgoing.request.code(), "");
+            let view = outgoing.request.view();
+            for (number, value) in view.options.filter(|(number, _)| *number != OptionNumber::OBSERVE) {
+                farewell = farewell.with_option(number, value);
+            }
+            let farewell = farewell.with_observe(Observe::Deregister);
+            let message = self.next_id(now, place);
+            self.outbox.push(peer, |out| {
+                let view = farewell.view();
+                let mut writer = MessageWriter::new(out, MessageType::NonConfirmable, view.code, message, &token);
+                writer.options(view.options);
+            });
+        }
+        self.close_request(now, request.0);
+    }
+
+    fn check_request(&self, peer: Peer, request: &RequestBuf, delivery: Delivery) -> Result<(), RequestError> {
+        let view = request.view();
+        let is_large = view.payload.len() > 16 << self.config.block_exponent.min(Block::EXPONENT_MAX);
+        let is_for_groups = delivery == Delivery::NonConfirmable && view.code.is_safe() && !is_large;
+        if !view.code.is_request() {
+            return Err(RequestError::Malformed("its code is no method"));
+        }
+        if view.options.value(OptionNumber::BLOCK1).is_some() {
+            return Err(RequestError::Malformed("Block1 is set by the endpoint"));
+        }
+        if peer.is_multicast() && !is_for_groups {
+            return Err(RequestError::NotForGroups);
+        }
+        if view.payload.len() / 16 >= Block::NUMBER_END as usize {
+            return Err(RequestError::Malformed("its body is larger than the smallest blocks can number"));
+        }
+        Ok(())
+    }
+
+    fn insert_request(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        request: RequestBuf,
+        delivery: Delivery,
+    ) -> Result<u64, RequestError> {
+        if self.client.requests.len() >= self.config.limits.requests_max.min(REQUESTS_MAX) {
+            return Err(RequestError::TooManyRequests);
+        }
+        let place = self.peers.hold(peer, &mut self.rng).ok_or(RequestError::TooManyPeers)?;
+        let state = self.peers.get(place);
+        let blocked = state.ids.blocked_until(now, self.config.times.message_id_lifetime);
+        let paused = Some(state.requests.paused_until).filter(|until| now < *until);
+        if let Some(until) = blocked {
+            self.peers.release(place);
+            return Err(RequestError::MessageIdsExhausted { until });
+        }
+        if let Some(until) = paused {
+            self.peers.release(place);
+            return Err(RequestError::Paused { until });
+        }
+        self.client.tokens += 1;
+        let tag = self.secret.hash((self.client.tokens, "tag"));
+        let id = self.client.requests.insert(Outgoing {
+            peer: place,
+            target: peer,
+            delivery,
+            request,
+            stage: Stage::Waiting,
+            tokens: Tokens { current: 0, first: 0 },
+            message: LastMessage::default(),
+            transfer: Transfer::new(self.config.block_exponent, tag),
+            latest: None,
+            cache_key: None,
+            is_challenged: false,
+            timer: None,
+        });
+        let token = self.new_token(id);
+        let times = &self.config.times;
+        let wait = if peer.is_multicast() { times.leisure + 2 * times.ack_timeout } else { times.transmit_wait };
+        let timer = self.timers.set(now + wait, Due::Request(id));
+        if let Some(outgoing) = self.client.requests.get_mut(id) {
+            outgoing.tokens = Tokens { current: token, first: token };
+            outgoing.timer = Some(timer);
+        }
+        Ok(id)
+    }
+
+    pub(super) fn new_token(&mut self, id: u64) -> u64 {
+        self.client.tokens += 1;
+        let secret = self.secret.hash((self.client.tokens, "token")) & TOKEN_SECRET_MASK;
+        (id & (REQUESTS_MAX as u64 - 1)) << TOKEN_PLACE_SHIFT | secret
+    }
+
+    /// Sends the next message of a request, or lets it wait for its turn.
+    pub(super) fn send_in_turn(&mut self, now: Instant, id: u64) {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        let requests = &mut self.peers.get_mut(outgoing.peer).requests;
+        if outgoing.delivery == Delivery::Confirmable && requests.in_flight >= self.config.nstart.max(1) {
+            outgoing.stage = Stage::Waiting;
+            requests.waiting.push_back(id);
+        } else {
+            self.send(now, id);
+        }
+    }
+
+    /// Sends as many of the waiting requests as may be under way.
+    pub(super) fn send_waiting(&mut self, now: Instant, place: u32) {
+        while self.peers.get(place).requests.in_flight < self.config.nstart.max(1) {
+            let Some(id) = self.peers.get_mut(place).requests.waiting.pop_front() else { return };
+            // One that was cancelled meanwhile is gone.
+            self.send(now, id);
+        }
+    }
+
+    fn send(&mut self, now: Instant, id: u64) {
+        let Some(outgoing) = self.client.requests.get(id) else { return };
+        let place = outgoing.peer;
+        let ids = &mut self.peers.get_mut(place).ids;
+        if let Some(until) = ids.blocked_until(now, self.config.times.message_id_lifetime) {
+            return self.fail(now, id, RequestError::MessageIdsExhausted { until });
+        }
+        let message = ids.next(now);
+        let is_confirmable = outgoing.delivery == Delivery::Confirmable;
+        let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
+        let etag = outgoing.cache_key.filter(|_| outgoing.transfer.is_first());
+        let etag = etag.and_then(|key| self.client.cache.etag(now, key));
+        let (options, range) = outgoing.transfer.compose(&outgoing.request, etag);
+        let token = Token::from_u64(outgoing.tokens.current);
+        let view = outgoing.request.view();
+        self.outbox.push(outgoing.target, |out| {
+            let mut writer = MessageWriter::new(out, message_type, view.code, message, &token);
+            writer.options(Options::new(&options));
+            writer.payload(&view.payload[range]);
+        });
+        let mut last = LastMessage { is_counted: is_confirmable, ..LastMessage::default() };
+        if is_confirmable {
+            let backoff = self.first_backoff();
+            last.transmission = Some(self.repeat_until_acknowledged(now, place, message, Owner::Request(id), backoff));
+            self.peers.get_mut(place).requests.in_flight += 1;
+        } else {
+            self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
+            last.unacknowledged = Some(message);
+        }
+        if let Some(outgoing) = self.client.requests.get_mut(id) {
+            outgoing.stage = Stage::Sent;
+            outgoing.message = last;
+        }
+    }
+
+    /// The last message of a request needs nothing more.
+    pub(super) fn settle(&mut self, id: u64) {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        let (place, last) = (outgoing.peer, std::mem::take(&mut outgoing.message));
+        if let Some(transmission) = last.transmission {
+            self.stop_repeating(transmission);
+        }
+        if let Some(message) = last.unacknowledged {
+            self.in_flight.forget_use(place, message);
+        }
+        if last.is_counted {
+            self.peers.get_mut(place).requests.in_flight -= 1;
+        }
+    }
+
+    pub(super) fn handle_request_acknowledged(&mut self, now: Instant, id: u64) {
+        self.settle(id);
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        outgoing.stage = Stage::Acknowledged;
+        let place = outgoing.peer;
+        self.send_waiting(now, place);
+    }
+
+    pub(super) fn set_deadline(&mut self, id: u64, at: Instant) {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        let timer = self.timers.set(at, Due::Request(id));
+        if let Some(before) = outgoing.timer.replace(timer) {
+            self.timers.cancel(before);
+        }
+    }
+
+    /// The time of a request is over.
+    pub(super) fn handle_request_timeout(&mut self, now: Instant, id: u64) {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        outgoing.timer = None;
+        let wants_no_response = outgoing.request.view().options.value(OptionNumber::NO_RESPONSE).is_some();
+        if outgoing.target.is_multicast() || wants_no_response {
+            self.close_request(now, id);
+            self.events.push_back(Event::Finished { request: RequestId(id) });
+        } else if outgoing.stage == Stage::Observing {
+            // Registers again under the same token; whatever number the server begins with is right.
+            outgoing.latest = None;
+            outgoing.tokens.current = outgoing.tokens.first;
+            outgoing.transfer.reset();
+            self.set_deadline(id, now + self.config.times.transmit_wait);
+            self.send_in_turn(now, id);
+        } else {
+            self.fail(now, id, RequestError::TimedOut);
+        }
+    }
+
+    /// Ends a request without an answer.
+    pub(super) fn fail(&mut self, now: Instant, id: u64, error: RequestError) {
+        if let Some(peer) = self.close_request(now, id) {
+            self.events.push_back(Event::Failed { request: RequestId(id), peer, error });
+        }
+    }
+
+    /// Forgets a request; gives whom it was for.
+    pub(super) fn close_request(&mut self, now: Instant, id: u64) -> Option<Peer> {
+        self.settle(id);
+        let outgoing = self.client.requests.remove(id)?;
+        if let Some(timer) = outgoing.timer {
+            self.timers.cancel(timer);
+        }
+        self.client.body_bytes -= outgoing.transfer.received_bytes();
+        self.send_waiting(now, outgoing.peer);
+        self.peers.release(outgoing.peer);
+        Some(outgoing.target)
+    }
+}

@@ -1,0 +1,130 @@
+//! What can be chosen about an endpoint.
+
+use std::time::Duration;
+
+/// Times and bounds of an endpoint. The defaults are those of RFC 7252 §4.8 where it names one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Times of the message layer.
+    pub times: Times,
+    /// Bounds of what peers can make this endpoint hold.
+    pub limits: Limits,
+    /// How observation works.
+    pub observe: ObserveConfig,
+    /// Requests under way to one peer at a time (NSTART); further ones wait. Default 1.
+    pub nstart: u16,
+    /// Repetitions of a confirmable message (MAX_RETRANSMIT). Default 4.
+    pub retransmit_max: u8,
+    /// Blocks have 2^(exponent + 4) bytes, 0 to 6. Default 6: 1024 bytes.
+    pub block_exponent: u8,
+    /// How many times larger than its request a response to a peer may be that has not proved its address; above it the
+    /// peer is asked to repeat the request with an Echo option (RFC 9175 §2.4). 0 switches this off. Default 3.
+    pub amplification_max: u16,
+}
+
+/// Times of the message layer (RFC 7252 §4.8).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    /// First pause before a repetition (ACK_TIMEOUT); up to half as much again is added at random. Default 2 s.
+    pub ack_timeout: Duration,
+    /// How long a handler may take before its request is acknowledged by itself (PROCESSING_DELAY). Default 1 s: half of
+    /// the shortest pause of a client.
+    pub processing_delay: Duration,
+    /// When a request without answer fails (MAX_TRANSMIT_WAIT). Default 93 s.
+    pub transmit_wait: Duration,
+    /// How long a duplicate of a message can arrive (EXCHANGE_LIFETIME). Default 247 s.
+    pub exchange_lifetime: Duration,
+    /// How long a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
+    /// second (65,536 in this time) where the network holds no datagram that long.
+    pub message_id_lifetime: Duration,
+    /// Responses to multicast requests are spread over this time (DEFAULT_LEISURE). Default 5 s.
+    pub leisure: Duration,
+}
+
+/// Bounds of memory. All are chosen by whoever runs the endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Peers that are remembered; the one that was silent longest makes room. Default 16,384, about 1 KiB each.
+    pub peers_max: usize,
+    /// Message IDs remembered for each peer, to tell duplicates. Default 64.
+    pub duplicates_max: usize,
+    /// Bytes for answers to requests that must not run twice. Default 4 MiB.
+    pub answer_bytes_max: usize,
+    /// Requests that handlers work on. Default 65,536; above it 5.03 is answered.
+    pub exchanges_max: usize,
+    /// The same for one peer; above it 4.29 is answered. Default 1024.
+    pub exchanges_per_peer_max: usize,
+    /// Own requests that wait for an answer or their turn. Default 65,536.
+    pub requests_max: usize,
+    /// Bytes of one body, in both directions. Default 2 MiB.
+    pub body_bytes_max: usize,
+    /// Bytes of all bodies that are being received or fetched block by block. Default 32 MiB.
+    pub transfer_bytes_max: usize,
+    /// Bytes of responses kept by this endpoint as a client; 0 switches the cache off. Default 1 MiB.
+    pub cache_bytes_max: usize,
+}
+
+/// How observation works (RFC 7641).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObserveConfig {
+    /// Clients times resources that are notified. Default 16,384; further registrations get a plain answer.
+    pub observers_max: usize,
+    /// After this time without a confirmed notification the latest state is sent as a confirmable one, so that each
+    /// observer ends at the latest state and those that are gone are found. Default 5 s.
+    pub confirm_after: Duration,
+    /// The longest time without a confirmable notification to an observer of a resource that does not change. Default 24 h.
+    pub confirm_interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            times: Times::default(),
+            limits: Limits::default(),
+            observe: ObserveConfig::default(),
+            nstart: 1,
+            retransmit_max: 4,
+            block_exponent: 6,
+            amplification_max: 3,
+        }
+    }
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times {
+            ack_timeout: Duration::from_secs(2),
+            processing_delay: Duration::from_secs(1),
+            transmit_wait: Duration::from_secs(93),
+            exchange_lifetime: Duration::from_secs(247),
+            message_id_lifetime: Duration::from_secs(247),
+            leisure: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            peers_max: 16_384,
+            duplicates_max: 64,
+            answer_bytes_max: 4 << 20,
+            exchanges_max: 65_536,
+            exchanges_per_peer_max: 1024,
+            requests_max: 65_536,
+            body_bytes_max: 2 << 20,
+            transfer_bytes_max: 32 << 20,
+            cache_bytes_max: 1 << 20,
+        }
+    }
+}
+
+impl Default for ObserveConfig {
+    fn default() -> ObserveConfig {
+        ObserveConfig {
+            observers_max: 16_384,
+            confirm_after: Duration::from_secs(5),
+            confirm_interval: Duration::from_secs(24 * 3600),
+        }
+    }
+}

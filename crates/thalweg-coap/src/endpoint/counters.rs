@@ -1,0 +1,33 @@
+//! What an endpoint did and holds, in numbers.
+
+/// Numbers about an endpoint: the first ones since its beginning, the last six at present.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that are no CoAP message.
+    pub malformed: u64,
+    /// Requests that came before.
+    pub duplicates: u64,
+    /// Messages sent again because nobody acknowledged them.
+    pub repetitions: u64,
+    /// Datagrams of peers for which there was no place.
+    pub peers_refused: u64,
+    /// Responses with a message ID that was used within its lifetime: the client asks faster than 65,536 times in
+    /// [`Times::message_id_lifetime`](super::Times::message_id_lifetime), and may take them for duplicates.
+    pub message_ids_reused: u64,
+    /// Answers that made room before their time: their requests could run twice.
+    pub answers_evicted: u64,
+    /// Responses that were too large for an address that may be forged.
+    pub challenged: u64,
+    /// Peers that are remembered.
+    pub peers: usize,
+    /// Requests that handlers work on.
+    pub exchanges: usize,
+    /// Registrations of clients.
+    pub observers: usize,
+    /// Own requests that are not over.
+    pub requests: usize,
+    /// Bytes of answers kept for duplicates.
+    pub answer_bytes: usize,
+    /// Bytes of bodies that are sent or received in blocks.
+    pub transfer_bytes: usize,
+}

@@ -1,0 +1,164 @@
+//! What an endpoint tells its driver.
+
+use std::fmt;
+
+use thalweg_rtps::time::Instant;
+
+use super::Peer;
+use crate::message::{Block, OptionNumber, RequestBuf, Response};
+
+/// A request that waits for [`Endpoint::respond`](super::Endpoint::respond). Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExchangeId(pub(super) u64);
+
+/// A request of this endpoint, a registration for notifications or a ping. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(pub(super) u64);
+
+/// Whether a request is repeated until it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// CON: repeated with growing pauses.
+    Confirmable,
+    /// NON: sent once.
+    NonConfirmable,
+}
+
+/// What happened, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A request to answer. For a notification that is due, the client's registration is asked again.
+    Request {
+        /// For [`Endpoint::respond`](super::Endpoint::respond).
+        exchange: ExchangeId,
+        /// Who asks.
+        peer: Peer,
+        /// Whether it repeats what is not answered. A notification that is due counts as confirmable: its client waits for it.
+        delivery: Delivery,
+        /// What it asks; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
+        request: RequestBuf,
+    },
+    /// How many clients observe a path now; told when that changes from or to zero.
+    Observers {
+        /// The path, such as `/a/b`.
+        path: String,
+        /// Clients and, for one client, different queries.
+        count: usize,
+    },
+    /// An answer or a notification.
+    Response {
+        /// Which request it answers.
+        request: RequestId,
+        /// Who answers: one of many for a multicast request.
+        peer: Peer,
+        /// The answer, with all its blocks. A registration lives as long as its responses have
+        /// [`observe`](Response::observe); one without is the last.
+        response: Response,
+    },
+    /// A request ended without an answer, or a registration ended.
+    Failed {
+        /// Which request.
+        request: RequestId,
+        /// Whom it was for.
+        peer: Peer,
+        /// Why.
+        error: RequestError,
+    },
+    /// The time for answers to a multicast request, or to one with No-Response, is over.
+    Finished {
+        /// Which request.
+        request: RequestId,
+    },
+    /// The peer of a ping is there.
+    Pong {
+        /// Which ping.
+        request: RequestId,
+        /// The peer.
+        peer: Peer,
+    },
+}
+
+/// Why a request cannot be made, or ended without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// All message IDs for this peer were used within the lifetime of an exchange. Ask again after `until`, from another
+    /// port, or shorten [`Times::message_id_lifetime`](super::Times::message_id_lifetime).
+    MessageIdsExhausted {
+        /// When the next ID is free.
+        until: Instant,
+    },
+    /// As many requests wait as [`Limits::requests_max`](super::Limits::requests_max) allows.
+    TooManyRequests,
+    /// As many peers are busy as [`Limits::peers_max`](super::Limits::peers_max) allows.
+    TooManyPeers,
+    /// The peer asked for a pause by 4.29 (RFC 8516 §3).
+    Paused {
+        /// When requests go out again.
+        until: Instant,
+    },
+    /// A request to a group must be non-confirmable and fit into one datagram, and only GET and FETCH make sense.
+    NotForGroups,
+    /// The request is no request, or holds options that the endpoint sets by itself.
+    Malformed(&'static str),
+    /// No acknowledgement came, or no response.
+    TimedOut,
+    /// The peer sent a RST: it does not know the exchange, or is no CoAP server.
+    Reset,
+    /// The response has a critical option that is not understood.
+    UnknownOption(OptionNumber),
+    /// The response is larger than [`Limits::body_bytes_max`](super::Limits::body_bytes_max).
+    BodyTooLarge,
+    /// The representation changed each time between its blocks.
+    BodyChanged,
+    /// The peer acknowledged or sent another block than the one expected.
+    BlockMismatch {
+        /// The block that was expected.
+        expected: Block,
+    },
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::MessageIdsExhausted { .. } => formatter.write_str(
+                "all 65,536 message IDs for this peer were used within an exchange's lifetime; \
+                 wait, use another port, or shorten message_id_lifetime",
+            ),
+            RequestError::TooManyRequests => {
+                formatter.write_str("too many requests wait for an answer; wait for some, or raise requests_max")
+            }
+            RequestError::TooManyPeers => formatter.write_str("too many peers are busy; raise peers_max"),
+            RequestError::Paused { .. } => formatter.write_str("the server asked for a pause; ask again later"),
+            RequestError::NotForGroups => {
+                formatter.write_str("a request to a group must be a non-confirmable GET or FETCH of one datagram")
+            }
+            RequestError::Malformed(what) => write!(formatter, "the request cannot be sent: {what}"),
+            RequestError::TimedOut => formatter.write_str("no answer in time; is the server running and reachable?"),
+            RequestError::Reset => formatter.write_str("the peer rejected the message with a RST"),
+            RequestError::UnknownOption(number) => {
+                write!(formatter, "the response has the critical option {number}, which is not understood")
+            }
+            RequestError::BodyTooLarge => formatter.write_str("the response is too large; raise body_bytes_max"),
+            RequestError::BodyChanged => {
+                formatter.write_str("the representation kept changing while its blocks were fetched; ask again")
+            }
+            RequestError::BlockMismatch { expected } => {
+                write!(formatter, "the peer lost track of the blocks: expected number {}", expected.number)
+            }
+        }
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+/// The exchange is over: it was answered, its client gave up, or its place was needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeGone;
+
+impl fmt::Display for ExchangeGone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the exchange is over: it was answered before, or its client gave up")
+    }
+}
+
+impl std::error::Error for ExchangeGone {}

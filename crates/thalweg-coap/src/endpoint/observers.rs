@@ -1,0 +1,315 @@
+//! The server's side of observation: who is told about changes of which resource (RFC 7641 §4).
+
+use std::collections::HashMap;
+
+use thalweg_rtps::time::Instant;
+
+use super::asked::Asked;
+use super::encode::{Head, Part, write_response};
+use super::in_flight::{Backoff, Owner, Use};
+use super::server::{Exchange, Kind};
+use super::slab::Slab;
+use super::timers::TimerId;
+use super::{Due, Endpoint, Event};
+use crate::message::{MessageId, MessageType, RequestBuf, Response, Token};
+
+/// Numbers of notifications have 24 bits (RFC 7641 §4.4).
+const NUMBER_MASK: u32 = 0x00ff_ffff;
+
+/// A client that is told about a resource.
+#[derive(Debug)]
+pub(super) struct Observer {
+    /// Place of the peer, which is held.
+    pub peer: u32,
+    token: Token,
+    request: RequestBuf,
+    asked: Asked,
+    path: String,
+    progress: Progress,
+    timer: Option<TimerId>,
+}
+
+/// What the client knows and what is on its way.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The handler works on a notification.
+    is_asked: bool,
+    /// The resource changed since the handler was asked.
+    is_stale: bool,
+    /// The next notification is to be confirmed.
+    must_confirm: bool,
+    /// A notification left that is not confirmed; the timer runs for it.
+    is_unconfirmed: bool,
+    /// When a notification was acknowledged last.
+    confirmed_at: Option<Instant>,
+    /// A confirmable notification that is not acknowledged.
+    transmission: Option<u64>,
+    /// What is left of its repetitions, when a newer state takes its place.
+    backoff: Option<Backoff>,
+    /// The ID of the last non-confirmable notification.
+    unacknowledged: Option<MessageId>,
+}
+
+/// All observers, by resource and by client.
+#[derive(Debug)]
+pub(super) struct Observers {
+    observers: Slab<Observer>,
+    by_path: HashMap<String, Vec<u64>>,
+    by_token: HashMap<(u32, Token), u64>,
+    /// The number of the last notification to anyone.
+    number: u32,
+}
+
+impl Observers {
+    pub fn new() -> Observers {
+        Observers { observers: Slab::new(), by_path: HashMap::new(), by_token: HashMap::new(), number: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.observers.len()
+    }
+
+    /// One number for all observers: it rises for each of them, also when one comes back.
+    fn next_number(&mut self) -> u32 {
+        self.number = (self.number + 1) & NUMBER_MASK;
+        self.number
+    }
+
+    fn insert(&mut self, serial: u32, observer: Observer) -> (u64, usize) {
+        let (path, token) = (observer.path.clone(), observer.token);
+        let id = self.observers.insert(observer);
+        self.by_token.insert((serial, token), id);
+        let of_path = self.by_path.entry(path).or_default();
+        of_path.push(id);
+        (id, of_path.len())
+    }
+
+    /// Takes an observer out; gives how many the path has left.
+    fn remove(&mut self, serial: impl Fn(u32) -> u32, id: u64) -> Option<(Observer, usize)> {
+        let observer = self.observers.remove(id)?;
+        self.by_token.remove(&(serial(observer.peer), observer.token));
+        let of_path = self.by_path.get_mut(&observer.path)?;
+        of_path.retain(|other| *other != id);
+        let left = of_path.len();
+        if left == 0 {
+            self.by_path.remove(&observer.path);
+        }
+        Some((observer, left))
+    }
+}
+
+impl Endpoint {
+    /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer, by
+    /// [`Event::Request`]. An observer that is being told waits, and then gets the latest state only.
+    pub fn notify(&mut self, now: Instant, path: &str) {
+        let ids = self.server.observers.by_path.get(path).cloned().unwrap_or_default();
+        ids.into_iter().for_each(|id| self.ask_for_observer(now, id));
+    }
+
+    /// How many clients observe a path.
+    pub fn observers(&self, path: &str) -> usize {
+        self.server.observers.by_path.get(path).map_or(0, Vec::len)
+    }
+
+    /// Registers the client of an exchange if it wants to and the handler accepts; gives the number of the response.
+    pub(super) fn register(&mut self, exchange: &mut Exchange, response: &Response) -> Option<u32> {
+        let request = exchange.registration.take()?;
+        if !response.code.is_success() || response.observe.is_none() {
+            self.forget_registration(exchange);
+            return None;
+        }
+        let serial = self.peers.get(exchange.peer).serial;
+        if let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)) {
+            let known = self.server.observers.observers.get_mut(*id)?;
+            if known.asked.representation == exchange.asked.representation {
+                return Some(self.server.observers.next_number());
+            }
+            self.forget_registration(exchange);
+        }
+        if self.server.observers.len() >= self.config.observe.observers_max {
+            return None;
+        }
+        let path = request.view().path();
+        let observer = Observer {
+            peer: exchange.peer,
+            token: exchange.token,
+            request: *request,
+            asked: Asked { observe: None, ..exchange.asked },
+            path: path.clone(),
+            progress: Progress::default(),
+            timer: None,
+        };
+        self.peers.hold_again(exchange.peer);
+        let (_, count) = self.server.observers.insert(serial, observer);
+        if count == 1 {
+            self.events.push_back(Event::Observers { path, count });
+        }
+        Some(self.server.observers.next_number())
+    }
+
+    /// Ends the registration that the client of an exchange has under the exchange's token.
+    pub(super) fn forget_registration(&mut self, exchange: &Exchange) {
+        let serial = self.peers.get(exchange.peer).serial;
+        if let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)) {
+            self.remove_observer(*id);
+        }
+    }
+
+    /// Ends a registration: its client rejected a notification, or does not answer.
+    pub(super) fn remove_observer(&mut self, id: u64) {
+        let serial = |place| self.peers.get(place).serial;
+        let Some((observer, left)) = self.server.observers.remove(serial, id) else { return };
+        if let Some(timer) = observer.timer {
+            self.timers.cancel(timer);
+        }
+        if let Some(id) = observer.progress.unacknowledged {
+            self.in_flight.forget_use(observer.peer, id);
+        }
+        if let Some(transmission) = observer.progress.transmission {
+            self.stop_repeating(transmission);
+        }
+        self.peers.release(observer.peer);
+        if left == 0 {
+            self.events.push_back(Event::Observers { path: observer.path, count: 0 });
+        }
+    }
+
+    /// Asks the handler for the state that an observer should know.
+    fn ask_for_observer(&mut self, now: Instant, id: u64) {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        if observer.progress.is_asked || observer.progress.transmission.is_some() {
+            observer.progress.is_stale = true;
+            return;
+        }
+        observer.progress.is_asked = true;
+        observer.progress.is_stale = false;
+        let mut request = self.spare.request();
+        let view = observer.request.view();
+        request.refill(view.code, view.options, view.payload);
+        let exchange = Exchange {
+            peer: observer.peer,
+            id: MessageId(0),
+            token: observer.token,
+            code: view.code,
+            kind: Kind::Notification(id),
+            asked: observer.asked,
+            request_bytes: 0,
+            timer: None,
+            registration: None,
+        };
+        self.peers.hold_again(exchange.peer);
+        self.ask(now, exchange, request);
+    }
+
+    /// Leaves a notification out; the next change is told again.
+    pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
+        if let Some(observer) = self.server.observers.observers.get_mut(id) {
+            observer.progress.is_asked = false;
+        }
+        self.peers.release(place);
+    }
+
+    /// Sends what the handler says about a change.
+    pub(super) fn finish_notification(&mut self, now: Instant, exchange: Exchange, id: u64, mut response: Response) {
+        let place = exchange.peer;
+        let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
+        let number = self.server.observers.next_number();
+        let Some(observer) = self.server.observers.observers.get_mut(id) else {
+            return self.peers.release(place);
+        };
+        observer.progress.is_asked = false;
+        let goes_on = response.code.is_success() && response.observe.is_some();
+        let interval = self.config.observe.confirm_interval;
+        let is_due = observer.progress.confirmed_at.is_none_or(|at| now.since(at) >= interval);
+        let is_confirmable = is_due || observer.progress.must_confirm || !goes_on;
+        let (token, is_stale) = (observer.token, observer.progress.is_stale);
+        let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
+        let head = Head { message_type, id: self.next_id(now, place), token };
+        let part = Part { observe: goes_on.then_some(number), ..part };
+        let peer = self.peers.get(place).peer;
+        self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        if !goes_on {
+            self.remove_observer(id);
+            let backoff = self.first_backoff();
+            self.repeat_until_acknowledged(now, place, head.id, Owner::Response, backoff);
+        } else if is_confirmable {
+            self.confirm(now, id, place, head.id);
+        } else {
+            self.note_unacknowledged(now, id, place, head.id);
+        }
+        self.peers.release(place);
+        if is_stale {
+            self.ask_for_observer(now, id);
+        }
+    }
+
+    fn confirm(&mut self, now: Instant, id: u64, place: u32, message: MessageId) {
+        let first = self.first_backoff();
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        observer.progress.must_confirm = false;
+        observer.progress.is_unconfirmed = false;
+        if let Some(timer) = observer.timer.take() {
+            self.timers.cancel(timer);
+        }
+        let backoff = observer.progress.backoff.take().unwrap_or(first);
+        let transmission = self.repeat_until_acknowledged(now, place, message, Owner::Observer(id), backoff);
+        if let Some(observer) = self.server.observers.observers.get_mut(id) {
+            observer.progress.transmission = Some(transmission);
+        }
+    }
+
+    /// A non-confirmable notification left: a RST may come, and after a while the state is confirmed.
+    fn note_unacknowledged(&mut self, now: Instant, id: u64, place: u32, message: MessageId) {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        if let Some(before) = observer.progress.unacknowledged.replace(message) {
+            self.in_flight.forget_use(place, before);
+        }
+        self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Observer(id)));
+        // Not later than this after the first one that is not confirmed, however many follow.
+        if !std::mem::replace(&mut observer.progress.is_unconfirmed, true) {
+            if let Some(timer) = observer.timer.take() {
+                self.timers.cancel(timer);
+            }
+            let at = now + self.config.observe.confirm_after;
+            observer.timer = Some(self.timers.set(at, Due::Observer(id)));
+        }
+    }
+
+    /// An observer acknowledged a notification.
+    pub(super) fn confirm_observer(&mut self, now: Instant, id: u64) {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        observer.progress.transmission = None;
+        observer.progress.confirmed_at = Some(now);
+        if let Some(timer) = observer.timer.take() {
+            self.timers.cancel(timer);
+        }
+        let at = now + self.config.observe.confirm_interval;
+        observer.timer = Some(self.timers.set(at, Due::Observer(id)));
+        if observer.progress.is_stale {
+            self.ask_for_observer(now, id);
+        }
+    }
+
+    /// A pause of a confirmable notification is over; true when a newer state takes its place (RFC 7641 §4.5.2).
+    pub(super) fn supersede(&mut self, now: Instant, id: u64, backoff: Backoff) -> bool {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return false };
+        if !observer.progress.is_stale {
+            return false;
+        }
+        if let Some(transmission) = observer.progress.transmission.take() {
+            observer.progress.backoff = Some(backoff);
+            observer.progress.must_confirm = true;
+            self.stop_repeating(transmission);
+        }
+        self.ask_for_observer(now, id);
+        true
+    }
+
+    /// It is time to confirm the latest state.
+    pub(super) fn handle_observer_timeout(&mut self, now: Instant, id: u64) {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        observer.timer = None;
+        observer.progress.must_confirm = true;
+        self.ask_for_observer(now, id);
+    }
+}

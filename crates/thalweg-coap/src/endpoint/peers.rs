@@ -1,0 +1,244 @@
+//! What is remembered about each peer; a bounded number of them, found and forgotten at a cost that does not grow.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use thalweg_rtps::rng::Rng;
+use thalweg_rtps::time::Instant;
+
+use super::Peer;
+use super::ids::MessageIds;
+use super::secret::TableState;
+use super::seen::Seen;
+
+const NONE: u32 = u32::MAX;
+
+/// One peer.
+#[derive(Debug)]
+pub struct PeerState {
+    pub peer: Peer,
+    /// Never given twice, unlike the place.
+    pub serial: u32,
+    pub ids: MessageIds,
+    pub seen: Seen,
+    /// Whether the peer proved that it gets what is sent to its address.
+    pub verified: bool,
+    /// Requests of the peer that handlers work on.
+    pub exchanges: usize,
+    pub requests: RequestQueue,
+    links: Links,
+}
+
+/// How this endpoint's own requests to the peer stand.
+#[derive(Debug, Default)]
+pub struct RequestQueue {
+    /// How many wait for an acknowledgement.
+    pub in_flight: u16,
+    /// Those that wait for their turn.
+    pub waiting: VecDeque<u64>,
+    /// The peer asked for a pause until then.
+    pub paused_until: Instant,
+}
+
+/// Who holds the peer, and its place among those that may be forgotten.
+#[derive(Debug)]
+struct Links {
+    pins: u32,
+    previous: u32,
+    next: u32,
+}
+
+/// All peers, by address.
+#[derive(Debug)]
+pub struct Peers {
+    places: Vec<PeerState>,
+    index: HashMap<Key, u32, TableState>,
+    /// The ends of the list of peers that nothing holds: used last, and silent longest.
+    newest: u32,
+    oldest: u32,
+    serial: u32,
+    peers_max: usize,
+}
+
+/// An address in a form that is quick to hash and compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    high: u64,
+    low: u64,
+    port: u64,
+}
+
+impl Key {
+    #[inline]
+    fn new(peer: Peer) -> Key {
+        let port = u64::from(peer.address.port());
+        match peer.address.ip() {
+            IpAddr::V4(ip) => Key { high: 0, low: u64::from(ip.to_bits()), port },
+            IpAddr::V6(ip) => {
+                let bits = ip.to_bits();
+                Key { high: (bits >> 64) as u64, low: bits as u64, port: port | 1 << 16 }
+            }
+        }
+    }
+}
+
+impl Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.high ^ self.port << 32);
+        state.write_u64(self.low);
+    }
+}
+
+impl Peers {
+    pub fn new(peers_max: usize, table: TableState) -> Peers {
+        let index = HashMap::with_hasher(table);
+        Peers { places: Vec::new(), index, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1) }
+    }
+
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The place of a peer, held until [`Peers::release`]. A new peer takes a free place, or that of the one that was
+    /// silent longest; `None` when all are held.
+    #[inline]
+    pub fn hold(&mut self, peer: Peer, rng: &mut Rng) -> Option<u32> {
+        let key = Key::new(peer);
+        let place = match self.index.get(&key) {
+            Some(place) => *place,
+            None => self.admit(peer, key, rng)?,
+        };
+        if self.places[place as usize].links.pins == 0 {
+            self.unlink(place);
+        }
+        self.places[place as usize].links.pins += 1;
+        Some(place)
+    }
+
+    /// Holds a peer that is held already once more.
+    pub fn hold_again(&mut self, place: u32) {
+        self.places[place as usize].links.pins += 1;
+    }
+
+    /// Ends one hold; a peer that nothing holds may be forgotten.
+    #[inline]
+    pub fn release(&mut self, place: u32) {
+        let links = &mut self.places[place as usize].links;
+        links.pins -= 1;
+        if links.pins == 0 {
+            self.link(place);
+        }
+    }
+
+    pub fn get(&self, place: u32) -> &PeerState {
+        &self.places[place as usize]
+    }
+
+    pub fn get_mut(&mut self, place: u32) -> &mut PeerState {
+        &mut self.places[place as usize]
+    }
+
+    #[cold]
+    fn admit(&mut self, peer: Peer, key: Key, rng: &mut Rng) -> Option<u32> {
+        self.serial = self.serial.wrapping_add(1);
+        let mut state = PeerState {
+            peer,
+            serial: self.serial,
+            ids: MessageIds::new(rng.next_u64() as u16),
+            seen: Seen::default(),
+            verified: false,
+            exchanges: 0,
+            requests: RequestQueue::default(),
+            links: Links { pins: 0, previous: NONE, next: NONE },
+        };
+        let place = if self.places.len() < self.peers_max {
+            self.places.push(state);
+            (self.places.len() - 1) as u32
+        } else {
+            let place = self.oldest;
+            let old = self.places.get_mut(place as usize)?;
+            self.index.remove(&Key::new(old.peer));
+            // The buffers go to the new peer: a flood of addresses allocates nothing.
+            std::mem::swap(&mut state.seen, &mut old.seen);
+            state.seen.clear();
+            self.unlink(place);
+            self.places[place as usize] = state;
+            place
+        };
+        self.link(place);
+        self.index.insert(key, place);
+        Some(place)
+    }
+
+    fn link(&mut self, place: u32) {
+        let next = self.newest;
+        let links = &mut self.places[place as usize].links;
+        links.previous = NONE;
+        links.next = next;
+        match next {
+            NONE => self.oldest = place,
+            _ => self.places[next as usize].links.previous = place,
+        }
+        self.newest = place;
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Links { previous, next, .. } = self.places[place as usize].links;
+        match previous {
+            NONE => self.newest = next,
+            _ => self.places[previous as usize].links.next = next,
+        }
+        match next {
+            NONE => self.oldest = previous,
+            _ => self.places[next as usize].links.previous = previous,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use super::super::secret::Secret;
+    use super::*;
+
+    fn peer(port: u16) -> Peer {
+        Peer::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+
+    #[test]
+    fn the_peer_that_was_silent_longest_makes_room() {
+        let mut rng = Rng::new(1);
+        let mut peers = Peers::new(3, TableState::new(&Secret::new([1, 2])));
+        let held = peers.hold(peer(1), &mut rng).unwrap();
+        assert_eq!(peers.hold(peer(1), &mut rng), Some(held), "held twice");
+        let mut visit = |peers: &mut Peers, port| {
+            let place = peers.hold(peer(port), &mut rng);
+            place.inspect(|place| peers.release(*place)).map(|place| peers.get(place).serial)
+        };
+        let second = visit(&mut peers, 2);
+        let third = visit(&mut peers, 3);
+        assert_eq!(visit(&mut peers, 2), second, "remembered");
+        visit(&mut peers, 4);
+        assert_ne!(visit(&mut peers, 3), third, "3 was silent longest and made room for 4");
+        assert_ne!(visit(&mut peers, 2), second, "then 2 made room for 3");
+        assert_eq!((peers.get(held).peer, peers.len()), (peer(1), 3), "who is held stays");
+    }
+
+    #[test]
+    fn nobody_is_admitted_while_all_are_held() {
+        let mut rng = Rng::new(1);
+        let mut peers = Peers::new(2, TableState::new(&Secret::new([1, 2])));
+        let first = peers.hold(peer(1), &mut rng).unwrap();
+        peers.hold_again(first);
+        peers.hold(peer(2), &mut rng).unwrap();
+        assert_eq!(peers.hold(peer(3), &mut rng), None);
+        peers.release(first);
+        assert_eq!(peers.hold(peer(3), &mut rng), None, "held twice, released once");
+        peers.release(first);
+        assert!(peers.hold(peer(3), &mut rng).is_some());
+    }
+}

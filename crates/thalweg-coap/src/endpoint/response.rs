@@ -1,0 +1,182 @@
+//! What a client makes of responses: of which request they are, in which order, with what following (RFC 7252 §5.3).
+
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+
+use super::asked::unknown_critical;
+use super::cache;
+use super::client::Stage;
+use super::in_flight::Use;
+use super::seen::Fate;
+use super::transfer::Step;
+use super::{Endpoint, Event, Peer, RequestError, RequestId};
+use crate::message::{
+    Block, Body, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, Response, parse_uint,
+};
+
+/// Numbers of notifications further apart than this have turned over (RFC 7641 §3.4).
+const NUMBER_HALF: u32 = 1 << 23;
+/// After this time a notification is newer whatever its number (RFC 7641 §3.4).
+const NUMBER_LIFETIME: Duration = Duration::from_secs(128);
+
+impl Endpoint {
+    /// Handles a response of a peer that is held while this runs.
+    pub(super) fn handle_response(&mut self, now: Instant, place: u32, message: &Message<'_>) {
+        let peer = self.peers.get(place).peer;
+        let is_acknowledgement = message.message_type == MessageType::Acknowledgement;
+        let is_confirmable = message.message_type == MessageType::Confirmable;
+        let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
+        if !is_acknowledgement && let Some(fate) = self.peers.get(place).seen.fate(now, message.id, lifetime) {
+            return self.repeat(place, message.id, fate);
+        }
+        let known = self.client.find(message.token, peer);
+        let expected = known.filter(|id| !is_acknowledgement || self.acknowledges(place, message.id, *id));
+        let unknown = unknown_critical(message.options);
+        let Some(id) = expected.filter(|_| unknown.is_none()) else {
+            // A NON is rejected where silence would make the server go on with its notifications (RFC 7641 §3.6).
+            let is_notification = message.options.value(OptionNumber::OBSERVE).is_some();
+            if is_confirmable || (is_notification && !is_acknowledgement) {
+                self.send_empty(place, MessageType::Reset, message.id);
+                self.note(now, place, message.id, Fate::Rejected);
+            }
+            if let Some((id, number)) = expected.zip(unknown) {
+                self.fail(now, id, RequestError::UnknownOption(number));
+            }
+            return;
+        };
+        if is_confirmable {
+            self.send_empty(place, MessageType::Acknowledgement, message.id);
+            self.note(now, place, message.id, Fate::Acknowledged);
+        } else if !is_acknowledgement {
+            self.note(now, place, message.id, Fate::Ignored);
+        }
+        self.peers.get_mut(place).verified = true; // It knows a token that was sent to its address.
+        self.accept(now, id, peer, message);
+        self.send_waiting(now, place);
+    }
+
+    /// Whether an acknowledgement with this ID is for the last message of a request.
+    fn acknowledges(&self, place: u32, message: MessageId, id: u64) -> bool {
+        let Some(Use::Transmission(found)) = self.in_flight.find(place, message) else { return false };
+        self.client.requests.get(id).is_some_and(|outgoing| outgoing.message.transmission == Some(found))
+    }
+
+    fn accept(&mut self, now: Instant, id: u64, peer: Peer, message: &Message<'_>) {
+        let (response, block1, echo) = read_response(message);
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        if outgoing.target.is_multicast() {
+            self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+            return;
+        }
+        if message.token.to_u64() == Some(outgoing.tokens.first)
+            && let (Some(latest), Some(number)) = (outgoing.latest, response.observe)
+        {
+            if !is_newer(latest, number, now) {
+                return;
+            }
+            // The blocks of an older state that are being fetched are of no use any more.
+            self.client.body_bytes -= outgoing.transfer.received_bytes();
+            outgoing.transfer.reset();
+            outgoing.latest = Some((number, now));
+        }
+        self.settle(id);
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        if let Some(echo) = echo.filter(|_| response.code == Code::UNAUTHORIZED && !outgoing.is_challenged) {
+            outgoing.is_challenged = true;
+            let request = std::mem::take(&mut outgoing.request);
+            outgoing.request = request.with_option(OptionNumber::ECHO, echo);
+            return self.continue_request(now, id);
+        }
+        let is_single = outgoing.request.view().options.value(OptionNumber::BLOCK2).is_some();
+        let step = if is_single {
+            Step::Done(response)
+        } else {
+            let len = outgoing.request.view().payload.len();
+            self.client.body_bytes -= outgoing.transfer.received_bytes();
+            let step = outgoing.transfer.accept(response, block1, len, self.config.limits.body_bytes_max);
+            self.client.body_bytes += outgoing.transfer.received_bytes();
+            step
+        };
+        match step {
+            Step::Next if self.client.body_bytes <= self.config.limits.transfer_bytes_max => {
+                self.continue_request(now, id);
+            }
+            Step::Next => self.fail(now, id, RequestError::BodyTooLarge),
+            Step::Failed(error) => self.fail(now, id, error),
+            Step::Done(response) => self.deliver(now, id, response),
+        }
+    }
+
+    /// Sends the next message of a request whose last one was answered, with a time of its own.
+    fn continue_request(&mut self, now: Instant, id: u64) {
+        let token = self.new_token(id);
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        outgoing.tokens.current = token;
+        if outgoing.latest.is_none() && outgoing.transfer.is_first() {
+            outgoing.tokens.first = token;
+        }
+        self.set_deadline(id, now + self.config.times.transmit_wait);
+        self.send_in_turn(now, id);
+    }
+
+    /// Gives a whole response to the application.
+    fn deliver(&mut self, now: Instant, id: u64, mut response: Response) {
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
+        let (place, peer) = (outgoing.peer, outgoing.target);
+        let view = outgoing.request.view();
+        if response.code == Code::TOO_MANY_REQUESTS {
+            self.peers.get_mut(place).requests.paused_until = now + cache::max_age(&response);
+        }
+        if let Some(key) = outgoing.cache_key {
+            response = self.client.cache.update(now, key, response);
+        } else if !view.code.is_safe() && response.code.is_success() && self.client.cache.is_on() {
+            let key = cache::key_of_target(&self.secret, &self.table, peer, &view);
+            key.into_iter().for_each(|key| self.client.cache.invalidate(now, key));
+        }
+        let number = response.observe.filter(|_| view.observe() == Some(Observe::Register));
+        let number = number.filter(|_| response.code.is_success());
+        if let Some(number) = number {
+            outgoing.stage = Stage::Observing;
+            outgoing.latest = outgoing.latest.or(Some((number, now)));
+            // When the state is not fresh any more, some seconds are left to the server (RFC 7641 §3.3.1).
+            let patience = Duration::from_secs(5) + Duration::from_millis(self.rng.below(10_000));
+            self.set_deadline(id, now + cache::max_age(&response) + patience);
+        } else {
+            response.observe = None;
+            self.close_request(now, id);
+        }
+        self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+    }
+}
+
+/// Whether a notification is newer than the latest (RFC 7641 §3.4).
+fn is_newer((latest, at): (u32, Instant), number: u32, now: Instant) -> bool {
+    let is_ahead =
+        (latest < number && number - latest < NUMBER_HALF) || (latest > number && latest - number > NUMBER_HALF);
+    is_ahead || now.since(at) > NUMBER_LIFETIME
+}
+
+/// The response that one message holds, with what only the endpoint has to know: Block1 and Echo.
+fn read_response<'a>(message: &Message<'a>) -> (Response, Option<Block>, Option<&'a [u8]>) {
+    let mut response = Response { payload: Body::from(message.payload.to_vec()), ..Response::new(message.code) };
+    let mut block1 = None;
+    let mut echo = None;
+    let is_sound = |(number, value): &(OptionNumber, &[u8])| number.accepts(value) || !number.is_known();
+    for (number, value) in message.options.filter(is_sound) {
+        match number {
+            OptionNumber::ETAG => response.etag = ETag::new(value),
+            OptionNumber::OBSERVE => response.observe = parse_uint(value),
+            OptionNumber::CONTENT_FORMAT => {
+                response.content_format = parse_uint(value).and_then(|number| u16::try_from(number).ok());
+            }
+            OptionNumber::MAX_AGE => response.max_age = parse_uint(value),
+            OptionNumber::BLOCK2 => response.block = Block::parse(value),
+            OptionNumber::BLOCK1 => block1 = Block::parse(value),
+            OptionNumber::SIZE2 | OptionNumber::SIZE1 => response.size = parse_uint(value),
+            OptionNumber::ECHO => echo = Some(value),
+            _ => response.options.push((number, value.to_vec())),
+        }
+    }
+    (response, block1, echo)
+}

@@ -1,0 +1,70 @@
+//! Numbers that peers cannot guess.
+
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+
+/// The endpoint's secret, from its driver's entropy.
+#[derive(Clone, Copy, Debug)]
+pub struct Secret([u64; 2]);
+
+impl Secret {
+    pub fn new(key: [u64; 2]) -> Secret {
+        Secret(key)
+    }
+
+    /// A keyed hash (SipHash): whoever knows some results cannot tell another.
+    pub fn hash(&self, value: impl Hash) -> u64 {
+        let mut hasher = self.hasher();
+        value.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// For values that are hashed piece by piece.
+    pub fn hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher
+    }
+}
+
+/// Hashes of the tables for addresses and message IDs: quick, and different in each process, so that peers cannot choose
+/// keys that collide.
+#[derive(Clone, Copy, Debug)]
+pub struct TableState(u64);
+
+impl TableState {
+    pub fn new(secret: &Secret) -> TableState {
+        TableState(secret.0[0] | 1)
+    }
+}
+
+impl BuildHasher for TableState {
+    type Hasher = TableHasher;
+
+    fn build_hasher(&self) -> TableHasher {
+        TableHasher(self.0)
+    }
+}
+
+#[derive(Debug)]
+pub struct TableHasher(u64);
+
+impl Hasher for TableHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        // The high half of the product depends on all bits of both factors.
+        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,456 @@
+//! The server's side: requests that arrive, and the responses to them.
+
+use thalweg_rtps::time::Instant;
+
+use super::answers::{Answer, Answers, Key};
+use super::asked::{Asked, Refusal};
+use super::bounded::Bounded;
+use super::encode::{Head, OutOfRange, Part, cut, write_response};
+use super::in_flight::Owner;
+use super::observers::Observers;
+use super::secret::TableState;
+use super::seen::Fate;
+use super::slab::{Slab, index_of};
+use super::timers::TimerId;
+use super::{Config, Delivery, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
+use crate::message::{
+    Block, Code, ETag, Message, MessageId, MessageType, Observe, RequestBuf, Response, Token, empty_message,
+};
+
+/// State of the server's side.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub exchanges: Slab<Exchange>,
+    /// Responses to multicast requests that wait for their moment.
+    pub delayed: Slab<(Peer, Vec<u8>)>,
+    pub answers: Answers,
+    /// Bodies of requests that have not arrived completely, by representation and peer.
+    pub uploads: Bounded<Vec<u8>>,
+    /// Responses that are fetched block by block, by representation and peer.
+    pub bodies: Bounded<Response>,
+    pub observers: Observers,
+}
+
+/// A request whose handler works.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// Place of the peer, which is held.
+    pub peer: u32,
+    pub id: MessageId,
+    pub token: Token,
+    pub code: Code,
+    pub kind: Kind,
+    pub asked: Asked,
+    pub request_bytes: usize,
+    /// Until the request is acknowledged by itself.
+    pub timer: Option<TimerId>,
+    /// The request, if its client wants to observe.
+    pub registration: Option<Box<RequestBuf>>,
+}
+
+/// How the response leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// With the acknowledgement.
+    Confirmable,
+    /// By itself: the acknowledgement has left.
+    Acknowledged,
+    NonConfirmable,
+    /// After a random time.
+    Multicast,
+    /// As a notification.
+    Notification(u64),
+}
+
+impl Exchange {
+    /// Whether a duplicate may be answered anew.
+    fn is_repeatable(&self) -> bool {
+        is_repeatable(self.code, &self.asked)
+    }
+}
+
+impl Server {
+    pub fn new(config: &Config, table: TableState) -> Server {
+        let limits = &config.limits;
+        Server {
+            exchanges: Slab::new(),
+            delayed: Slab::new(),
+            answers: Answers::new(limits.answer_bytes_max, table),
+            uploads: Bounded::new(limits.transfer_bytes_max),
+            bodies: Bounded::new(limits.transfer_bytes_max),
+            observers: Observers::new(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Answers a request of [`Event::Request`]. Each has to be answered, sooner or later.
+    ///
+    /// # Errors
+    /// When it was answered before.
+    pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
+        let exchange = self.server.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
+        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        self.finish(now, exchange, response);
+        Ok(())
+    }
+
+    /// Leaves a request without a response, as if the network had lost it: right for a non-confirmable one that there is no
+    /// time for. Nothing happens when it was answered before.
+    pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
+        let Some(mut exchange) = self.server.exchanges.remove(exchange.0) else { return };
+        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        if let Some(timer) = exchange.timer.take() {
+            self.timers.cancel(timer);
+        }
+        match exchange.kind {
+            Kind::Notification(id) => self.abandon_notification(exchange.peer, id),
+            Kind::Confirmable | Kind::Acknowledged | Kind::NonConfirmable | Kind::Multicast => {
+                exchange.kind = Kind::NonConfirmable;
+                self.close(now, &exchange);
+            }
+        }
+    }
+
+    /// Takes the buffers of a request back, so that the next ones need no allocation.
+    #[inline]
+    pub fn recycle(&mut self, request: RequestBuf) {
+        self.spare.put_request(request);
+    }
+
+    /// Handles a request of a peer that is held while this runs.
+    pub(super) fn handle_request(&mut self, now: Instant, place: u32, message: &Message<'_>, len: usize, reach: Reach) {
+        let asked = Asked::read(message.code, message.options, &self.table);
+        let is_repeatable = is_repeatable(message.code, &asked.unwrap_or_default());
+        if self.is_duplicate(now, place, message, is_repeatable) {
+            self.counters.duplicates += 1;
+            return;
+        }
+        let kind = match (message.message_type, reach) {
+            (_, Reach::Multicast) => Kind::Multicast,
+            (MessageType::Confirmable, _) => Kind::Confirmable,
+            _ => Kind::NonConfirmable,
+        };
+        if kind != Kind::Confirmable && is_repeatable {
+            self.note(now, place, message.id, Fate::Ignored);
+        }
+        self.peers.hold_again(place);
+        let exchange = Exchange {
+            peer: place,
+            id: message.id,
+            token: message.token,
+            code: message.code,
+            kind,
+            asked: asked.unwrap_or_default(),
+            request_bytes: len,
+            timer: None,
+            registration: None,
+        };
+        match asked {
+            // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
+            Err(Refusal::BadOption(_)) if kind != Kind::Confirmable => self.peers.release(place),
+            Err(Refusal::BadOption(number)) => {
+                let diagnosis = format!("{number} is not understood");
+                self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
+            }
+            Err(Refusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Ok(_) => self.admit(now, exchange, message),
+        }
+    }
+
+    /// Handles what the endpoint can do by itself, and passes the rest on.
+    fn admit(&mut self, now: Instant, exchange: Exchange, message: &Message<'_>) {
+        let (place, asked) = (exchange.peer, exchange.asked);
+        if let Some(echo) = asked.echo {
+            self.verify(now, place, echo);
+        }
+        if message.code > Code::IPATCH {
+            return self.finish(now, exchange, Response::new(Code::METHOD_NOT_ALLOWED));
+        }
+        let limits = &self.config.limits;
+        if self.peers.get(place).exchanges >= limits.exchanges_per_peer_max {
+            return self.finish(now, exchange, Response::new(Code::TOO_MANY_REQUESTS).with_max_age(1));
+        }
+        if self.server.exchanges.len() >= limits.exchanges_max {
+            return self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
+        }
+        if asked.observe == Some(Observe::Deregister) {
+            self.forget_registration(&exchange);
+        }
+        if let Some(block) = asked.block1 {
+            return self.upload(now, exchange, block, message);
+        }
+        if asked.wants_further_block() {
+            let held = self.server.bodies.get(now, self.body_key(&exchange)).cloned();
+            // Of a resource that does not change the block is cut from a new response; a change must not run again.
+            let lost = || Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "the response is not held any more");
+            if let Some(response) = held.or_else(|| (!message.code.is_safe()).then(lost)) {
+                return self.finish(now, exchange, response);
+            }
+        }
+        let mut request = self.spare.request();
+        request.refill(message.code, message.options, message.payload);
+        self.ask(now, exchange, request);
+    }
+
+    /// Passes a request to its handler.
+    pub(super) fn ask(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
+        let (place, message, kind) = (exchange.peer, exchange.id, exchange.kind);
+        let is_repeatable = exchange.is_repeatable();
+        let wants = exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe();
+        if wants && matches!(kind, Kind::Confirmable | Kind::NonConfirmable) {
+            exchange.registration = Some(Box::new(request.clone()));
+        }
+        let id = self.server.exchanges.insert(exchange);
+        if kind == Kind::Confirmable {
+            let timer = self.timers.set(now + self.config.times.processing_delay, Due::Acknowledge(id));
+            self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
+        }
+        let delivery = match kind {
+            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Delivery::Confirmable,
+            Kind::NonConfirmable | Kind::Multicast => Delivery::NonConfirmable,
+        };
+        let state = self.peers.get_mut(place);
+        state.exchanges += 1;
+        if matches!(kind, Kind::Notification(_)) {
+            // A notification answers no message of the peer.
+        } else if !is_repeatable {
+            self.server.answers.open(Key::new(state.serial, message), id);
+        } else if kind == Kind::Confirmable {
+            let fate = Fate::Repeatable(index_of(id));
+            state.seen.note(now, message, fate, self.config.limits.duplicates_max);
+        }
+        self.events.push_back(Event::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
+    }
+
+    /// Acknowledges a request whose handler takes long: the response will be a message of its own (RFC 7252 §5.2.2).
+    pub(super) fn acknowledge_slow(&mut self, id: u64) {
+        let Some(exchange) = self.server.exchanges.get_mut(id) else { return };
+        exchange.timer = None;
+        exchange.kind = Kind::Acknowledged;
+        let (peer, message) = (exchange.peer, exchange.id);
+        self.send_empty(peer, MessageType::Acknowledgement, message);
+    }
+
+    /// Whether a request came before; its duplicate is dealt with then.
+    #[inline]
+    fn is_duplicate(&mut self, now: Instant, place: u32, message: &Message<'_>, is_repeatable: bool) -> bool {
+        let state = self.peers.get(place);
+        if is_repeatable {
+            let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
+            return match state.seen.fate(now, message.id, lifetime) {
+                None => false,
+                Some(Fate::Repeatable(index)) => {
+                    let open = self.server.exchanges.at(index).map(|(_, exchange)| exchange);
+                    let open = open.filter(|exchange| exchange.peer == place && exchange.id == message.id);
+                    let kind = open.map(|exchange| exchange.kind);
+                    self.acknowledge_again(place, message.id, kind);
+                    kind.is_some()
+                }
+                Some(fate) => {
+                    self.repeat(place, message.id, fate);
+                    true
+                }
+            };
+        }
+        match self.server.answers.find(now, Key::new(state.serial, message.id)) {
+            None => return false,
+            Some(Answer::Open(exchange)) => {
+                let kind = self.server.exchanges.get(exchange).map(|exchange| exchange.kind);
+                self.acknowledge_again(place, message.id, kind);
+            }
+            Some(Answer::Sent(bytes)) => {
+                if !bytes.is_empty() {
+                    self.outbox.push(state.peer, |out| out.extend_from_slice(&bytes));
+                }
+            }
+        }
+        true
+    }
+
+    fn acknowledge_again(&mut self, place: u32, id: MessageId, kind: Option<Kind>) {
+        if kind == Some(Kind::Acknowledged) {
+            self.send_empty(place, MessageType::Acknowledgement, id);
+        }
+    }
+
+    /// Treats a duplicate as the message before it.
+    pub(super) fn repeat(&mut self, place: u32, id: MessageId, fate: Fate) {
+        match fate {
+            Fate::Acknowledged => self.send_empty(place, MessageType::Acknowledgement, id),
+            Fate::Rejected => self.send_empty(place, MessageType::Reset, id),
+            Fate::Ignored | Fate::Repeatable(_) => {}
+        }
+    }
+
+    pub(super) fn note(&mut self, now: Instant, place: u32, id: MessageId, fate: Fate) {
+        let entries_max = self.config.limits.duplicates_max;
+        self.peers.get_mut(place).seen.note(now, id, fate, entries_max);
+    }
+
+    /// Sends the response to an exchange that is over, and releases its peer.
+    pub(super) fn finish(&mut self, now: Instant, mut exchange: Exchange, mut response: Response) {
+        if let Some(timer) = exchange.timer.take() {
+            self.timers.cancel(timer);
+        }
+        if let Kind::Notification(observer) = exchange.kind {
+            return self.finish_notification(now, exchange, observer, response);
+        }
+        if is_unwanted(&exchange, response.code) {
+            if exchange.kind == Kind::Confirmable {
+                self.send_empty(exchange.peer, MessageType::Acknowledgement, exchange.id);
+            }
+            return self.close(now, &exchange);
+        }
+        let observe = self.register(&mut exchange, &response);
+        let exponent = self.config.block_exponent;
+        let mut part = self.part(now, &exchange, &mut response, exponent);
+        part.observe = observe;
+        let head = self.head(now, &exchange);
+        if exchange.kind == Kind::Multicast {
+            self.delay(now, &exchange, &head, &response, &part);
+            return self.close(now, &exchange);
+        }
+        let peer = self.peers.get(exchange.peer).peer;
+        let len = self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        if self.is_amplified(&exchange, len) {
+            self.shrink(now, &exchange, &head, &mut response, &mut part);
+        }
+        if head.message_type == MessageType::Confirmable {
+            let backoff = self.first_backoff();
+            self.repeat_until_acknowledged(now, exchange.peer, head.id, Owner::Response, backoff);
+        }
+        self.close(now, &exchange);
+    }
+
+    /// Which part of a response fits into one message, for a client that asked for one or not; its blocks are not larger
+    /// than the exponent says. The response becomes an error if the client asked for a block behind its end.
+    pub(super) fn part(&mut self, now: Instant, exchange: &Exchange, response: &mut Response, exponent: u8) -> Part {
+        let exponent = exponent.min(Block::EXPONENT_MAX);
+        let asked = exchange.asked.block2.filter(|_| response.code.is_success());
+        let found = cut(response.payload.len(), asked, exponent).unwrap_or_else(|OutOfRange| {
+            *response = Response::error(Code::BAD_REQUEST, "the block lies behind the end of the body");
+            None
+        });
+        let more = response.code == Code::CONTINUE;
+        let block1 = exchange.asked.block1;
+        let block1 = block1.map(|block| Block { more, exponent: block.exponent.min(exponent), ..block });
+        let Some((block, range)) = found else {
+            return Part { block1, ..whole(response) };
+        };
+        let is_whole = block.number == 0 && !block.more;
+        if !is_whole && response.etag.is_none() {
+            response.etag = Some(ETag::from_u64(self.secret.hash(&*response.payload)));
+        }
+        if block.more && block.number == 0 {
+            self.hold_body(now, exchange, response);
+        }
+        Part { observe: None, block1, block2: Some(block), range }
+    }
+
+    /// Keeps a body for the requests for its further blocks.
+    fn hold_body(&mut self, now: Instant, exchange: &Exchange, response: &mut Response) {
+        response.payload = std::mem::take(&mut response.payload).into_shared();
+        let ends = now + self.config.times.exchange_lifetime;
+        let key = self.body_key(exchange);
+        self.server.bodies.insert(key, response.clone(), response.payload.len(), ends);
+    }
+
+    fn head(&mut self, now: Instant, exchange: &Exchange) -> Head {
+        let (message_type, id) = match exchange.kind {
+            Kind::Confirmable => (MessageType::Acknowledgement, exchange.id),
+            Kind::Acknowledged => (MessageType::Confirmable, self.next_id(now, exchange.peer)),
+            _ => (MessageType::NonConfirmable, self.next_id(now, exchange.peer)),
+        };
+        Head { message_type, id, token: exchange.token }
+    }
+
+    fn delay(&mut self, now: Instant, exchange: &Exchange, head: &Head, response: &Response, part: &Part) {
+        let mut bytes = self.spare.bytes();
+        write_response(&mut bytes, head, response, part);
+        let leisure = self.config.times.leisure.as_nanos() as u64;
+        let at = now + std::time::Duration::from_nanos(self.rng.below(leisure));
+        let id = self.server.delayed.insert((self.peers.get(exchange.peer).peer, bytes));
+        self.timers.set(at, Due::Leisure(id));
+    }
+
+    /// Ends an exchange: notes what its duplicates get, and releases the peer.
+    fn close(&mut self, now: Instant, exchange: &Exchange) {
+        let serial = self.peers.get(exchange.peer).serial;
+        if !exchange.is_repeatable() {
+            let acknowledgement = empty_message(MessageType::Acknowledgement, exchange.id);
+            let sent: &[u8] = match exchange.kind {
+                Kind::Confirmable => self.outbox.last(),
+                Kind::Acknowledged => &acknowledgement,
+                _ => &[],
+            };
+            let ends = now + self.config.times.exchange_lifetime;
+            let early = self.server.answers.keep(now, Key::new(serial, exchange.id), sent, ends);
+            self.counters.answers_evicted += early as u64;
+        } else if exchange.kind == Kind::Acknowledged {
+            self.note(now, exchange.peer, exchange.id, Fate::Acknowledged);
+        }
+        self.peers.release(exchange.peer);
+    }
+
+    pub(super) fn body_key(&self, exchange: &Exchange) -> u64 {
+        self.secret.hash((self.peers.get(exchange.peer).serial, exchange.asked.representation))
+    }
+
+    /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5).
+    fn upload(&mut self, now: Instant, exchange: Exchange, block: Block, message: &Message<'_>) {
+        let key = self.body_key(&exchange);
+        let body_max = self.config.limits.body_bytes_max;
+        let too_large = |exchange: &Exchange| Response {
+            size: Some(u32::try_from(body_max).unwrap_or(u32::MAX)),
+            ..Response::error(Code::REQUEST_ENTITY_TOO_LARGE, format!("at most {body_max} bytes to {}", exchange.code))
+        };
+        let declared = exchange.asked.size1.unwrap_or(0) as usize;
+        if declared > body_max || block.offset() + message.payload.len() > body_max {
+            self.server.uploads.take(now, key);
+            let response = too_large(&exchange);
+            return self.finish(now, exchange, response);
+        }
+        let mut body = self.server.uploads.take(now, key).unwrap_or_default();
+        if block.number == 0 {
+            body.clear();
+        }
+        let is_full = message.payload.len() == block.size();
+        if body.len() != block.offset() || (block.more && !is_full) || message.payload.len() > block.size() {
+            let response = Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "a block is missing or has a wrong size");
+            return self.finish(now, exchange, response);
+        }
+        body.extend_from_slice(message.payload);
+        if block.more {
+            let ends = now + self.config.times.exchange_lifetime;
+            let bytes = body.len();
+            let is_held = self.server.uploads.insert(key, body, bytes, ends);
+            let code = if is_held { Code::CONTINUE } else { Code::SERVICE_UNAVAILABLE };
+            return self.finish(now, exchange, Response::new(code));
+        }
+        let mut request = self.spare.request();
+        request.refill(message.code, message.options, &[]);
+        request.set_payload(body);
+        self.ask(now, exchange, request);
+    }
+}
+
+/// Whether a request changes nothing, so that its duplicate may be answered anew. A block of its body changes what was
+/// received of it; a further block of the response is read only.
+fn is_repeatable(code: Code, asked: &Asked) -> bool {
+    (code.is_safe() && asked.block1.is_none()) || asked.wants_further_block()
+}
+
+/// A response that is not cut.
+pub(super) fn whole(response: &Response) -> Part {
+    Part { observe: None, block1: None, block2: None, range: 0..response.payload.len() }
+}
+
+/// Whether the client does not want this response, or a group should be silent about it (RFC 7252 §8.2, RFC 7967 §2.1).
+fn is_unwanted(exchange: &Exchange, code: Code) -> bool {
+    match exchange.asked.no_response {
+        Some(_) if code == Code::CONTINUE => false, // The client could not go on.
+        Some(classes) => code.class() > 0 && classes & 1 << (code.class() - 1) != 0,
+        None => exchange.kind == Kind::Multicast && !code.is_success(),
+    }
+}

@@ -1,0 +1,299 @@
+//! What becomes of a client's requests.
+
+use super::*;
+use crate::message::{ETag, MessageId, MessageWriter, Token};
+
+fn get(client: &mut Host, target: &str, delivery: Delivery) -> RequestId {
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get(target), delivery).unwrap()
+}
+
+/// A datagram of a server: the response to `request` with its token, and its ID if it is an acknowledgement.
+fn answer(
+    request: &[u8],
+    message_type: MessageType,
+    id: u16,
+    code: Code,
+    options: &[(OptionNumber, &[u8])],
+) -> Vec<u8> {
+    let request = Message::parse(request).unwrap();
+    let is_acknowledgement = message_type == MessageType::Acknowledgement;
+    let id = if is_acknowledgement { request.id } else { MessageId(id) };
+    let mut out = Vec::new();
+    let mut writer = MessageWriter::new(&mut out, message_type, code, id, &request.token);
+    options.iter().for_each(|(number, value)| {
+        writer.option(*number, value);
+    });
+    writer.payload(b"x");
+    out
+}
+
+#[track_caller]
+fn failure(client: &mut Host) -> RequestError {
+    match client.events().as_slice() {
+        [Event::Failed { error, .. }] => error.clone(),
+        other => panic!("expected one failure: {other:?}"),
+    }
+}
+
+#[test]
+fn a_request_that_nobody_acknowledges_is_repeated_with_growing_pauses_and_fails() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let first = client.sent();
+    let mut at = vec![0];
+    for tenth in 1..=930 {
+        client.pass(Duration::from_millis(100));
+        let sent = client.sent();
+        assert!(sent.is_empty() || sent == first, "the very same message");
+        at.extend(sent.iter().map(|_| tenth));
+    }
+    let pauses: Vec<i32> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(pauses.len(), 4, "MAX_RETRANSMIT");
+    assert!((20..=31).contains(&pauses[0]), "ACK_TIMEOUT to half more: {pauses:?}");
+    assert!(pauses.windows(2).all(|pair| (pair[1] - 2 * pair[0]).abs() <= 2), "doubled: {pauses:?}");
+    assert_eq!(failure(&mut client), RequestError::TimedOut);
+    assert_eq!((client.endpoint.poll_timeout(), client.endpoint.counters().requests), (None, 0));
+}
+
+#[test]
+fn a_separate_response_is_acknowledged_each_time_and_told_once() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
+    client.pass(Duration::from_secs(60));
+    assert!(client.sent().is_empty(), "acknowledged, so not repeated");
+    let separate = answer(&request, MessageType::Confirmable, 77, Code::CONTENT, &[]);
+    client.receive(SERVER, &separate);
+    client.receive(SERVER, &separate);
+    assert_eq!(client.lines(), ["ACK 0.00", "ACK 0.00"]);
+    assert_eq!(response(&mut client).code, Code::CONTENT);
+}
+
+#[test]
+fn a_response_that_overtakes_its_acknowledgement_counts() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    client.receive(SERVER, &answer(&request, MessageType::NonConfirmable, 77, Code::CONTENT, &[]));
+    client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
+    client.pass(Duration::from_secs(60));
+    assert!(client.sent().is_empty());
+    assert_eq!(response(&mut client).code, Code::CONTENT);
+}
+
+#[test]
+fn an_acknowledged_request_without_response_fails_in_time() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
+    client.pass(Duration::from_secs(92));
+    assert!(client.events().is_empty());
+    client.pass(Duration::from_secs(2));
+    assert_eq!(failure(&mut client), RequestError::TimedOut);
+}
+
+#[test]
+fn only_the_right_peer_token_and_id_answer() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    let right = answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, &[]);
+    client.receive(SERVER + 1, &right);
+    client.receive(SERVER + 1, &answer(&request, MessageType::NonConfirmable, 7, Code::CONTENT, &[]));
+    let mut wrong = right.clone();
+    wrong[11] ^= 1;
+    client.receive(SERVER, &wrong);
+    wrong = right.clone();
+    wrong[3] ^= 1;
+    client.receive(SERVER, &wrong);
+    assert!(client.events().is_empty() && client.sent().is_empty());
+    client.receive(SERVER, &right);
+    assert_eq!(&*response(&mut client).payload, b"x");
+}
+
+#[test]
+fn a_reset_ends_a_request_and_answers_a_ping() {
+    for delivery in [Delivery::Confirmable, Delivery::NonConfirmable] {
+        let mut client = Host::new(Config::default());
+        get(&mut client, "/a", delivery);
+        let request = client.sent().remove(0);
+        client.receive(SERVER, &[0x70, 0, request[2], request[3]]);
+        assert_eq!(failure(&mut client), RequestError::Reset);
+    }
+    let mut client = Host::new(Config::default());
+    let mut server = Host::new(Config::default());
+    let ping = client.endpoint.ping(client.now, peer(SERVER)).unwrap();
+    assert_eq!(exchange(&mut client, &mut server, nobody), ["> CON 0.00", "< RST 0.00"]);
+    assert_eq!(client.events(), [Event::Pong { request: ping, peer: peer(SERVER) }]);
+    client.endpoint.ping(client.now, peer(SERVER)).unwrap();
+    client.pass(Duration::from_secs(100));
+    (0..10).for_each(|_| client.pass(Duration::from_secs(100)));
+    assert_eq!(failure(&mut client), RequestError::TimedOut);
+}
+
+#[test]
+fn requests_to_one_peer_wait_for_their_turn() {
+    let mut client = Host::new(Config { nstart: 2, ..Config::default() });
+    for number in 0..5 {
+        get(&mut client, &format!("/{number}"), Delivery::Confirmable);
+    }
+    let other = client.endpoint.request(client.now, peer(9), RequestBuf::get("/x"), Delivery::Confirmable);
+    assert!(other.is_ok());
+    let sent = client.sent();
+    let lines: Vec<String> = sent.iter().map(|bytes| describe(bytes)).collect();
+    assert_eq!(lines, ["CON 0.01 /0", "CON 0.01 /1", "CON 0.01 /x"]);
+    client.receive(SERVER, &answer(&sent[1], MessageType::Acknowledgement, 0, Code::CONTENT, &[]));
+    client.receive(SERVER, &[0x60, 0, sent[0][2], sent[0][3]]);
+    assert_eq!(client.lines(), ["CON 0.01 /2", "CON 0.01 /3"], "an acknowledgement is enough");
+    get(&mut client, "/non", Delivery::NonConfirmable);
+    assert_eq!(client.lines(), ["NON 0.01 /non"], "what is sent once need not wait");
+}
+
+#[test]
+fn cancelled_requests_give_their_turn_away() {
+    let mut client = Host::new(Config::default());
+    let first = get(&mut client, "/0", Delivery::Confirmable);
+    let second = get(&mut client, "/1", Delivery::Confirmable);
+    get(&mut client, "/2", Delivery::Confirmable);
+    client.sent();
+    client.endpoint.cancel(client.now, second);
+    client.endpoint.cancel(client.now, first);
+    assert_eq!(client.lines(), ["CON 0.01 /2"]);
+    assert!(client.events().is_empty());
+}
+
+#[test]
+fn the_caller_learns_at_once_that_message_ids_have_run_out() {
+    let mut client = Host::new(Config::default());
+    let mut until = None;
+    for number in 0..70_000 {
+        match client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::NonConfirmable) {
+            Ok(id) => client.endpoint.cancel(client.now, id),
+            Err(RequestError::MessageIdsExhausted { until: at }) => {
+                assert!(number > 60_000, "{number}");
+                until = Some(at);
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let until = until.expect("65,536 IDs are not enough for 70,000 requests at once");
+    assert!(client.endpoint.request(client.now, peer(9), RequestBuf::get("/a"), Delivery::NonConfirmable).is_ok());
+    client.now = until;
+    get(&mut client, "/a", Delivery::NonConfirmable);
+}
+
+#[test]
+fn a_critical_option_that_is_not_understood_rejects_the_response() {
+    let strange = (OptionNumber(2049), &b""[..]);
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    client.receive(SERVER, &answer(&request, MessageType::Confirmable, 5, Code::CONTENT, &[strange]));
+    assert_eq!(client.lines(), ["RST 0.00"]);
+    assert_eq!(failure(&mut client), RequestError::UnknownOption(OptionNumber(2049)));
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    let elective = (OptionNumber(2050), &b"e"[..]);
+    client.receive(SERVER, &answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, &[elective]));
+    assert_eq!(response(&mut client).options, [(OptionNumber(2050), b"e".to_vec())]);
+}
+
+#[test]
+fn a_server_that_asks_for_a_pause_gets_it() {
+    let mut client = Host::new(Config::default());
+    get(&mut client, "/a", Delivery::Confirmable);
+    let request = client.sent().remove(0);
+    let age = (OptionNumber::MAX_AGE, &[30][..]);
+    client.receive(SERVER, &answer(&request, MessageType::Acknowledgement, 0, Code::TOO_MANY_REQUESTS, &[age]));
+    assert_eq!(response(&mut client).code, Code::TOO_MANY_REQUESTS);
+    let ask = |client: &mut Host| {
+        client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::Confirmable)
+    };
+    assert_eq!(ask(&mut client), Err(RequestError::Paused { until: client.now + Duration::from_secs(30) }));
+    client.pass(Duration::from_secs(30));
+    assert!(ask(&mut client).is_ok());
+}
+
+#[test]
+fn fresh_responses_are_used_again_and_stale_ones_confirmed() {
+    let mut client = Host::new(Config::default());
+    let mut server = Host::new(Config::default());
+    let tag = ETag::new(b"v1").unwrap();
+    let handler = |request: &Request<'_>| match request.etags().any(|found| found == tag) {
+        true => Response::new(Code::VALID).with_etag(tag).with_max_age(5),
+        false => Response::content("state", 0).with_etag(tag).with_max_age(10),
+    };
+    get(&mut client, "/a", Delivery::Confirmable);
+    assert_eq!(exchange(&mut client, &mut server, handler)[0], "> CON 0.01 /a");
+    assert_eq!(&*response(&mut client).payload, b"state");
+    client.pass(Duration::from_secs(4));
+    get(&mut client, "/a", Delivery::Confirmable);
+    assert!(client.sent().is_empty());
+    assert_eq!(response(&mut client).max_age, Some(6), "what is left");
+    client.pass(Duration::from_secs(7));
+    get(&mut client, "/a", Delivery::Confirmable);
+    assert_eq!(exchange(&mut client, &mut server, handler), ["> CON 0.01 ETag /a", "< ACK 2.03 ETag Max-Age=5"]);
+    let confirmed = response(&mut client);
+    assert_eq!((confirmed.code, &*confirmed.payload), (Code::CONTENT, &b"state"[..]));
+    assert_eq!(confirmed.max_age, Some(5), "for as long as the server says now");
+    get(&mut client, "/a", Delivery::Confirmable);
+    assert!(client.sent().is_empty(), "fresh again");
+    client.events();
+    let put = RequestBuf::put("/a", "new");
+    client.endpoint.request(client.now, peer(SERVER), put, Delivery::Confirmable).unwrap();
+    exchange(&mut client, &mut server, |_| Response::new(Code::CHANGED));
+    client.events();
+    get(&mut client, "/a", Delivery::Confirmable);
+    assert_eq!(client.lines(), ["CON 0.01 /a"], "a change makes it stale");
+}
+
+#[test]
+fn a_group_may_answer_more_than_once() {
+    let mut client = Host::new(Config::default());
+    let group = Peer::from(([224, 0, 1, 187], SERVER));
+    let ask = |client: &mut Host, request, delivery| client.endpoint.request(client.now, group, request, delivery);
+    let refused = ask(&mut client, RequestBuf::get("/a"), Delivery::Confirmable);
+    assert_eq!(refused, Err(RequestError::NotForGroups));
+    let refused = ask(&mut client, RequestBuf::put("/a", "x"), Delivery::NonConfirmable);
+    assert_eq!(refused, Err(RequestError::NotForGroups));
+    let id = ask(&mut client, RequestBuf::get("/a"), Delivery::NonConfirmable).unwrap();
+    let request = client.sent().remove(0);
+    for port in [1, 2, 2, 3] {
+        client.receive(port, &answer(&request, MessageType::NonConfirmable, 5, Code::CONTENT, &[]));
+    }
+    let from = |event: &Event| match event {
+        Event::Response { request, peer, .. } if *request == id => peer.address.port(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(client.events().iter().map(from).collect::<Vec<_>>(), [1, 2, 3], "a duplicate is not told");
+    client.pass(Duration::from_millis(9002));
+    assert_eq!(client.events(), [Event::Finished { request: id }]);
+}
+
+#[test]
+fn requests_that_cannot_be_sent_are_refused() {
+    let mut client = Host::new(Config { limits: Limits { requests_max: 1, ..Limits::default() }, ..Config::default() });
+    let mut ask = |request| client.endpoint.request(Instant::ZERO, peer(SERVER), request, Delivery::Confirmable);
+    assert!(matches!(ask(RequestBuf::new(Code::CONTENT, "/")), Err(RequestError::Malformed(_))));
+    assert!(matches!(ask(RequestBuf::get("/").with_uint(OptionNumber::BLOCK1, 0)), Err(RequestError::Malformed(_))));
+    assert!(ask(RequestBuf::get("/")).is_ok());
+    assert_eq!(ask(RequestBuf::get("/")), Err(RequestError::TooManyRequests));
+}
+
+#[test]
+fn tokens_cannot_be_told_from_those_before() {
+    let mut client = Host::new(Config { nstart: 100, ..Config::default() });
+    let tokens: Vec<Token> = (0..100)
+        .map(|number| {
+            get(&mut client, &format!("/{number}"), Delivery::Confirmable);
+            Message::parse(&client.sent()[0]).unwrap().token
+        })
+        .collect();
+    // Twenty of the forty secret bits agree for one pair in a million.
+    let alike = |a: &Token, b: &Token| a[3..6] == b[3..6];
+    let pairs = tokens.iter().enumerate().flat_map(|(at, a)| tokens[at + 1..].iter().map(move |b| (a, b)));
+    assert!(pairs.filter(|(a, b)| alike(a, b)).count() <= 1);
+}

@@ -1,0 +1,246 @@
+//! Observation, seen from both sides.
+
+use super::*;
+use crate::message::Observe;
+
+fn observe(client: &mut Host, target: &str) -> RequestId {
+    let request = RequestBuf::get(target).with_observe(Observe::Register);
+    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap()
+}
+
+fn state(text: &'static str) -> impl Fn(&Request<'_>) -> Response {
+    move |_| Response::content(text, 0).observable().with_max_age(100_000)
+}
+
+/// Client and server, the client observing `/a`.
+fn observed() -> (Host, Host, RequestId) {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    let id = observe(&mut client, "/a");
+    let lines = exchange(&mut client, &mut server, state("0"));
+    assert_eq!(lines[0], "> CON 0.01 Observe=0 /a");
+    assert!(lines[1].starts_with("< ACK 2.05 Observe="), "{}", lines[1]);
+    client.events();
+    assert_eq!(server.endpoint.observers("/a"), 1);
+    (client, server, id)
+}
+
+fn notify(server: &mut Host, text: &'static str) {
+    server.endpoint.notify(server.now, "/a");
+    server.serve(state(text));
+}
+
+fn payloads(client: &mut Host) -> Vec<String> {
+    let payload = |event| match event {
+        Event::Response { response, .. } => String::from_utf8(response.payload.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    client.events().into_iter().map(payload).collect()
+}
+
+#[test]
+fn changes_are_told_first_confirmable_then_not() {
+    let (mut client, mut server, _) = observed();
+    notify(&mut server, "1");
+    let lines = exchange(&mut client, &mut server, nobody);
+    assert!(lines[0].starts_with("< CON 2.05 Observe=") && lines[1] == "> ACK 0.00", "{lines:?}");
+    notify(&mut server, "2");
+    let lines = exchange(&mut client, &mut server, nobody);
+    assert!(lines[0].starts_with("< NON 2.05 Observe=") && lines.len() == 1, "{lines:?}");
+    assert_eq!(payloads(&mut client), ["1", "2"]);
+}
+
+#[test]
+fn the_latest_state_is_confirmed_after_a_while_and_each_day() {
+    let (mut client, mut server, _) = observed();
+    notify(&mut server, "1");
+    exchange(&mut client, &mut server, nobody);
+    notify(&mut server, "2");
+    server.sent(); // lost
+    server.pass(Duration::from_secs(3));
+    notify(&mut server, "3");
+    server.sent(); // lost
+    server.pass(Duration::from_secs(3));
+    assert_eq!(server.serve(state("3")).len(), 1, "asked again five seconds after the first that was not confirmed");
+    let lines = exchange(&mut client, &mut server, nobody);
+    assert!(lines[0].starts_with("< CON 2.05"), "{lines:?}");
+    assert_eq!(payloads(&mut client), ["1", "3"]);
+    server.pass(Duration::from_secs(24 * 3600 - 1));
+    assert_eq!(server.serve(nobody).len(), 0);
+    server.pass(Duration::from_secs(2));
+    assert_eq!(server.serve(state("3")).len(), 1);
+}
+
+#[test]
+fn an_observer_that_does_not_answer_gets_only_the_latest_state_and_is_dropped_then() {
+    let (_, mut server, _) = observed();
+    notify(&mut server, "1");
+    assert_eq!(server.sent().len(), 1);
+    for text in ["2", "3", "4"] {
+        server.endpoint.notify(server.now, "/a");
+        assert_eq!(server.serve(state(text)).len(), 0, "one at a time");
+    }
+    server.pass(Duration::from_secs(4));
+    assert_eq!(server.serve(state("4")).len(), 1, "the newer state takes the place of the old one");
+    let mut copies = server.sent().len();
+    for _ in 0..100 {
+        server.pass(Duration::from_secs(1));
+        copies += server.sent().len();
+    }
+    assert_eq!(copies, 4, "with the repetitions that were left");
+    assert_eq!(server.endpoint.observers("/a"), 0);
+    assert_eq!(server.events(), [Event::Observers { path: "/a".to_owned(), count: 0 }]);
+}
+
+#[test]
+fn a_reset_ends_a_registration() {
+    let (mut client, mut server, id) = observed();
+    notify(&mut server, "1");
+    exchange(&mut client, &mut server, nobody);
+    let mut forgetful = Host::new(Config::default());
+    notify(&mut server, "2");
+    assert_eq!(exchange(&mut forgetful, &mut server, nobody).last().unwrap(), "> RST 0.00", "to a NON as well");
+    assert_eq!(server.endpoint.observers("/a"), 0);
+    client.endpoint.cancel(client.now, id);
+}
+
+#[test]
+fn a_cancelled_registration_ends_at_once() {
+    let (mut client, mut server, id) = observed();
+    client.endpoint.cancel(client.now, id);
+    let lines = exchange(&mut client, &mut server, hello);
+    assert_eq!(lines[0], "> NON 0.01 Observe=1 /a");
+    assert_eq!(server.endpoint.observers("/a"), 0);
+    assert!(client.events().is_empty());
+}
+
+#[test]
+fn an_error_ends_a_registration_on_both_sides() {
+    let (mut client, mut server, id) = observed();
+    server.endpoint.notify(server.now, "/a");
+    server.serve(|_| Response::new(Code::NOT_FOUND));
+    assert_eq!(exchange(&mut client, &mut server, nobody), ["< CON 4.04", "> ACK 0.00"]);
+    match client.events().as_slice() {
+        [Event::Response { request, response, .. }] => {
+            assert_eq!((*request, response.code, response.observe), (id, Code::NOT_FOUND, None));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((server.endpoint.counters().observers, client.endpoint.counters().requests), (0, 0));
+}
+
+#[test]
+fn a_resource_that_does_not_accept_is_not_observed() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, hello);
+    assert_eq!(response(&mut client).observe, None);
+    assert_eq!((server.endpoint.counters().observers, client.endpoint.counters().requests), (0, 0));
+}
+
+#[test]
+fn older_notifications_are_not_told() {
+    let (mut client, mut server, _) = observed();
+    notify(&mut server, "1");
+    exchange(&mut client, &mut server, nobody);
+    notify(&mut server, "2");
+    let older = server.sent();
+    notify(&mut server, "3");
+    let newer = server.sent();
+    client.receive(SERVER, &newer[0]);
+    client.receive(SERVER, &older[0]);
+    client.receive(SERVER, &newer[0]);
+    assert_eq!(payloads(&mut client), ["1", "3"]);
+}
+
+#[test]
+fn a_registration_that_is_not_fresh_any_more_is_renewed_under_its_token() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, |_| Response::content("0", 0).observable().with_max_age(10));
+    client.pass(Duration::from_secs(14));
+    assert!(client.sent().is_empty(), "some seconds are left to the server");
+    client.pass(Duration::from_secs(12));
+    let lines = exchange(&mut client, &mut server, state("1"));
+    assert_eq!(lines[0], "> CON 0.01 Observe=0 /a");
+    assert_eq!(payloads(&mut client), ["0", "1"]);
+    assert_eq!(server.endpoint.observers("/a"), 1, "it is the same registration");
+}
+
+#[test]
+fn a_renewed_registration_keeps_what_is_known_about_its_client() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    let short = |_: &Request<'_>| Response::content("0", 0).observable().with_max_age(10);
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, short);
+    server.endpoint.notify(server.now, "/a");
+    server.serve(short);
+    assert!(exchange(&mut client, &mut server, nobody)[0].starts_with("< CON"));
+    client.pass(Duration::from_secs(26));
+    assert_eq!(exchange(&mut client, &mut server, short)[0], "> CON 0.01 Observe=0 /a");
+    server.endpoint.notify(server.now, "/a");
+    server.serve(short);
+    assert!(server.lines()[0].starts_with("NON"), "it answered before, so this needs no confirmation");
+}
+
+#[test]
+fn a_newer_state_ends_the_fetching_of_an_older_one() {
+    let (mut client, mut server, _) = observed();
+    let large = |byte: u8| move |_: &Request<'_>| Response::content(vec![byte; 2000], 0).observable();
+    server.endpoint.notify(server.now, "/a");
+    server.serve(large(1));
+    client.receive(SERVER, &server.sent()[0]);
+    assert_eq!(client.lines(), ["ACK 0.00", "CON 0.01 /a Block2=1/0/1024"]);
+    server.pass(Duration::from_secs(4)); // The acknowledgement is lost, so the server repeats.
+    let repeated = server.sent();
+    client.receive(SERVER, &repeated[0]);
+    assert_eq!(client.lines(), ["ACK 0.00"], "a duplicate begins nothing");
+    server.endpoint.notify(server.now, "/a");
+    server.pass(Duration::from_secs(8));
+    server.serve(large(2));
+    client.receive(SERVER, &server.sent()[0]);
+    let lines = client.lines();
+    assert_eq!(lines, ["ACK 0.00", "CON 0.01 /a Block2=1/0/1024"], "the first block of the newer state is there");
+    exchange(&mut client, &mut server, nobody);
+}
+
+#[test]
+fn a_registration_at_an_unverified_address_draws_one_message_only() {
+    let mut server = Host::new(trusting());
+    server.receive(1, &bytes("51010001 07 60 5161"));
+    server.serve(state("0"));
+    assert_eq!(server.sent().len(), 1);
+    for _ in 0..50 {
+        notify(&mut server, "x");
+    }
+    assert_eq!(server.lines().iter().filter(|line| line.starts_with("CON")).count(), 1);
+}
+
+#[test]
+fn registrations_beyond_the_limit_get_a_plain_answer() {
+    let observe = ObserveConfig { observers_max: 2, ..ObserveConfig::default() };
+    let mut server = Host::new(Config { observe, ..trusting() });
+    for port in 1..=3 {
+        server.receive(port, &bytes("51010001 07 60 5161"));
+        server.serve(state("0"));
+    }
+    let lines = server.lines();
+    assert_eq!(lines.iter().map(|line| line.contains("Observe")).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(server.endpoint.observers("/a"), 2);
+}
+
+#[test]
+fn a_notification_in_blocks_arrives_whole() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    let large = |_: &Request<'_>| Response::content(vec![b'y'; 3000], 0).observable();
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, large);
+    server.endpoint.notify(server.now, "/a");
+    server.serve(large);
+    let lines = exchange(&mut client, &mut server, nobody);
+    assert!(lines.iter().any(|line| line == "> CON 0.01 /a Block2=2/0/1024"), "{lines:?}");
+    let lens = client.events().into_iter().map(|event| match event {
+        Event::Response { response, .. } => (response.payload.len(), response.observe.is_some()),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(lens.collect::<Vec<_>>(), [(3000, true), (3000, true)]);
+}

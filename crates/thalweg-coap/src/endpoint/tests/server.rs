@@ -1,0 +1,260 @@
+//! What a server does with requests.
+
+use super::*;
+
+/// `hex` arrives; the handler says hello.
+#[track_caller]
+fn check(hex: &str, expected: &[&str]) {
+    let mut server = Host::new(trusting());
+    server.receive(1, &bytes(hex));
+    server.serve(hello);
+    assert_eq!(server.lines(), expected, "input: {hex}");
+}
+
+const GET: &str = "40017d34 bb74656d7065726174757265";
+const POST: &str = "40027d34 bb74656d7065726174757265";
+
+#[test]
+fn requests_are_answered_as_they_came() {
+    check(GET, &["ACK 2.05 Content-Format=0 [11]"]);
+    check(&GET.replace("4001", "5001"), &["NON 2.05 Content-Format=0 [11]"]);
+}
+
+#[test]
+fn what_is_no_request_is_rejected_or_dropped() {
+    check("40000001", &["RST 0.00"]); // a ping
+    check("40010001 ff", &["RST 0.00"]); // a malformed CON
+    check("50010001 ff", &[]);
+    check("80010001", &[]);
+    check("40600001", &["RST 0.00"]); // a reserved class
+    check("50000001", &[]);
+    check("60450001 ff31", &[]); // an acknowledgement for nothing
+    check("40450001 ff31", &["RST 0.00"]); // a response nobody waits for
+    check("50450001 ff31", &[]);
+    check("51450001 07 6101 ff31", &["RST 0.00"]); // a notification nobody wants
+    check("70000001", &[]);
+}
+
+#[test]
+fn critical_options_have_to_be_understood() {
+    check("40010001 d0fc", &["ACK 4.02 [28]"]); // 265, which nobody defined
+    check("50010001 d0fc", &[]); // a NON is dropped
+    check("40010001 d0fd", &["ACK 2.05 Content-Format=0 [11]"]); // 266 is elective
+    check("40010001 9101", &["ACK 4.02 [24]"]); // OSCORE, which is not supported
+    check("40010001 d10401 0101", &["ACK 4.02 [24]"]); // Accept twice
+    check("40010001 d3040a0b0c", &["ACK 4.02 [24]"]); // Accept of three bytes
+    check("40010001 b2e9e9", &["ACK 4.02 [26]"]); // a path that is no UTF-8
+    check("40010001 61 01 01 02 a161", &["ACK 2.05 Content-Format=0 [11]"]); // Observe twice is elective
+}
+
+#[test]
+fn a_slow_handler_is_acknowledged_and_answers_by_itself() {
+    let mut server = Host::new(trusting());
+    server.receive(1, &bytes(GET));
+    let exchange = server.exchanges()[0];
+    server.pass(Duration::from_millis(999));
+    assert!(server.lines().is_empty());
+    server.pass(Duration::from_millis(2));
+    assert_eq!(server.lines(), ["ACK 0.00"]);
+    server.receive(1, &bytes(GET));
+    assert_eq!(server.lines(), ["ACK 0.00"], "a duplicate is acknowledged, the handler not asked again");
+    assert!(server.exchanges().is_empty());
+    server.endpoint.respond(server.now, exchange, hello(&RequestBuf::get("").view())).unwrap();
+    let response = server.sent();
+    assert_eq!(describe(&response[0]), "CON 2.05 Content-Format=0 [11]");
+    assert_eq!(server.endpoint.respond(server.now, exchange, Response::new(Code::CONTENT)), Err(ExchangeGone));
+    server.pass(Duration::from_secs(3));
+    assert_eq!(server.sent(), response, "repeated until it is acknowledged");
+    server.receive(1, &[0x60, 0, response[0][2], response[0][3]]);
+    server.pass(Duration::from_secs(100));
+    assert!(server.sent().is_empty());
+    server.receive(1, &bytes(GET));
+    assert_eq!(server.lines(), ["ACK 0.00"], "the response was delivered");
+}
+
+#[test]
+fn a_separate_response_that_nobody_acknowledges_is_given_up() {
+    let mut server = Host::new(trusting());
+    server.receive(1, &bytes(GET));
+    server.pass(Duration::from_secs(2));
+    server.serve(hello);
+    let mut copies = 0;
+    for _ in 0..200 {
+        copies += server.lines().iter().filter(|line| line.starts_with("CON")).count();
+        server.pass(Duration::from_secs(1));
+    }
+    assert_eq!(copies, 5, "once, and four repetitions");
+    assert_eq!(server.endpoint.poll_timeout(), None);
+}
+
+#[test]
+fn a_request_that_changes_something_runs_once() {
+    for code in ["4002", "4003", "4004", "4006", "4007", "5002"] {
+        let mut server = Host::new(trusting());
+        let request = bytes(&POST.replace("4002", code));
+        server.receive(1, &request);
+        server.receive(1, &request);
+        assert_eq!(server.serve(|_| Response::new(Code::CHANGED)).len(), 1, "{code}");
+        let answer = server.sent();
+        server.pass(Duration::from_secs(246));
+        server.receive(1, &request);
+        assert_eq!(server.serve(nobody).len(), 0);
+        let expected = if code == "5002" { Vec::new() } else { answer };
+        assert_eq!(server.sent(), expected, "the same answer again, and none for a NON");
+        assert_eq!(server.endpoint.counters().duplicates, 2);
+        server.pass(Duration::from_secs(2));
+        server.receive(1, &request);
+        assert_eq!(server.serve(hello).len(), 1, "an ID may come back after EXCHANGE_LIFETIME");
+        server.receive(2, &request);
+        assert_eq!(server.serve(hello).len(), 1, "the same ID of another peer");
+    }
+}
+
+#[test]
+fn a_duplicate_of_a_request_that_changes_nothing_is_answered_anew() {
+    let mut server = Host::new(trusting());
+    server.receive(1, &bytes(GET));
+    server.receive(1, &bytes(GET));
+    assert_eq!(server.serve(hello).len(), 1, "not while the handler works");
+    server.receive(1, &bytes(GET));
+    assert_eq!(server.serve(hello).len(), 1);
+    let non = GET.replace("4001", "5001").replace("7d34", "7d35");
+    server.receive(1, &bytes(&non));
+    server.receive(1, &bytes(&non));
+    assert_eq!(server.serve(hello).len(), 1, "a NON is not answered twice");
+}
+
+#[test]
+fn responses_that_are_not_wanted_are_not_sent() {
+    // No-Response=2: no 2.xx; 26: none at all.
+    let get = |mask: u8| bytes(&format!("50010001 b161 d1ea{mask:02x}"));
+    for (mask, code, is_sent) in [
+        (2, Code::CONTENT, false),
+        (2, Code::NOT_FOUND, true),
+        (8, Code::NOT_FOUND, false),
+        (16, Code::NOT_FOUND, true),
+        (16, Code::INTERNAL_SERVER_ERROR, false),
+        (26, Code::CONTENT, false),
+        (0, Code::CONTENT, true),
+    ] {
+        let mut server = Host::new(trusting());
+        server.receive(1, &get(mask));
+        server.serve(|_| Response::new(code));
+        assert_eq!(!server.sent().is_empty(), is_sent, "{mask} {code}");
+    }
+    check("40010001 b161 d1ea1a", &["ACK 0.00"]);
+}
+
+#[test]
+fn a_group_answers_in_its_leisure_and_only_with_success() {
+    let mut server = Host::new(trusting());
+    for (hex, code, expected) in [
+        ("50010001 b161", Code::CONTENT, 1),
+        ("50010002 b161", Code::NOT_FOUND, 0),
+        ("50010003 b161 d1ea02", Code::NOT_FOUND, 1), // wants errors by No-Response
+        ("40010004 b161", Code::CONTENT, 0),          // a CON is no request for a group
+    ] {
+        server.endpoint.handle_multicast(server.now, peer(1), &bytes(hex));
+        server.serve(|_| Response::new(code));
+        assert!(server.sent().is_empty(), "not at once: {hex}");
+        server.pass(Duration::from_secs(5));
+        assert_eq!(server.sent().len(), expected, "{hex}");
+    }
+}
+
+#[test]
+fn a_large_response_to_a_forged_address_is_held_back() {
+    let mut server = Host::new(Config::default());
+    let large = |_: &Request<'_>| Response::content(vec![b'x'; 500], 0);
+    let mut client = Host::new(Config::default());
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/large"), Delivery::Confirmable).unwrap();
+    let lines = exchange(&mut client, &mut server, large);
+    assert_eq!(
+        lines,
+        ["> CON 0.01 /large", "< ACK 4.01 Echo", "> CON 0.01 /large Echo", "< ACK 2.05 Content-Format=0 [500]",]
+    );
+    assert_eq!(response(&mut client).payload.len(), 500);
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/large?2"), Delivery::Confirmable).unwrap();
+    assert_eq!(exchange(&mut client, &mut server, large).len(), 2, "the proof lasts");
+    // Another address with the first one's proof.
+    let mut echo = RequestBuf::get("/large").with_option(OptionNumber::ECHO, &[1; 8]);
+    echo = echo.with_payload("");
+    let mut other = Host::new(Config::default());
+    other.endpoint.request(other.now, peer(SERVER), echo, Delivery::NonConfirmable).unwrap();
+    server.receive(2, &other.sent()[0]);
+    server.serve(large);
+    assert_eq!(server.lines(), ["NON 4.01 Echo"]);
+    assert_eq!(server.endpoint.counters().challenged, 2);
+}
+
+#[test]
+fn a_large_response_to_a_change_from_a_forged_address_is_cut_small() {
+    let mut server = Host::new(Config::default());
+    let mut client = Host::new(Config::default());
+    let post = RequestBuf::post("/large", vec![1; 10]);
+    client.endpoint.request(client.now, peer(SERVER), post, Delivery::Confirmable).unwrap();
+    let request = client.sent();
+    server.receive(CLIENT, &request[0]);
+    assert_eq!(server.serve(|_| Response::content(vec![b'x'; 500], 0)).len(), 1);
+    let response = server.sent();
+    assert!(response[0].len() <= 3 * request[0].len() && response[0].len() > 50, "{}", response[0].len());
+    assert!(describe(&response[0]).contains("Block2=0/1/"));
+}
+
+#[test]
+fn handlers_are_not_asked_more_than_they_can_hold() {
+    let limits = Limits { exchanges_max: 3, exchanges_per_peer_max: 2, ..Limits::default() };
+    let mut server = Host::new(Config { limits, ..trusting() });
+    for (port, id) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)] {
+        server.receive(port, &bytes(&format!("4001000{id} b161")));
+    }
+    assert_eq!(server.lines(), ["ACK 4.29 Max-Age=1", "ACK 5.03 Max-Age=1"]);
+    assert_eq!(server.serve(hello).len(), 3);
+    server.receive(1, &bytes("40010009 b161"));
+    assert_eq!(server.serve(hello).len(), 1);
+}
+
+#[test]
+fn a_flood_of_addresses_costs_no_more_memory_than_was_allowed() {
+    let limits = Limits { peers_max: 1000, answer_bytes_max: 100_000, ..Limits::default() };
+    let mut server = Host::new(Config { limits: limits.clone(), ..trusting() });
+    let mut answered = 0;
+    for number in 0..100_000_u32 {
+        let address = std::net::Ipv4Addr::from(0x0a00_0000 + number / 60_000);
+        let flood = Peer::from((address, 1024 + (number % 60_000) as u16));
+        let code = if number % 2 == 0 { "4002" } else { "5001" };
+        server.endpoint.handle_datagram(server.now, flood, &bytes(&POST.replace("4002", code)));
+        if number % 100 == 0 {
+            server.receive(1, &bytes(&format!("4002{:04x} b161", number / 100)));
+            answered += 1;
+        }
+        server.serve(|_| Response::new(Code::CHANGED));
+        if number % 100 == 0 {
+            assert!(server.lines().iter().any(|line| line == "ACK 2.04"));
+            // A duplicate while the flood goes on.
+            server.receive(1, &bytes(&format!("4002{:04x} b161", number / 100)));
+            assert_eq!((server.serve(nobody).len(), server.lines().len()), (0, 1));
+        }
+        server.pass(Duration::from_micros(100));
+    }
+    let counters = server.endpoint.counters();
+    assert_eq!(answered, 1000);
+    assert_eq!((counters.peers, counters.exchanges), (1000, 0));
+    assert!(counters.answer_bytes <= limits.answer_bytes_max);
+}
+
+#[test]
+fn a_peer_in_the_place_of_another_is_not_taken_for_it() {
+    let mut server = Host::new(Config { limits: Limits { peers_max: 1, ..Limits::default() }, ..trusting() });
+    for port in 1..=3 {
+        server.receive(port, &bytes("50010005 b161"));
+        assert_eq!(server.serve(hello).len(), 1, "{port}");
+    }
+    assert_eq!(server.endpoint.counters().peers, 1);
+}
+
+#[test]
+fn unknown_methods_and_proxying_are_refused() {
+    check("40080001 b161", &["ACK 4.05"]);
+    check("40010001 d41668747470", &["ACK 5.05"]);
+}

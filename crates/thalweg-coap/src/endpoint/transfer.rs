@@ -1,0 +1,193 @@
+//! Bodies in blocks, on the client's side: the request's upwards, then the response's downwards (RFC 7959).
+
+use std::ops::Range;
+
+use super::RequestError;
+use crate::message::{
+    Block, Code, ETag, OptionNumber, Options, RequestBuf, Response, encode_uint, insert_option, write_option,
+};
+
+/// How often a body is begun anew because it changed under way, or the server lost what it had.
+const RESTARTS_MAX: u8 = 3;
+
+/// Where a request stands between its first and its last block.
+#[derive(Debug)]
+pub struct Transfer {
+    /// Size exponent of the blocks that are sent.
+    exponent: u8,
+    /// Bytes of the request's body that the server has.
+    sent: usize,
+    /// Tells this body from others to the same resource (RFC 9175 §3.5.1).
+    tag: u64,
+    /// The first block of the response without its payload.
+    head: Option<Response>,
+    received: Vec<u8>,
+    /// The block of the response to ask for.
+    wanted: Option<Block>,
+    restarts: u8,
+}
+
+/// What follows a response.
+#[derive(Debug)]
+pub enum Step {
+    /// The next block goes out.
+    Next,
+    /// This is the whole response.
+    Done(Response),
+    Failed(RequestError),
+}
+
+impl Transfer {
+    pub fn new(exponent: u8, tag: u64) -> Transfer {
+        let exponent = exponent.min(Block::EXPONENT_MAX);
+        Transfer { exponent, sent: 0, tag, head: None, received: Vec::new(), wanted: None, restarts: 0 }
+    }
+
+    /// Whether the request's first message is still to be sent or answered.
+    pub fn is_first(&self) -> bool {
+        self.sent == 0 && self.wanted.is_none()
+    }
+
+    /// Bytes of the response held so far.
+    pub fn received_bytes(&self) -> usize {
+        self.received.len()
+    }
+
+    /// Begins anew, for the next state of an observed resource or a repeated request.
+    pub fn reset(&mut self) {
+        self.sent = 0;
+        self.head = None;
+        self.received = Vec::new();
+        self.wanted = None;
+    }
+
+    /// Options and payload of the next message.
+    pub fn compose(&self, request: &RequestBuf, etag: Option<ETag>) -> (Vec<u8>, Range<usize>) {
+        let view = request.view();
+        let len = view.payload.len();
+        let is_uploading = self.is_uploading(len);
+        if let Some(block) = self.wanted {
+            // Only the first message registers for notifications (RFC 7959 §2.6).
+            let mut options = without_observe(view.options);
+            insert_uint(&mut options, OptionNumber::BLOCK2, block.to_uint());
+            if is_uploading {
+                insert_option(&mut options, OptionNumber::REQUEST_TAG, &self.tag.to_be_bytes());
+            }
+            let repeats_payload = view.code == Code::FETCH && !is_uploading;
+            return (options, 0..if repeats_payload { len } else { 0 });
+        }
+        let mut options = view.options.as_bytes().to_vec();
+        if let Some(etag) = etag {
+            insert_option(&mut options, OptionNumber::ETAG, &etag);
+        }
+        if !is_uploading {
+            return (options, 0..len);
+        }
+        let size = 16 << self.exponent;
+        let end = len.min(self.sent + size);
+        let block = Block { number: (self.sent / size) as u32, more: end < len, exponent: self.exponent };
+        insert_uint(&mut options, OptionNumber::BLOCK1, block.to_uint());
+        if self.sent == 0 {
+            insert_uint(&mut options, OptionNumber::SIZE1, u32::try_from(len).unwrap_or(u32::MAX));
+        }
+        insert_option(&mut options, OptionNumber::REQUEST_TAG, &self.tag.to_be_bytes());
+        (options, self.sent..end)
+    }
+
+    /// Takes the response to the last message; `len` is that of the request's body.
+    pub fn accept(&mut self, response: Response, block1: Option<Block>, len: usize, body_max: usize) -> Step {
+        if self.wanted.is_none()
+            && self.is_uploading(len)
+            && let Some(step) = self.accept_upload(response.code, block1, len)
+        {
+            return step;
+        }
+        match response.block {
+            Some(block) => self.accept_block(response, block, body_max),
+            None => Step::Done(response),
+        }
+    }
+
+    fn is_uploading(&self, len: usize) -> bool {
+        len > 16 << self.exponent || self.sent > 0
+    }
+
+    /// What the server says about a block of the request; `None` for the response to the whole request.
+    fn accept_upload(&mut self, code: Code, block1: Option<Block>, len: usize) -> Option<Step> {
+        let size = 16 << self.exponent;
+        let expected = Block { number: (self.sent / size) as u32, more: true, exponent: self.exponent };
+        match (code, block1) {
+            (Code::CONTINUE, Some(block)) if block.number == expected.number && self.sent + size < len => {
+                self.sent += size;
+                self.exponent = self.exponent.min(block.exponent);
+                Some(Step::Next)
+            }
+            (Code::CONTINUE, _) => Some(Step::Failed(RequestError::BlockMismatch { expected })),
+            // The server wants smaller blocks, or did not keep what it had (RFC 7959 §2.9).
+            (Code::REQUEST_ENTITY_TOO_LARGE, Some(block)) if block.exponent < self.exponent => {
+                self.exponent = block.exponent;
+                self.restart()
+            }
+            (Code::REQUEST_ENTITY_INCOMPLETE, _) => self.restart(),
+            _ => None,
+        }
+    }
+
+    fn restart(&mut self) -> Option<Step> {
+        self.restarts += 1;
+        self.sent = 0;
+        (self.restarts <= RESTARTS_MAX).then_some(Step::Next)
+    }
+
+    fn accept_block(&mut self, mut response: Response, block: Block, body_max: usize) -> Step {
+        if self.wanted.is_none() && block.number == 0 && !block.more {
+            response.block = None;
+            return Step::Done(response);
+        }
+        let head = self.head.get_or_insert_with(|| Response { payload: Default::default(), ..response.clone() });
+        if head.etag != response.etag || head.code != response.code {
+            return self.start_over(block.exponent);
+        }
+        let is_whole = !block.more || response.payload.len() == block.size();
+        if block.offset() != self.received.len() || !is_whole {
+            let number = (self.received.len() / block.size()) as u32;
+            return Step::Failed(RequestError::BlockMismatch { expected: Block { number, ..block } });
+        }
+        if self.received.len() + response.payload.len() > body_max {
+            return Step::Failed(RequestError::BodyTooLarge);
+        }
+        self.received.extend_from_slice(&response.payload);
+        if block.more {
+            self.wanted = Some(Block { number: block.number + 1, more: false, exponent: block.exponent });
+            return Step::Next;
+        }
+        let mut whole = self.head.take().unwrap_or(response);
+        whole.block = None;
+        whole.payload = std::mem::take(&mut self.received).into();
+        self.wanted = None;
+        Step::Done(whole)
+    }
+
+    /// The representation changed under way: its blocks do not belong together (RFC 7959 §2.4).
+    fn start_over(&mut self, exponent: u8) -> Step {
+        self.restarts += 1;
+        self.received.clear();
+        self.head = None;
+        self.wanted = Some(Block { number: 0, more: false, exponent });
+        if self.restarts > RESTARTS_MAX { Step::Failed(RequestError::BodyChanged) } else { Step::Next }
+    }
+}
+
+fn without_observe(options: Options<'_>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut last = OptionNumber(0);
+    for (number, value) in options.filter(|(number, _)| *number != OptionNumber::OBSERVE) {
+        write_option(&mut kept, last, number, value);
+        last = number;
+    }
+    kept
+}
+
+fn insert_uint(options: &mut Vec<u8>, number: OptionNumber, value: u32) {
+    insert_option(options, number, encode_uint(value, &mut [0; 4]));
+}

@@ -1,0 +1,164 @@
+//! A CoAP client that waits for its answers.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, Departure, Watch};
+use thalweg_transport::clock;
+
+use crate::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer, RequestError, RequestId};
+use crate::message::{RequestBuf, Response};
+
+/// A client with a socket of its own, driven by the thread that asks.
+pub struct Client {
+    socket: BatchSocket,
+    watch: Watch,
+    endpoint: Endpoint,
+    arrivals: Arrivals,
+    outbox: Outbox,
+    scratch: BatchScratch,
+}
+
+/// Why a client got no answer.
+#[derive(Debug)]
+pub enum ClientError {
+    /// The socket failed.
+    System(io::Error),
+    /// The protocol could not bring an answer.
+    Request(RequestError),
+    /// The caller's time was over.
+    TimedOut(Duration),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::System(error) => write!(f, "the client's socket failed: {error}"),
+            ClientError::Request(error) => error.fmt(f),
+            ClientError::TimedOut(time) => {
+                write!(f, "no answer within {time:?}; is the server running and reachable, or does it need longer?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ClientError::System(error) => Some(error),
+            ClientError::Request(error) => Some(error),
+            ClientError::TimedOut(_) => None,
+        }
+    }
+}
+
+impl Client {
+    /// A client that reaches servers with addresses of the family of `server`.
+    ///
+    /// # Errors
+    /// When the system gives no socket.
+    pub fn open(server: SocketAddr, config: Config) -> Result<Client, ClientError> {
+        let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let opened = || {
+            let socket = BatchSocket::bind((any, 0).into(), &BatchOptions::default())?;
+            let watch = Watch::new(&socket)?;
+            Ok((socket, watch, Endpoint::new(config, super::secret()?)))
+        };
+        let (socket, watch, endpoint) = opened().map_err(ClientError::System)?;
+        let (outbox, scratch) = (Outbox::default(), BatchScratch::default());
+        Ok(Client { socket, watch, endpoint, arrivals: Arrivals::new(DATAGRAM_BYTES), outbox, scratch })
+    }
+
+    /// Begins a request; what becomes of it comes from [`Client::next`].
+    ///
+    /// # Errors
+    /// When the protocol does not allow it now.
+    pub fn send(
+        &mut self,
+        server: SocketAddr,
+        request: RequestBuf,
+        delivery: Delivery,
+    ) -> Result<RequestId, ClientError> {
+        let sent = self.endpoint.request(clock::now(), Peer::from(server), request, delivery);
+        sent.map_err(ClientError::Request)
+    }
+
+    /// Ends a registration or a request.
+    pub fn cancel(&mut self, request: RequestId) {
+        self.endpoint.cancel(clock::now(), request);
+        self.transmit();
+    }
+
+    /// The next thing that happens, `None` when nothing does within `time`.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn next(&mut self, time: Duration) -> Result<Option<Event>, ClientError> {
+        self.next_until(clock::now() + time)
+    }
+
+    fn next_until(&mut self, deadline: Instant) -> Result<Option<Event>, ClientError> {
+        loop {
+            let count = self.socket.receive(&mut self.arrivals).map_err(ClientError::System)?;
+            let now = clock::now();
+            for arrived in self.arrivals.iter().flatten() {
+                self.endpoint.handle_datagram(now, Peer::from(arrived.source), arrived.bytes);
+            }
+            if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+                self.endpoint.handle_timeout(now);
+            }
+            self.transmit();
+            if let Some(event) = self.endpoint.poll_event() {
+                return Ok(Some(event));
+            }
+            if now >= deadline {
+                return Ok(None);
+            }
+            if count < self.arrivals.capacity() {
+                let due = self.endpoint.poll_timeout().map_or(deadline, |due| due.min(deadline));
+                self.watch.wait(Some(due)).map_err(ClientError::System)?;
+            }
+        }
+    }
+
+    /// Asks and waits for the answer, at most `time`.
+    ///
+    /// # Errors
+    /// When none came, or the socket failed.
+    pub fn exchange(
+        &mut self,
+        server: SocketAddr,
+        request: RequestBuf,
+        delivery: Delivery,
+        time: Duration,
+    ) -> Result<Response, ClientError> {
+        let deadline = clock::now() + time;
+        let asked = self.send(server, request, delivery)?;
+        while let Some(event) = self.next_until(deadline)? {
+            match event {
+                Event::Response { request, response, .. } if request == asked => return Ok(response),
+                Event::Failed { request, error, .. } if request == asked => return Err(ClientError::Request(error)),
+                _ => {}
+            }
+        }
+        self.cancel(asked);
+        Err(ClientError::TimedOut(time))
+    }
+
+    fn transmit(&mut self) {
+        self.endpoint.poll_transmit(&mut self.outbox);
+        let departures = self.outbox.iter().map(|transmit| Departure {
+            to: transmit.peer.address,
+            from: None,
+            bytes: transmit.bytes,
+        });
+        self.socket.send(&mut self.scratch, departures);
+        self.outbox.clear();
+    }
+}
+
+/// The largest UDP datagram: a server may send more than it has to be ready for.
+const DATAGRAM_BYTES: usize = 65_535;

@@ -1,0 +1,52 @@
+//! What one loop did.
+
+use std::ops::AddAssign;
+
+/// What one event loop did since the server started. All numbers only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopCounts {
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams that were too long to be received whole.
+    pub truncated: u64,
+    /// Datagrams that found the receive buffer full, as far as the kernel told.
+    pub kernel_drops: u64,
+    /// System calls to receive.
+    pub receive_calls: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams that the kernel did not take.
+    pub send_lost: u64,
+    /// System calls to send.
+    pub send_calls: u64,
+    /// Requests answered on the loop itself.
+    pub inline: u64,
+    /// Requests sent to a pool.
+    pub pooled: u64,
+    /// Requests answered 5.03 Service Unavailable, because they would have waited too long.
+    pub unavailable: u64,
+    /// Non-confirmable requests dropped for the same reason.
+    pub dropped: u64,
+    /// Requests answered 4.29 Too Many Requests.
+    pub limited: u64,
+    /// Handlers moved to the pool, because they took too long inline.
+    pub demoted: u64,
+}
+
+impl AddAssign for LoopCounts {
+    fn add_assign(&mut self, other: LoopCounts) {
+        self.received += other.received;
+        self.truncated += other.truncated;
+        self.kernel_drops += other.kernel_drops;
+        self.receive_calls += other.receive_calls;
+        self.sent += other.sent;
+        self.send_lost += other.send_lost;
+        self.send_calls += other.send_calls;
+        self.inline += other.inline;
+        self.pooled += other.pooled;
+        self.unavailable += other.unavailable;
+        self.dropped += other.dropped;
+        self.limited += other.limited;
+        self.demoted += other.demoted;
+    }
+}

@@ -1,0 +1,78 @@
+//! What answers requests, and on which thread.
+
+use crate::link_format::Link;
+use crate::message::{Request, Response};
+
+/// A resource class: handlers of one class share a pool and its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub u8);
+
+impl ClassId {
+    /// The class of handlers that block; also of those that were found to.
+    pub const BLOCKING: ClassId = ClassId(0);
+    /// The class of handlers that drive devices, so that a slow sensor holds up nobody but those that ask for it.
+    pub const DEVICE: ClassId = ClassId(1);
+}
+
+/// Where a handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// On the thread that received the request. It must not block, and take 50 µs at most; one that takes longer again
+    /// and again is moved to [`ClassId::BLOCKING`].
+    Inline,
+    /// In the pool of this class.
+    Pooled(ClassId),
+}
+
+/// Answers the requests for one path. Called by several threads at once.
+pub trait Handler: Send + Sync {
+    /// Where it runs; asked once, when it is added.
+    fn class(&self) -> Class;
+
+    /// Answers a request. A panic becomes 5.00 Internal Server Error.
+    fn handle(&self, request: &Request<'_>) -> Response;
+}
+
+/// A handler made of a function.
+pub struct Function<F> {
+    class: Class,
+    function: F,
+}
+
+impl<F: Fn(&Request<'_>) -> Response + Send + Sync> Function<F> {
+    /// A handler that runs on the receiving thread.
+    pub fn inline(function: F) -> Function<F> {
+        Function { class: Class::Inline, function }
+    }
+
+    /// A handler that runs in the pool of `class`.
+    pub fn pooled(class: ClassId, function: F) -> Function<F> {
+        Function { class: Class::Pooled(class), function }
+    }
+}
+
+impl<F: Fn(&Request<'_>) -> Response + Send + Sync> Handler for Function<F> {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn handle(&self, request: &Request<'_>) -> Response {
+        (self.function)(request)
+    }
+}
+
+/// Resources that come and go while the server runs; asked for every path that no handler was added for.
+pub trait Catalog: Send + Sync {
+    /// Where its requests run.
+    fn class(&self) -> Class;
+
+    /// Answers a request; `None` when there is no such resource.
+    fn handle(&self, request: &Request<'_>) -> Option<Response>;
+
+    /// The resources there are now.
+    fn links(&self) -> Vec<Link>;
+
+    /// Somebody observes the resource at `path`, such as `/a/b`, by way of the loop `home`, or nobody does any more. By
+    /// default that makes no difference.
+    fn handle_observers(&self, _home: usize, _path: &str, _count: usize) {}
+}

@@ -1,0 +1,59 @@
+//! The paper's handler pool: what its threads do with requests that are not answered where they arrive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::routes::{Routes, Target};
+use super::send_handler::SendHandler;
+use crate::endpoint::ExchangeId;
+use crate::message::{Code, RequestBuf, Response};
+use crate::scheduler::admission::Rank;
+use crate::scheduler::pool::Crew;
+use crate::scheduler::queue::Refused;
+
+/// A request on its way through a pool.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Which loop waits for the answer.
+    pub(super) home: usize,
+    pub(super) exchange: ExchangeId,
+    pub(super) rank: Rank,
+    pub(super) target: Target,
+    pub(super) request: RequestBuf,
+}
+
+/// The threads of one class.
+pub(super) struct Handlers {
+    pub(super) routes: Arc<Routes>,
+    pub(super) homes: Arc<[SendHandler]>,
+}
+
+impl Crew<Job> for Handlers {
+    fn work(&self, job: Job) {
+        let response = self.routes.handle(job.target, &job.request.view());
+        self.homes[job.home].answer(job, Some(response));
+    }
+
+    fn expire(&self, refused: Refused<Job>) {
+        let response = refusal(refused.job.rank, refused.retry_after);
+        self.homes[refused.job.home].answer(refused.job, response);
+    }
+
+    fn flush(&self) {
+        self.homes.iter().for_each(SendHandler::flush);
+    }
+}
+
+/// What a client hears whose request will not be handled: nothing when it counts on losses, else when to ask again.
+pub(super) fn refusal(rank: Rank, retry_after: Duration) -> Option<Response> {
+    match rank {
+        Rank::Droppable => None,
+        Rank::Kept => Some(later(Code::SERVICE_UNAVAILABLE, retry_after)),
+    }
+}
+
+/// An error that says when to ask again, in whole seconds, at least one.
+pub(super) fn later(code: Code, retry_after: Duration) -> Response {
+    let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+    Response::new(code).with_max_age(u32::try_from(seconds.max(1)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,30 @@
+//! The paper's interaction layer: datagrams in, handlers, datagrams out.
+//!
+//! ```text
+//! network receiver ── endpoint ── protocol adapter ──┬─ inline: answered in the same batch
+//!        │                                           └─ handler pool of the class ── send handler ─┐
+//!        └─────────────────────────── one system call for what is ready ◄──────────────────────────┘
+//! ```
+//!
+//! - [`server`] puts it together; [`client`] asks.
+//! - [`handler`] says what answers requests and where it runs, [`routes`] which handler a path leads to.
+//! - [`rate_limit`] bounds what one host may ask for.
+
+mod adapter;
+mod backlog;
+pub mod client;
+pub mod counts;
+pub mod handler;
+mod handler_pool;
+pub mod rate_limit;
+mod receiver;
+pub mod routes;
+mod send_handler;
+pub mod server;
+#[cfg(test)]
+mod tests;
+
+/// What an endpoint's tokens and message IDs follow from.
+fn secret() -> std::io::Result<[u64; 2]> {
+    Ok([thalweg_transport::entropy::seed()?, thalweg_transport::entropy::seed()?])
+}

@@ -1,0 +1,301 @@
+//! Which handler a path leads to, and what `/.well-known/core` says about them (RFC 6690).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::handler::{Catalog, Class, ClassId, Handler};
+use crate::link_format::{self, Link};
+use crate::message::{Code, Request, Response, content_format};
+
+/// Handlers by their paths.
+#[derive(Default)]
+pub struct Routes {
+    routes: Vec<Route>,
+    /// Hashes of the paths with their routes, ascending.
+    by_hash: Vec<(u64, usize)>,
+    catalog: Option<Arc<dyn Catalog>>,
+}
+
+struct Route {
+    path: String,
+    link: Option<Link>,
+    handler: Arc<dyn Handler>,
+    class: Class,
+    slowness: Slowness,
+}
+
+/// Where a request leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To the handler with this number.
+    Route(usize),
+    /// To the catalog.
+    Catalog,
+    /// To the list of links.
+    Core,
+    /// Nowhere.
+    Nothing,
+}
+
+impl Routes {
+    /// No handlers yet; `/.well-known/core` is there.
+    pub fn new() -> Routes {
+        Routes::default()
+    }
+
+    /// Adds a handler for `path`, such as `/sensors/temperature`, and shows it in `/.well-known/core` without attributes.
+    /// A second one for the same path replaces the first.
+    pub fn add(self, path: &str, handler: impl Handler + 'static) -> Routes {
+        let target = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        self.add_link(Link::new(target), Arc::new(handler))
+    }
+
+    /// Adds a handler for the path that `link` leads to, and shows the link in `/.well-known/core`.
+    pub fn add_link(mut self, link: Link, handler: Arc<dyn Handler>) -> Routes {
+        let path = link.target.clone();
+        self.insert(path, Some(link), handler);
+        self
+    }
+
+    /// Adds a handler that `/.well-known/core` does not mention.
+    pub fn add_hidden(mut self, path: &str, handler: impl Handler + 'static) -> Routes {
+        self.insert(path.to_owned(), None, Arc::new(handler));
+        self
+    }
+
+    /// Asks `catalog` for all other paths.
+    pub fn with_catalog(mut self, catalog: Arc<dyn Catalog>) -> Routes {
+        self.catalog = Some(catalog);
+        self
+    }
+
+    fn insert(&mut self, path: String, link: Option<Link>, handler: Arc<dyn Handler>) {
+        let path = format!("/{}", path.trim_matches('/'));
+        let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()));
+        let place = self.with_hash(hash).find(|route| self.routes[*route].path == path);
+        let class = handler.class();
+        let route = Route { path, link, handler, class, slowness: Slowness::default() };
+        match place {
+            Some(place) => self.routes[place] = route,
+            None => {
+                let place = self.by_hash.partition_point(|(other, _)| *other < hash);
+                self.by_hash.insert(place, (hash, self.routes.len()));
+                self.routes.push(route);
+            }
+        }
+    }
+
+    fn with_hash(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let first = self.by_hash.partition_point(|(other, _)| *other < hash);
+        self.by_hash[first..].iter().take_while(move |(other, _)| *other == hash).map(|(_, route)| *route)
+    }
+
+    /// Where a request leads to. Allocates nothing.
+    pub fn find(&self, request: &Request<'_>) -> Target {
+        let hash = hash_of(request.path_segments());
+        let found = self.with_hash(hash).find(|route| request.is_path(&self.routes[*route].path));
+        match found {
+            Some(route) => Target::Route(route),
+            None if request.is_path(CORE_PATH) => Target::Core,
+            None if self.catalog.is_some() => Target::Catalog,
+            None => Target::Nothing,
+        }
+    }
+
+    /// Where the handler of `target` runs.
+    pub fn class(&self, target: Target) -> Class {
+        match target {
+            Target::Route(route) if self.routes[route].slowness.is_demoted() => Class::Pooled(ClassId::BLOCKING),
+            Target::Route(route) => self.routes[route].class,
+            Target::Catalog => self.catalog.as_ref().map_or(Class::Inline, |catalog| catalog.class()),
+            Target::Core | Target::Nothing => Class::Inline,
+        }
+    }
+
+    /// The answer of what `target` is.
+    pub fn handle(&self, target: Target, request: &Request<'_>) -> Response {
+        let answer = || match target {
+            Target::Route(route) => self.routes[route].handler.handle(request),
+            Target::Catalog => {
+                self.catalog.as_ref().and_then(|catalog| catalog.handle(request)).unwrap_or_else(not_found)
+            }
+            Target::Core => self.core(request),
+            Target::Nothing => not_found(),
+        };
+        let panicked = |_| Response::error(Code::INTERNAL_SERVER_ERROR, "the handler failed");
+        catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(panicked)
+    }
+
+    /// Tells the catalog that a resource is observed by way of the loop `home`, or not any more.
+    pub fn handle_observers(&self, home: usize, path: &str, count: usize) {
+        if let Some(catalog) = &self.catalog {
+            catalog.handle_observers(home, path, count);
+        }
+    }
+
+    /// Takes into account that the handler of `target` ran inline for longer than it may; true when that moves it to the
+    /// pool from now on.
+    pub fn handle_breach(&self, target: Target) -> bool {
+        let Target::Route(route) = target else { return false };
+        self.routes[route].slowness.handle_breach()
+    }
+
+    /// Takes into account that it kept to its time.
+    pub fn handle_kept(&self, target: Target) {
+        if let Target::Route(route) = target {
+            self.routes[route].slowness.handle_kept();
+        }
+    }
+
+    /// Paths of the handlers that were moved to the pool.
+    pub fn demoted(&self) -> Vec<String> {
+        self.routes.iter().filter(|route| route.slowness.is_demoted()).map(|route| route.path.clone()).collect()
+    }
+
+    /// All links that pass the arguments of the query (RFC 6690 §4.1).
+    fn core(&self, request: &Request<'_>) -> Response {
+        if request.code != Code::GET {
+            return Response::new(Code::METHOD_NOT_ALLOWED);
+        }
+        let mut links: Vec<Link> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
+        links.extend(self.catalog.iter().flat_map(|catalog| catalog.links()));
+        let passes = |link: &&Link| request.queries().all(|argument| link.matches(argument));
+        Response::content(link_format::encode(links.iter().filter(passes)), content_format::LINK_FORMAT)
+    }
+}
+
+/// How often a handler took too long lately.
+#[derive(Debug, Default)]
+struct Slowness(AtomicU32);
+
+impl Slowness {
+    fn is_demoted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= BREACHES_MAX
+    }
+
+    fn handle_breach(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1 == BREACHES_MAX
+    }
+
+    fn handle_kept(&self) {
+        let less = |breaches: u32| (breaches > 0 && breaches < BREACHES_MAX).then(|| breaches - 1);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+fn not_found() -> Response {
+    Response::error(Code::NOT_FOUND, "no such resource")
+}
+
+/// FNV-1a over the segments, each with its end: short paths are hashed faster than a keyed hash begins, and an attacker
+/// cannot add routes.
+fn hash_of<'a>(segments: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for segment in segments {
+        for byte in segment.bytes().chain([b'/']) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash
+}
+
+const CORE_PATH: &str = "/.well-known/core";
+/// Breaches, less the calls between them that kept to their time, after which a handler is moved. The system may take the
+/// processor away from any handler now and then.
+const BREACHES_MAX: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interaction::handler::Function;
+    use crate::message::RequestBuf;
+
+    fn saying(text: &'static str) -> Function<impl Fn(&Request<'_>) -> Response + Send + Sync> {
+        Function::inline(move |_| Response::content(text, content_format::TEXT))
+    }
+
+    fn answer(routes: &Routes, request: &RequestBuf) -> String {
+        let view = request.view();
+        let response = routes.handle(routes.find(&view), &view);
+        format!("{:?} {}", response.code, String::from_utf8_lossy(&response.payload))
+    }
+
+    #[track_caller]
+    fn check(routes: &Routes, path: &str, expect: &str) {
+        let said = answer(routes, &RequestBuf::get(path));
+        assert!(said.ends_with(expect), "{path}: {said}");
+    }
+
+    #[test]
+    fn a_path_leads_to_its_handler_whole_and_only() {
+        let routes = Routes::new().add("/a", saying("a")).add("/a/b", saying("b")).add("ab", saying("c"));
+        check(&routes, "/a", " a");
+        check(&routes, "/a/b", " b");
+        check(&routes, "/ab", " c");
+        for path in ["/", "/a/b/c", "/b", "/a%2Fb"] {
+            check(&routes, path, "no such resource");
+        }
+        check(&routes.add("a/", saying("d")), "/a", " d");
+    }
+
+    #[test]
+    fn the_core_lists_links_that_pass_its_query_and_no_hidden_ones() {
+        let light = Link::new("/light").with("rt", "lamp");
+        let routes = Routes::new().add("/a", saying("a")).add_link(light, Arc::new(saying("l")));
+        let routes = routes.add_hidden("/secret", saying("s"));
+        check(&routes, "/.well-known/core", " </a>,</light>;rt=\"lamp\"");
+        check(&routes, "/.well-known/core?rt=lamp", " </light>;rt=\"lamp\"");
+        check(&routes, "/secret", " s");
+        let put = answer(&routes, &RequestBuf::put("/.well-known/core", ""));
+        assert!(put.contains("4.05"), "{put}");
+    }
+
+    struct Shelf;
+
+    impl Catalog for Shelf {
+        fn class(&self) -> Class {
+            Class::Pooled(ClassId::DEVICE)
+        }
+
+        fn handle(&self, request: &Request<'_>) -> Option<Response> {
+            request.is_path("/book").then(|| Response::content("read", content_format::TEXT))
+        }
+
+        fn links(&self) -> Vec<Link> {
+            vec![Link::new("/book")]
+        }
+    }
+
+    #[test]
+    fn other_paths_are_asked_of_the_catalog() {
+        let routes = Routes::new().add("/a", saying("a")).with_catalog(Arc::new(Shelf));
+        check(&routes, "/book", " read");
+        check(&routes, "/pen", "no such resource");
+        check(&routes, "/.well-known/core", " </a>,</book>");
+        assert_eq!(routes.class(routes.find(&RequestBuf::get("/pen").view())), Class::Pooled(ClassId::DEVICE));
+    }
+
+    #[test]
+    fn a_handler_that_panics_answers_internal_server_error() {
+        let routes = Routes::new().add("/a", Function::inline(|_| panic!("as the test wants")));
+        let said = answer(&routes, &RequestBuf::get("/a"));
+        assert!(said.contains("5.00"), "{said}");
+    }
+
+    #[test]
+    fn who_takes_too_long_again_and_again_is_moved_and_who_does_now_and_then_is_not() {
+        let routes = Routes::new().add("/a", saying("a"));
+        let target = routes.find(&RequestBuf::get("/a").view());
+        for _ in 0..20 {
+            assert!(!routes.handle_breach(target));
+            routes.handle_kept(target);
+        }
+        assert_eq!(routes.class(target), Class::Inline);
+        let moved: Vec<bool> = (0..6).map(|_| routes.handle_breach(target)).collect();
+        assert_eq!(moved, [false, false, false, false, true, false]);
+        assert_eq!((routes.class(target), routes.demoted()), (Class::Pooled(ClassId::BLOCKING), vec!["/a".to_owned()]));
+        routes.handle_kept(target);
+        assert_eq!(routes.class(target), Class::Pooled(ClassId::BLOCKING));
+    }
+}

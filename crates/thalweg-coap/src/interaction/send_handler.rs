@@ -1,0 +1,91 @@
+//! The paper's send handler: brings what the pools answer back to the loop that received the request.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thalweg_transport::batch::BatchWaker;
+
+use super::handler_pool::Job;
+use crate::message::Response;
+
+/// What other threads tell one loop. Bounded by what the loop gave away: a job has one answer, a resource is noted once.
+pub(super) struct SendHandler {
+    inbox: Mutex<Inbox>,
+    is_asleep: AtomicBool,
+    waker: BatchWaker,
+}
+
+/// What was told since the loop last looked.
+#[derive(Default)]
+pub(super) struct Inbox {
+    /// Jobs with their answers; `None` for one that shall get none.
+    pub(super) answers: Vec<(Job, Option<Response>)>,
+    /// Paths of resources that changed, each once.
+    pub(super) changed: Vec<Arc<str>>,
+}
+
+impl Inbox {
+    fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.changed.is_empty()
+    }
+}
+
+impl SendHandler {
+    pub(super) fn new(waker: BatchWaker) -> SendHandler {
+        SendHandler { inbox: Mutex::default(), is_asleep: AtomicBool::new(false), waker }
+    }
+
+    /// Leaves an answer for the loop; it goes out with the next [`SendHandler::flush`] at the latest.
+    pub(super) fn answer(&self, job: Job, response: Option<Response>) {
+        self.inbox().answers.push((job, response));
+    }
+
+    /// Tells the loop that a resource changed.
+    pub(super) fn change(&self, path: &Arc<str>) {
+        let mut inbox = self.inbox();
+        if !inbox.changed.contains(path) {
+            inbox.changed.push(Arc::clone(path));
+        }
+        drop(inbox);
+        self.flush();
+    }
+
+    /// Wakes the loop if it sleeps: one system call, however many answers wait.
+    pub(super) fn flush(&self) {
+        if self.is_asleep.load(Ordering::SeqCst) && !self.inbox().is_empty() {
+            self.wake();
+        }
+    }
+
+    /// Wakes the loop in any case.
+    pub(super) fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
+
+    /// Exchanges what was told for `empty`, whose memory is used again.
+    pub(super) fn take(&self, empty: &mut Inbox) {
+        std::mem::swap(&mut *self.inbox(), empty);
+    }
+
+    /// The loop is about to sleep; false when there is something to do instead.
+    pub(super) fn may_sleep(&self) -> bool {
+        self.is_asleep.store(true, Ordering::SeqCst);
+        // Whoever told something before this line saw a loop that was awake.
+        let may = self.inbox().is_empty();
+        if !may {
+            self.is_asleep.store(false, Ordering::SeqCst);
+        }
+        may
+    }
+
+    /// The loop is awake.
+    pub(super) fn has_slept(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn inbox(&self) -> std::sync::MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,308 @@
+//! A CoAP server: its sockets, loops, pools and what they count.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing, Watch};
+use thalweg_transport::interfaces::{self, InterfaceSelection};
+
+use super::adapter::{Adapter, Line};
+use super::counts::LoopCounts;
+use super::handler_pool::{Handlers, Job};
+use super::rate_limit::{PeerRate, RateLimit};
+use super::receiver::{NetworkReceiver, Shared};
+use super::routes::Routes;
+use super::send_handler::SendHandler;
+use crate::endpoint::{Config, Endpoint};
+use crate::scheduler::admission::Patience;
+use crate::scheduler::controller::Law;
+use crate::scheduler::pool::Pool;
+use crate::scheduler::thread_pool::Group;
+use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig, Snapshot};
+
+/// How a server works.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where it listens; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// Event loops, each with a socket for the same address; the kernel gives each its peers. Default 1.
+    pub loops: usize,
+    /// Times and bounds of the protocol, for each loop.
+    pub endpoint: Config,
+    /// Resource classes in the order of their [`ClassId`](super::handler::ClassId). Default: blocking and device.
+    pub classes: Vec<ClassConfig>,
+    /// What one host may ask for. Default `None`: as much as it likes.
+    pub peer_rate: Option<PeerRate>,
+    /// How long a handler may run on the receiving thread. Default 50 µs, the time of ten requests.
+    pub inline_max: Duration,
+    /// Whether to hear requests to all CoAP nodes (224.0.1.187, ff02::fd, ff05::fd; RFC 7252 §12.8) on every interface.
+    /// Possible for an unspecified address. Default no.
+    pub groups: GroupRequests,
+    /// Threads and who runs first.
+    pub scheduler: SchedulerConfig,
+}
+
+/// Whether a server hears requests to groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupRequests {
+    /// Only those to itself.
+    #[default]
+    Ignored,
+    /// Also those to all CoAP nodes.
+    Heard,
+}
+
+/// A resource class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassConfig {
+    /// Its name, for threads and statistics.
+    pub name: String,
+    /// Who decides about the number of its threads.
+    pub law: Law,
+    /// How long its requests may wait.
+    pub patience: Patience,
+}
+
+impl ClassConfig {
+    /// A class under `law` whose requests wait as long as their clients do.
+    pub fn new(name: &str, law: Law) -> ClassConfig {
+        ClassConfig { name: name.to_owned(), law, patience: Patience::default() }
+    }
+}
+
+impl ServerConfig {
+    /// A server with one loop for `address`.
+    pub fn new(address: SocketAddr) -> ServerConfig {
+        ServerConfig {
+            address,
+            loops: 1,
+            endpoint: Config::default(),
+            classes: vec![ClassConfig::new("blocking", Law::Vta), ClassConfig::new("device", Law::Vta)],
+            peer_rate: None,
+            inline_max: Duration::from_micros(50),
+            groups: GroupRequests::Ignored,
+            scheduler: SchedulerConfig::default(),
+        }
+    }
+}
+
+/// Why a server cannot be started.
+#[derive(Debug)]
+pub struct ServerError {
+    attempted: String,
+    cause: io::Error,
+    advice: &'static str,
+}
+
+impl ServerError {
+    fn new(attempted: impl Into<String>, advice: &'static str) -> impl FnOnce(io::Error) -> ServerError {
+        move |cause| ServerError { attempted: attempted.into(), cause, advice }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the CoAP server cannot {}: {}; {}", self.attempted, self.cause, self.advice)
+    }
+}
+
+impl std::error::Error for ServerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// A running server. Dropping it ends its loops and lets handlers that are at work finish by themselves.
+pub struct Server {
+    address: SocketAddr,
+    routes: Arc<Routes>,
+    homes: Arc<[SendHandler]>,
+    counts: Vec<Arc<Mutex<LoopCounts>>>,
+    loops: Vec<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+    scheduler: Scheduler,
+}
+
+/// What a server did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerSnapshot {
+    /// What each loop did since the server started.
+    pub loops: Vec<LoopCounts>,
+    /// What the pools did in the last ten seconds.
+    pub scheduler: Snapshot,
+    /// Paths whose handlers took too long inline and run in a pool now.
+    pub demoted: Vec<String>,
+}
+
+/// Tells a server that resources changed; for whoever changes them.
+#[derive(Clone)]
+pub struct Notifier(Arc<[SendHandler]>);
+
+impl Notifier {
+    /// The resource at `path`, such as `/a/b`, changed: its observers are told its new state. Changes that follow each
+    /// other faster than they are told become one.
+    pub fn change(&self, path: &str) {
+        let path = Arc::from(path);
+        self.0.iter().for_each(|home| home.change(&path));
+    }
+}
+
+impl Server {
+    /// Opens the sockets and starts to serve `routes`.
+    ///
+    /// # Errors
+    /// When the address is taken or not of this host, or the system gives no threads.
+    pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
+        let sockets = open(config)?;
+        let address = sockets.first().map_or(config.address, |(socket, _)| socket.local_address());
+        let homes: Arc<[SendHandler]> = sockets.iter().map(|(_, watch)| SendHandler::new(watch.waker())).collect();
+        let routes = Arc::new(routes);
+        let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
+        let pools = pools(config, &scheduler, &routes, &homes)?;
+        let mut server = Server {
+            address,
+            routes,
+            homes,
+            counts: Vec::new(),
+            loops: Vec::new(),
+            is_over: Arc::default(),
+            failure: Arc::default(),
+            scheduler,
+        };
+        for (home, (socket, watch)) in sockets.into_iter().enumerate() {
+            server.add_loop(config, home, (socket, watch), &pools)?;
+        }
+        Ok(server)
+    }
+
+    fn add_loop(
+        &mut self,
+        config: &ServerConfig,
+        home: usize,
+        (socket, watch): (BatchSocket, Watch),
+        pools: &[Option<Pool<Job>>],
+    ) -> Result<(), ServerError> {
+        let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
+        let endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        let lines = pools.iter().map(|pool| Line::new(pool.clone())).collect();
+        let limits = (config.peer_rate.map(RateLimit::new), config.inline_max);
+        let adapter = Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits);
+        let receiver = NetworkReceiver::new(socket, watch, endpoint, adapter);
+        let counts: Arc<Mutex<LoopCounts>> = Arc::default();
+        self.counts.push(Arc::clone(&counts));
+        let shared = Shared { home, homes: Arc::clone(&self.homes), counts, is_over: Arc::clone(&self.is_over) };
+        let (name, failure) = (format!("receiver-{home}"), Arc::clone(&self.failure));
+        let run = move || {
+            if let Err(error) = receiver.run(&shared) {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
+            }
+        };
+        let manager = self.scheduler.manager();
+        let spawned = manager.spawn(Group::Interaction, &name, run);
+        self.loops.push(spawned.map_err(ServerError::new("start a thread", NO_THREADS))?);
+        Ok(())
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Why a loop ended although the server runs: what the system refused it.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// For whoever changes resources.
+    pub fn notifier(&self) -> Notifier {
+        Notifier(Arc::clone(&self.homes))
+    }
+
+    /// What it did; can be asked at any time.
+    pub fn snapshot(&self) -> ServerSnapshot {
+        let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
+        ServerSnapshot {
+            loops: self.counts.iter().map(read).collect(),
+            scheduler: self.scheduler.snapshot(),
+            demoted: self.routes.demoted(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.homes.iter().for_each(SendHandler::wake);
+        for thread in self.loops.drain(..) {
+            // A panic of a loop was told when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A socket and its watch for each loop.
+fn open(config: &ServerConfig) -> Result<Vec<(BatchSocket, Watch)>, ServerError> {
+    let sharing = if config.loops > 1 { PortSharing::Shared } else { PortSharing::Exclusive };
+    let options = BatchOptions { sharing, ..BatchOptions::default() };
+    let mut address = config.address;
+    let mut sockets = Vec::new();
+    for number in 0..config.loops.max(1) {
+        let failed =
+            move |what: &str| ServerError::new(format!("{what} {address}"), "is another server running there?");
+        let socket = BatchSocket::bind(address, &options).map_err(failed("listen on"))?;
+        address = socket.local_address();
+        // Each socket that joins gets a copy of a group's datagram, and one answer is enough.
+        if number == 0 && config.groups == GroupRequests::Heard {
+            join(&socket).map_err(ServerError::new("join the CoAP groups", "serve without them"))?;
+        }
+        let watch = Watch::new(&socket).map_err(failed("watch"))?;
+        sockets.push((socket, watch));
+    }
+    Ok(sockets)
+}
+
+/// Joins all CoAP nodes on each interface that has multicast.
+fn join(socket: &BatchSocket) -> io::Result<()> {
+    let is_v4 = socket.local_address().is_ipv4();
+    for interface in interfaces::enumerate(&InterfaceSelection::default())?.iter().filter(|one| one.multicast) {
+        let groups =
+            if is_v4 { interface.v4().map(|_| &ALL_NODES_V4[..]) } else { interface.v6().map(|_| &ALL_NODES_V6[..]) };
+        for group in groups.unwrap_or_default() {
+            socket.join(*group, interface.index)?;
+        }
+    }
+    Ok(())
+}
+
+/// The pool of each class, `None` for those that run inline.
+fn pools(
+    config: &ServerConfig,
+    scheduler: &Scheduler,
+    routes: &Arc<Routes>,
+    homes: &Arc<[SendHandler]>,
+) -> Result<Vec<Option<Pool<Job>>>, ServerError> {
+    let pool = |class: &ClassConfig| {
+        if class.law == Law::Inline {
+            return Ok(None);
+        }
+        let crew = Handlers { routes: Arc::clone(routes), homes: Arc::clone(homes) };
+        let (name, law, patience) = (class.name.clone(), class.law, class.patience);
+        let pool = PoolConfig { name, group: Group::Interaction, law, patience };
+        scheduler.add_pool(pool, Box::new(crew)).map(Some).map_err(ServerError::new("start a thread", NO_THREADS))
+    };
+    config.classes.iter().map(pool).collect()
+}
+
+const NO_THREADS: &str = "allow the process more threads";
+/// RFC 7252 §12.8: the variants of link-local and site-local scope for IPv6.
+const ALL_NODES_V4: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(224, 0, 1, 187))];
+const ALL_NODES_V6: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfd)),
+    IpAddr::V6(Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 0xfd)),
+];

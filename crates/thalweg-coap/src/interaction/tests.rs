@@ -1,0 +1,253 @@
+//! A server and a bare socket. Handlers wait for the test where order matters.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::counts::LoopCounts;
+use super::handler::{ClassId, Function};
+use super::rate_limit::PeerRate;
+use super::routes::Routes;
+use super::server::{ClassConfig, Server, ServerConfig};
+use crate::message::{
+    Code, Message, MessageId, MessageType, MessageWriter, OptionNumber, Request, Response, Token, content_format,
+};
+use crate::scheduler::admission::Patience;
+use crate::scheduler::controller::Law;
+
+struct World {
+    server: Server,
+    socket: UdpSocket,
+    /// Says that the handler of `/gate` began.
+    began: Receiver<()>,
+    /// Lets it go on.
+    go_on: Sender<()>,
+    next_id: u16,
+}
+
+/// What came back: code, message ID, Max-Age, payload.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    code: Code,
+    token: Token,
+    max_age: Option<u32>,
+    text: String,
+}
+
+fn world(change: impl FnOnce(&mut ServerConfig)) -> World {
+    let mut config = ServerConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    change(&mut config);
+    let ((begin, began), (go_on, wait)) = (channel(), channel());
+    let gate = Mutex::new((begin, wait));
+    let calls = AtomicU32::new(0);
+    let routes = Routes::new()
+        .add("/inline", Function::inline(thread))
+        .add("/pooled", Function::pooled(ClassId::BLOCKING, thread))
+        .add("/device", Function::pooled(ClassId::DEVICE, thread))
+        .add(
+            "/gate",
+            Function::pooled(ClassId::BLOCKING, move |_| {
+                let (begin, wait): &(Sender<()>, Receiver<()>) = &gate.lock().unwrap();
+                begin.send(()).unwrap();
+                let _ = wait.recv_timeout(Duration::from_secs(20));
+                Response::new(Code::CONTENT)
+            }),
+        )
+        .add("/count", Function::inline(move |_| text(format!("call {}", calls.fetch_add(1, Ordering::Relaxed) + 1))))
+        .add(
+            "/tired",
+            Function::inline(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                text("yawn")
+            }),
+        );
+    let server = Server::start(&config, routes).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.connect(server.address()).unwrap();
+    World { server, socket, began, go_on, next_id: 0 }
+}
+
+fn text(text: impl Into<crate::message::Body>) -> Response {
+    Response::content(text, content_format::TEXT)
+}
+
+fn thread(_: &Request<'_>) -> Response {
+    text(std::thread::current().name().unwrap_or_default().to_owned())
+}
+
+impl World {
+    /// Sends a request whose token is its message ID.
+    fn send(&mut self, message_type: MessageType, code: Code, path: &str) -> u16 {
+        self.next_id += 1;
+        self.send_as(self.next_id, message_type, code, path);
+        self.next_id
+    }
+
+    fn send_as(&self, id: u16, message_type: MessageType, code: Code, path: &str) {
+        let mut bytes = Vec::new();
+        let mut writer = MessageWriter::new(&mut bytes, message_type, code, MessageId(id), &token(id));
+        writer.option(OptionNumber::URI_PATH, path.as_bytes());
+        writer.payload(&[]);
+        self.socket.send(&bytes).unwrap();
+    }
+
+    fn receive(&self) -> Answer {
+        loop {
+            let mut buffer = [0; 1500];
+            let count = self.socket.recv(&mut buffer).expect("an answer");
+            let message = Message::parse(&buffer[..count]).unwrap();
+            if message.code == Code::EMPTY {
+                continue; // An acknowledgement of its own: the machine is slow.
+            }
+            return Answer {
+                code: message.code,
+                token: message.token,
+                max_age: message.options.uint(OptionNumber::MAX_AGE),
+                text: String::from_utf8_lossy(message.payload).into_owned(),
+            };
+        }
+    }
+
+    /// What the loop did, once it says so: it counts what it has sent.
+    fn counts(&self, is_told: impl Fn(&LoopCounts) -> bool) -> LoopCounts {
+        loop {
+            let counts = self.server.snapshot().loops[0];
+            if is_told(&counts) {
+                return counts;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn ask(&mut self, message_type: MessageType, code: Code, path: &str) -> Answer {
+        let id = self.send(message_type, code, path);
+        let answer = self.receive();
+        assert_eq!(answer.token, token(id));
+        answer
+    }
+}
+
+fn token(id: u16) -> Token {
+    Token::new(&id.to_be_bytes()).unwrap()
+}
+
+const CON: MessageType = MessageType::Confirmable;
+const NON: MessageType = MessageType::NonConfirmable;
+
+#[test]
+fn handlers_run_where_they_say() {
+    let mut world = world(|_| ());
+    assert_eq!(world.ask(NON, Code::GET, "inline").text, "receiver-0");
+    assert_eq!(world.ask(CON, Code::GET, "pooled").text, "blocking-0");
+    assert_eq!(world.ask(NON, Code::GET, "device").text, "device-0");
+    assert_eq!(world.ask(CON, Code::GET, "nothing").code, Code::NOT_FOUND);
+    let counts = world.counts(|counts| counts.sent == 4);
+    assert_eq!((counts.received, counts.inline, counts.pooled), (4, 2, 2));
+}
+
+#[test]
+fn a_class_without_a_pool_runs_on_the_receiver() {
+    let mut world = world(|config| config.classes = vec![ClassConfig::new("blocking", Law::Inline)]);
+    assert_eq!(world.ask(NON, Code::GET, "pooled").text, "receiver-0");
+    assert_eq!(world.ask(NON, Code::GET, "device").text, "receiver-0", "a class beyond the last is the last");
+}
+
+#[test]
+fn while_a_handler_blocks_others_are_answered() {
+    let mut world = world(|_| ());
+    let gate = world.send(NON, Code::GET, "gate");
+    world.began.recv().unwrap();
+    for path in ["inline", "device"] {
+        assert_eq!(world.ask(NON, Code::GET, path).code, Code::CONTENT);
+    }
+    world.go_on.send(()).unwrap();
+    assert_eq!(world.receive().token, token(gate));
+}
+
+#[test]
+fn a_full_pool_drops_non_confirmable_requests_and_tells_the_others_when_to_come_back() {
+    let mut world = world(|config| {
+        let patience = Patience { length_max: 2, ..Patience::default() };
+        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", Law::Fixed(1)) };
+    });
+    let first = world.send(NON, Code::GET, "gate");
+    world.began.recv().unwrap();
+    let dropped = world.send(NON, Code::GET, "gate");
+    let second = world.send(CON, Code::GET, "gate");
+    // Full. One more that counts on losses is lost; one that does not takes the place of the oldest that does.
+    world.send(NON, Code::GET, "gate");
+    let third = world.send(CON, Code::GET, "gate");
+    let refused = world.ask(CON, Code::GET, "gate");
+    assert_eq!((refused.code, refused.max_age), (Code::SERVICE_UNAVAILABLE, Some(1)));
+    for _ in 0..3 {
+        world.go_on.send(()).unwrap();
+    }
+    let mut answered = [world.receive(), world.receive(), world.receive()].map(|answer| answer.token);
+    answered.sort_unstable_by_key(|answered| *answered != token(first));
+    assert_eq!(answered[0], token(first));
+    assert!(!answered.contains(&token(dropped)));
+    assert!(answered.contains(&token(second)) && answered.contains(&token(third)), "{answered:?}");
+    let counts = world.counts(|counts| counts.sent >= 4);
+    assert_eq!((counts.unavailable, counts.dropped), (1, 2));
+}
+
+#[test]
+fn a_request_that_comes_twice_is_handled_once() {
+    let mut world = world(|_| ());
+    for _ in 0..2 {
+        world.send_as(7, CON, Code::POST, "count");
+        assert_eq!(world.receive().text, "call 1");
+    }
+    assert_eq!(world.ask(CON, Code::POST, "count").text, "call 2");
+}
+
+#[test]
+fn an_inline_handler_that_blocks_is_moved_to_the_pool() {
+    let mut world = world(|_| ());
+    while world.server.snapshot().demoted.is_empty() {
+        world.ask(NON, Code::GET, "tired");
+    }
+    world.ask(NON, Code::GET, "tired");
+    assert_eq!(world.counts(|counts| counts.pooled > 0).demoted, 1);
+    assert_eq!(world.server.snapshot().demoted, ["/tired"]);
+}
+
+#[test]
+fn a_host_that_asks_too_often_is_told_so() {
+    let rate = PeerRate { requests_per_second: 1, burst: 2 };
+    let mut world = world(|config| config.peer_rate = Some(rate));
+    let answers: Vec<Answer> = (0..10).map(|_| world.ask(NON, Code::GET, "inline")).collect();
+    let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.code == Code::TOO_MANY_REQUESTS).collect();
+    assert!((1..=8).contains(&refused.len()), "{answers:?}");
+    assert!(refused.iter().all(|answer| answer.max_age == Some(1)));
+}
+
+#[test]
+fn observers_are_told_by_a_notifier() {
+    let mut config = ServerConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    config.loops = 2;
+    let state = Arc::new(AtomicU32::new(1));
+    let seen = Arc::clone(&state);
+    let handler = Function::inline(move |_| text(seen.load(Ordering::SeqCst).to_string()).observable());
+    let server = Server::start(&config, Routes::new().add("/state", handler)).unwrap();
+    let mut client = super::client::Client::open(server.address(), crate::endpoint::Config::default()).unwrap();
+    let request = crate::message::RequestBuf::get("/state").with_observe(crate::message::Observe::Register);
+    let registration = client.send(server.address(), request, crate::endpoint::Delivery::Confirmable).unwrap();
+    for expect in ["1", "2", "3"] {
+        let event = client.next(Duration::from_secs(20)).unwrap();
+        let Some(crate::endpoint::Event::Response { request, response, .. }) = event else { panic!("{event:?}") };
+        assert_eq!((request, &*response.payload), (registration, expect.as_bytes()));
+        state.fetch_add(1, Ordering::SeqCst);
+        server.notifier().change("/state");
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_with_what_to_do() {
+    let world = world(|_| ());
+    let error = Server::start(&ServerConfig::new(world.server.address()), Routes::new()).err().unwrap().to_string();
+    assert!(error.contains(&world.server.address().to_string()) && error.contains("another server"), "{error}");
+}

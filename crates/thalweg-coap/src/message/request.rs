@@ -1,0 +1,260 @@
+//! Requests as handlers and applications see them.
+
+use super::option::{Options, insert_option};
+use super::{Code, ETag, OptionNumber, encode_uint};
+
+/// What a request says about observation (RFC 7641 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observe {
+    /// Tell the client about each change.
+    Register,
+    /// Tell it no more.
+    Deregister,
+}
+
+/// A request, borrowed: what a handler gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub code: Code,
+    /// All options in ascending order.
+    pub options: Options<'a>,
+    /// The body: all blocks of it if it came in blocks.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The segments of the path, without slashes and escapes.
+    pub fn path_segments(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        texts(self.options, OptionNumber::URI_PATH)
+    }
+
+    /// The path from the root: `/a/b`; `/` when there is none. Segments with a slash in them look like two.
+    pub fn path(&self) -> String {
+        let mut path = String::new();
+        for segment in self.path_segments() {
+            path.push('/');
+            path.push_str(segment);
+        }
+        if path.is_empty() { "/".to_owned() } else { path }
+    }
+
+    /// Whether the path is this one, with or without the leading slash. Allocates nothing.
+    pub fn is_path(&self, path: &str) -> bool {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let mut segments = self.path_segments();
+        if path.is_empty() {
+            return segments.next().is_none();
+        }
+        path.split('/').all(|expected| segments.next() == Some(expected)) && segments.next().is_none()
+    }
+
+    /// The arguments of the query: `name=value` or `name`.
+    pub fn queries(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        texts(self.options, OptionNumber::URI_QUERY)
+    }
+
+    /// The value of the first argument `name=value`; empty for a bare `name`.
+    pub fn query(&self, name: &str) -> Option<&'a str> {
+        self.queries().find_map(|argument| match argument.split_once('=') {
+            Some((found, value)) => (found == name).then_some(value),
+            None => (argument == name).then_some(""),
+        })
+    }
+
+    /// The host that the client addressed, where it said so.
+    pub fn host(&self) -> Option<&'a str> {
+        texts(self.options, OptionNumber::URI_HOST).next()
+    }
+
+    /// The content format that the client wants.
+    pub fn accept(&self) -> Option<u16> {
+        self.options.uint(OptionNumber::ACCEPT).and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// The content format of the payload.
+    pub fn content_format(&self) -> Option<u16> {
+        self.options.uint(OptionNumber::CONTENT_FORMAT).and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// What the client says about observation.
+    pub fn observe(&self) -> Option<Observe> {
+        match self.options.uint(OptionNumber::OBSERVE)? {
+            0 => Some(Observe::Register),
+            1 => Some(Observe::Deregister),
+            _ => None,
+        }
+    }
+
+    /// The representations that the client has: answer 2.03 Valid if the right one is among them.
+    pub fn etags(&self) -> impl Iterator<Item = ETag> + use<'a> {
+        self.options.values(OptionNumber::ETAG).filter_map(ETag::new)
+    }
+
+    /// The representations one of which the resource must have; an empty value stands for any.
+    pub fn if_match(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.options.values(OptionNumber::IF_MATCH)
+    }
+
+    /// Whether the resource must not exist yet.
+    pub fn is_if_none_match(&self) -> bool {
+        self.options.value(OptionNumber::IF_NONE_MATCH).is_some()
+    }
+
+    /// A copy that owns its bytes.
+    pub fn to_owned(&self) -> RequestBuf {
+        RequestBuf { code: self.code, options: self.options.as_bytes().to_vec(), payload: self.payload.to_vec() }
+    }
+}
+
+/// The values of one option as texts. Received ones were checked for UTF-8 when they came in.
+fn texts<'a>(options: Options<'a>, number: OptionNumber) -> impl Iterator<Item = &'a str> {
+    options.values(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
+}
+
+/// A request that owns its bytes: what an endpoint gives to its driver, and what an application builds.
+///
+/// ```
+/// use thalweg_coap::message::{RequestBuf, content_format};
+/// let request = RequestBuf::put("/lamp?room=2", "on").with_content_format(content_format::TEXT);
+/// assert!(request.view().is_path("lamp"));
+/// assert_eq!(request.view().query("room"), Some("2"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestBuf {
+    code: Code,
+    options: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl RequestBuf {
+    /// A request for the path and query in `target`, such as `/a/b?c=d`; escapes like `%20` are decoded.
+    pub fn new(code: Code, target: &str) -> RequestBuf {
+        let mut request = RequestBuf { code, options: Vec::new(), payload: Vec::new() };
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let segments = path.split('/').filter(|_| !path.is_empty());
+        segments.for_each(|segment| request.insert(OptionNumber::URI_PATH, &unescape(segment)));
+        let arguments = query.split('&').filter(|_| !query.is_empty());
+        arguments.for_each(|argument| request.insert(OptionNumber::URI_QUERY, &unescape(argument)));
+        request
+    }
+
+    /// GET
+    pub fn get(target: &str) -> RequestBuf {
+        RequestBuf::new(Code::GET, target)
+    }
+
+    /// PUT with a payload.
+    pub fn put(target: &str, payload: impl Into<Vec<u8>>) -> RequestBuf {
+        RequestBuf::new(Code::PUT, target).with_payload(payload)
+    }
+
+    /// POST with a payload.
+    pub fn post(target: &str, payload: impl Into<Vec<u8>>) -> RequestBuf {
+        RequestBuf::new(Code::POST, target).with_payload(payload)
+    }
+
+    /// DELETE
+    pub fn delete(target: &str) -> RequestBuf {
+        RequestBuf::new(Code::DELETE, target)
+    }
+
+    /// Replaces the payload.
+    pub fn with_payload(mut self, payload: impl Into<Vec<u8>>) -> RequestBuf {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Adds an option.
+    pub fn with_option(mut self, number: OptionNumber, value: &[u8]) -> RequestBuf {
+        self.insert(number, value);
+        self
+    }
+
+    /// Adds an option whose value is a number.
+    pub fn with_uint(self, number: OptionNumber, value: u32) -> RequestBuf {
+        self.with_option(number, encode_uint(value, &mut [0; 4]))
+    }
+
+    /// Says what the payload is.
+    pub fn with_content_format(self, format: u16) -> RequestBuf {
+        self.with_uint(OptionNumber::CONTENT_FORMAT, u32::from(format))
+    }
+
+    /// Says what the response should be.
+    pub fn with_accept(self, format: u16) -> RequestBuf {
+        self.with_uint(OptionNumber::ACCEPT, u32::from(format))
+    }
+
+    /// Registers for changes of the resource, or takes that back.
+    pub fn with_observe(self, observe: Observe) -> RequestBuf {
+        self.with_uint(OptionNumber::OBSERVE, u32::from(observe == Observe::Deregister))
+    }
+
+    /// The method.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The request as handlers see it.
+    pub fn view(&self) -> Request<'_> {
+        Request { code: self.code, options: Options::new(&self.options), payload: &self.payload }
+    }
+
+    /// Refills this request with a received one and keeps the buffers, so that nothing is allocated in steady state.
+    pub(crate) fn refill(&mut self, code: Code, options: Options<'_>, payload: &[u8]) {
+        self.code = code;
+        self.options.clear();
+        self.options.extend_from_slice(options.as_bytes());
+        self.payload.clear();
+        self.payload.extend_from_slice(payload);
+    }
+
+    /// Replaces the body by one that came in blocks.
+    pub(crate) fn set_payload(&mut self, payload: Vec<u8>) {
+        self.payload = payload;
+    }
+
+    /// Bytes that the request holds.
+    pub(crate) fn capacity(&self) -> usize {
+        self.options.capacity() + self.payload.capacity()
+    }
+
+    fn insert(&mut self, number: OptionNumber, value: &[u8]) {
+        insert_option(&mut self.options, number, value);
+    }
+}
+
+impl Default for RequestBuf {
+    fn default() -> RequestBuf {
+        RequestBuf { code: Code::EMPTY, options: Vec::new(), payload: Vec::new() }
+    }
+}
+
+/// Replaces `%hh` by the byte it stands for; anything else stays as it is (RFC 3986 §2.1).
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = match rest {
+            [b'%', high, low, ..] => hex_digit(*high).zip(hex_digit(*low)),
+            _ => None,
+        };
+        match escaped {
+            Some((high, low)) => {
+                bytes.push(high << 4 | low);
+                rest = &rest[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}

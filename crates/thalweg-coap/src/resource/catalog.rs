@@ -1,0 +1,164 @@
+//! The resource handler: answers requests from the local store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::interaction::handler::{Catalog, Class, ClassId, Handler};
+use crate::link_format::Link;
+use crate::message::{Code, Request, Response};
+use crate::resource::{Get, LocalStore, Put, Representation, Resource, ResourceError};
+
+impl Catalog for LocalStore {
+    /// A device may keep a request waiting, so none may hold up the receiver.
+    fn class(&self) -> Class {
+        Class::Pooled(ClassId::DEVICE)
+    }
+
+    fn handle(&self, request: &Request<'_>) -> Option<Response> {
+        let resource = self.find(request.path().trim_start_matches('/')).ok()?;
+        Some(respond(&*resource, request))
+    }
+
+    fn links(&self) -> Vec<Link> {
+        LocalStore::links(self)
+    }
+
+    fn handle_observers(&self, home: usize, path: &str, count: usize) {
+        self.set_network_observers(home, path.trim_start_matches('/'), count);
+    }
+}
+
+/// A resource as the handler of a path of its own: one that never waits is answered on the receiving thread.
+pub struct ResourceHandler(pub Arc<dyn Resource>);
+
+impl Handler for ResourceHandler {
+    fn class(&self) -> Class {
+        if self.0.blocks() { Class::Pooled(ClassId::DEVICE) } else { Class::Inline }
+    }
+
+    fn handle(&self, request: &Request<'_>) -> Response {
+        respond(&*self.0, request)
+    }
+}
+
+/// Answers a request to a resource: GET, PUT and POST, with ETag, If-Match and If-None-Match (RFC 7252 §5.8, §5.10).
+pub fn respond(resource: &dyn Resource, request: &Request<'_>) -> Response {
+    let answer = match request.code {
+        Code::GET => get(resource, request).map(|representation| content(resource, request, representation)),
+        Code::PUT | Code::POST => put(resource, request),
+        _ => Err(ResourceError::NotAllowed(format!("/{} understands GET, PUT and POST", resource.path()))),
+    };
+    answer.unwrap_or_else(|error| refusal(&error))
+}
+
+fn get(resource: &dyn Resource, request: &Request<'_>) -> Result<Representation, ResourceError> {
+    let queries: Vec<&str> = request.queries().collect();
+    resource.get(&Get { accept: request.accept(), queries: &queries })
+}
+
+fn content(resource: &dyn Resource, request: &Request<'_>, representation: Representation) -> Response {
+    let etag = representation.etag();
+    let max_age = whole_seconds(representation.max_age);
+    let response = if request.etags().any(|known| known == etag) {
+        Response::new(Code::VALID)
+    } else {
+        Response::content(representation.payload, representation.content_format)
+    };
+    let response = response.with_max_age(max_age).with_etag(etag);
+    if resource.link().attribute("obs").is_some() { response.observable() } else { response }
+}
+
+fn put(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, ResourceError> {
+    if request.is_if_none_match() {
+        return Ok(Response::error(Code::PRECONDITION_FAILED, "the resource exists"));
+    }
+    let mut wanted = request.if_match().peekable();
+    // An empty value asks only that the resource exists.
+    if wanted.peek().is_some() && !wanted.any(<[u8]>::is_empty) {
+        let etag = get(resource, request)?.etag();
+        if !request.if_match().any(|wanted| wanted == &*etag) {
+            return Ok(Response::error(Code::PRECONDITION_FAILED, "the resource has changed"));
+        }
+    }
+    let queries: Vec<&str> = request.queries().collect();
+    let (content_format, payload) = (request.content_format(), request.payload);
+    resource.put(&Put { content_format, payload, queries: &queries })?;
+    Ok(Response::new(Code::CHANGED))
+}
+
+fn refusal(error: &ResourceError) -> Response {
+    let response = Response::error(error.code(), error.to_string());
+    match error {
+        ResourceError::Unavailable(_, retry_after) => response.with_max_age(whole_seconds(*retry_after).max(1)),
+        _ => response,
+    }
+}
+
+/// Whole seconds, rounded down: what is said to be fresh is.
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Unit, Value};
+    use crate::message::{OptionNumber, RequestBuf, content_format};
+    use crate::resource::{Property, system_clock};
+
+    fn store() -> LocalStore {
+        let store = LocalStore::new();
+        let property = Property::pushed("a/level", "level", Unit::CELSIUS, Duration::from_millis(5900), system_clock());
+        property.push(Value::Real(21.5));
+        store.insert(Arc::new(property)).expect("inserted");
+        let silent = Property::pushed("silent", "level", Unit::NONE, Duration::ZERO, system_clock());
+        store.insert(Arc::new(silent)).expect("inserted");
+        store
+    }
+
+    #[track_caller]
+    fn ask(request: &RequestBuf) -> Response {
+        Catalog::handle(&store(), &request.view()).expect("the resource is there")
+    }
+
+    #[test]
+    fn a_reading_is_answered_with_its_age_and_tag() {
+        let response = ask(&RequestBuf::get("/a/level"));
+        assert_eq!((response.code, &*response.payload), (Code::CONTENT, b"21.5".as_slice()));
+        assert_eq!((response.max_age, response.content_format), (Some(5), Some(content_format::TEXT)));
+        assert!(response.observe.is_some(), "a registration is accepted");
+        let etag = response.etag.expect("a tag");
+        let again = ask(&RequestBuf::get("/a/level").with_option(OptionNumber::ETAG, &etag));
+        assert_eq!((again.code, &*again.payload, again.etag), (Code::VALID, b"".as_slice(), Some(etag)));
+        let json = ask(&RequestBuf::get("/a/level").with_accept(content_format::JSON));
+        assert_eq!(&*json.payload, br#"{"unit":"Cel","value":21.5}"#);
+        assert_ne!(json.etag, Some(etag));
+    }
+
+    #[test]
+    fn refusals_say_why_and_when_to_ask_again() {
+        let check = |request: &RequestBuf, code: Code, part: &str| {
+            let response = ask(request);
+            let text = String::from_utf8_lossy(&response.payload).into_owned();
+            assert!(response.code == code && text.contains(part), "{:?} {text}", response.code);
+            response.max_age
+        };
+        let silent = RequestBuf::get("/silent");
+        assert_eq!(check(&silent, Code::SERVICE_UNAVAILABLE, "nothing has been published yet"), Some(1));
+        check(&RequestBuf::put("/a/level", "1"), Code::METHOD_NOT_ALLOWED, "takes no value");
+        check(&RequestBuf::delete("/a/level"), Code::METHOD_NOT_ALLOWED, "GET, PUT and POST");
+        check(&RequestBuf::get("/a/level").with_accept(9999), Code::NOT_ACCEPTABLE, "no representation");
+        let new_only = RequestBuf::put("/a/level", "1").with_option(OptionNumber::IF_NONE_MATCH, &[]);
+        check(&new_only, Code::PRECONDITION_FAILED, "exists");
+        let old = RequestBuf::put("/a/level", "1").with_option(OptionNumber::IF_MATCH, &[1]);
+        check(&old, Code::PRECONDITION_FAILED, "has changed");
+        assert!(Catalog::handle(&store(), &RequestBuf::get("/b").view()).is_none());
+    }
+
+    #[test]
+    fn what_never_waits_is_answered_by_the_receiver() {
+        let level = store().find("a/level").expect("there");
+        assert_eq!(ResourceHandler(level).class(), Class::Inline);
+        assert_eq!(Catalog::class(&store()), Class::Pooled(ClassId::DEVICE));
+    }
+}

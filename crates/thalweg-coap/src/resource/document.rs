@@ -1,0 +1,360 @@
+//! Documents: the tree of values that JSON and CBOR have in common.
+
+use std::fmt;
+
+use minicbor::data::Type;
+use minicbor::{Decoder, Encoder};
+
+/// A value of JSON (RFC 8259) or CBOR (RFC 8949).
+///
+/// JSON has no octets and no infinite numbers: octets are written as `"0x…"`, numbers that are none as `"NaN"`,
+/// `"Infinity"` and `"-Infinity"`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Document {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number; CBOR has them from -2^64 to 2^64 - 1.
+    Integer(i128),
+    /// Any other number.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Octets.
+    Bytes(Vec<u8>),
+    /// Values in order.
+    Array(Vec<Document>),
+    /// Values by name, in the order of the text; SenML's CBOR names are whole numbers.
+    Map(Vec<(Key, Document)>),
+}
+
+/// The name of a value in a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// As in JSON.
+    Text(String),
+    /// A label of CBOR.
+    Label(i64),
+}
+
+/// Why bytes are no document, or a document cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentError(String);
+
+/// How deeply arrays and maps may nest; chosen by us, above any data type in use and below what a thread's stack allows.
+pub const NESTING_MAX: usize = 64;
+
+impl Document {
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON value, or nest deeper than 127 levels.
+    pub fn from_json(bytes: &[u8]) -> Result<Document, DocumentError> {
+        let json: serde_json::Value =
+            serde_json::from_slice(bytes).map_err(|error| DocumentError(format!("no JSON: {error}")))?;
+        Ok(of_json(json))
+    }
+
+    /// Writes JSON.
+    ///
+    /// # Errors
+    /// When a map has a label for a name, which JSON has not.
+    pub fn to_json(&self) -> Result<Vec<u8>, DocumentError> {
+        Ok(into_json(self)?.to_string().into_bytes())
+    }
+
+    /// Reads CBOR; tags are passed over.
+    ///
+    /// # Errors
+    /// When the bytes are not one CBOR value, nest deeper than [`NESTING_MAX`], or hold what a document has not.
+    pub fn from_cbor(bytes: &[u8]) -> Result<Document, DocumentError> {
+        let mut decoder = Decoder::new(bytes);
+        let document = of_cbor(&mut decoder, NESTING_MAX)?;
+        if decoder.position() < bytes.len() {
+            return Err(DocumentError(format!("bytes behind the CBOR value, from {}", decoder.position())));
+        }
+        Ok(document)
+    }
+
+    /// Writes CBOR, with lengths in front.
+    ///
+    /// # Errors
+    /// When a whole number does not fit into 64 bits and a sign.
+    pub fn to_cbor(&self) -> Result<Vec<u8>, DocumentError> {
+        let mut bytes = Vec::new();
+        into_cbor(self, &mut Encoder::new(&mut bytes))?;
+        Ok(bytes)
+    }
+
+    /// The member of this name, if this is a map with one.
+    pub fn member(&self, name: &str) -> Option<&Document> {
+        let Document::Map(members) = self else { return None };
+        let is_named = |key: &Key| matches!(key, Key::Text(text) if text == name);
+        members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
+    }
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+impl From<&str> for Key {
+    fn from(name: &str) -> Key {
+        Key::Text(name.to_owned())
+    }
+}
+
+/// Octets as text: `0x` and two digits each.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("0x{digits}")
+}
+
+/// The octets of a text that [`hexadecimal`] made.
+pub fn octets(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.is_ascii() && digits.len().is_multiple_of(2))?;
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
+}
+
+fn of_json(json: serde_json::Value) -> Document {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Document::Null,
+        Json::Bool(value) => Document::Boolean(value),
+        Json::Number(number) => {
+            let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+            whole.map_or_else(|| Document::Real(number.as_f64().unwrap_or(f64::NAN)), Document::Integer)
+        }
+        Json::String(text) => Document::Text(text),
+        Json::Array(items) => Document::Array(items.into_iter().map(of_json).collect()),
+        Json::Object(members) => {
+            Document::Map(members.into_iter().map(|(name, value)| (Key::Text(name), of_json(value))).collect())
+        }
+    }
+}
+
+fn into_json(document: &Document) -> Result<serde_json::Value, DocumentError> {
+    use serde_json::Value as Json;
+    Ok(match document {
+        Document::Null => Json::Null,
+        Document::Boolean(value) => Json::Bool(*value),
+        Document::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+            (Ok(number), _) => number.into(),
+            (_, Ok(number)) => number.into(),
+            _ => return Err(too_large(*number)),
+        },
+        Document::Real(number) => match serde_json::Number::from_f64(*number) {
+            Some(number) => Json::Number(number),
+            None if number.is_nan() => "NaN".into(),
+            None if *number > 0.0 => "Infinity".into(),
+            None => "-Infinity".into(),
+        },
+        Document::Text(text) => Json::String(text.clone()),
+        Document::Bytes(bytes) => Json::String(hexadecimal(bytes)),
+        Document::Array(items) => Json::Array(items.iter().map(into_json).collect::<Result<_, _>>()?),
+        Document::Map(members) => {
+            let mut object = serde_json::Map::with_capacity(members.len());
+            for (key, value) in members {
+                let Key::Text(name) = key else {
+                    return Err(DocumentError("a map with whole numbers for names is no JSON".to_owned()));
+                };
+                object.insert(name.clone(), into_json(value)?);
+            }
+            Json::Object(object)
+        }
+    })
+}
+
+fn of_cbor(decoder: &mut Decoder<'_>, depth: usize) -> Result<Document, DocumentError> {
+    let kind = decoder.datatype().map_err(no_cbor)?;
+    Ok(match kind {
+        Type::Null | Type::Undefined => {
+            decoder.skip().map_err(no_cbor)?;
+            Document::Null
+        }
+        Type::Bool => Document::Boolean(decoder.bool().map_err(no_cbor)?),
+        Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Int => {
+            Document::Integer(decoder.int().map_err(no_cbor)?.into())
+        }
+        Type::F16 => Document::Real(decoder.f16().map_err(no_cbor)?.into()),
+        Type::F32 => Document::Real(decoder.f32().map_err(no_cbor)?.into()),
+        Type::F64 => Document::Real(decoder.f64().map_err(no_cbor)?),
+        Type::String => Document::Text(decoder.str().map_err(no_cbor)?.to_owned()),
+        Type::StringIndef => {
+            let parts = decoder.str_iter().map_err(no_cbor)?;
+            Document::Text(parts.collect::<Result<String, _>>().map_err(no_cbor)?)
+        }
+        Type::Bytes => Document::Bytes(decoder.bytes().map_err(no_cbor)?.to_owned()),
+        Type::BytesIndef => {
+            let parts = decoder.bytes_iter().map_err(no_cbor)?;
+            Document::Bytes(parts.collect::<Result<Vec<&[u8]>, _>>().map_err(no_cbor)?.concat())
+        }
+        Type::Array | Type::ArrayIndef => {
+            let depth = deeper(depth)?;
+            let count = decoder.array().map_err(no_cbor)?;
+            let mut items = Vec::new();
+            while !ended(decoder, count, items.len())? {
+                items.push(of_cbor(decoder, depth)?);
+            }
+            Document::Array(items)
+        }
+        Type::Map | Type::MapIndef => {
+            let depth = deeper(depth)?;
+            let count = decoder.map().map_err(no_cbor)?;
+            let mut members = Vec::new();
+            while !ended(decoder, count, members.len())? {
+                let key = match of_cbor(decoder, depth)? {
+                    Document::Text(name) => Key::Text(name),
+                    Document::Integer(label) => Key::Label(i64::try_from(label).map_err(|_| too_large(label))?),
+                    _ => return Err(DocumentError("a map with names that are neither text nor numbers".to_owned())),
+                };
+                members.push((key, of_cbor(decoder, depth)?));
+            }
+            Document::Map(members)
+        }
+        Type::Tag => {
+            let depth = deeper(depth)?;
+            decoder.tag().map_err(no_cbor)?;
+            of_cbor(decoder, depth)?
+        }
+        other => return Err(DocumentError(format!("a CBOR item of type {other}, which means nothing here"))),
+    })
+}
+
+/// Whether an array or map is complete; its mark of the end is passed over.
+fn ended(decoder: &mut Decoder<'_>, count: Option<u64>, read: usize) -> Result<bool, DocumentError> {
+    if let Some(count) = count {
+        return Ok(read as u64 >= count);
+    }
+    let is_end = decoder.datatype().map_err(no_cbor)? == Type::Break;
+    if is_end {
+        decoder.skip().map_err(no_cbor)?;
+    }
+    Ok(is_end)
+}
+
+fn deeper(depth: usize) -> Result<usize, DocumentError> {
+    depth.checked_sub(1).ok_or_else(|| DocumentError(format!("more than {NESTING_MAX} levels of nesting")))
+}
+
+fn into_cbor(document: &Document, encoder: &mut Encoder<&mut Vec<u8>>) -> Result<(), DocumentError> {
+    match document {
+        Document::Null => encoder.null().map(drop),
+        Document::Boolean(value) => encoder.bool(*value).map(drop),
+        Document::Integer(number) => {
+            let number = minicbor::data::Int::try_from(*number).map_err(|_| too_large(*number))?;
+            encoder.int(number).map(drop)
+        }
+        Document::Real(number) => encoder.f64(*number).map(drop),
+        Document::Text(text) => encoder.str(text).map(drop),
+        Document::Bytes(bytes) => encoder.bytes(bytes).map(drop),
+        Document::Array(items) => {
+            encoder.array(items.len() as u64).map_err(unwritable)?;
+            return items.iter().try_for_each(|item| into_cbor(item, encoder));
+        }
+        Document::Map(members) => {
+            encoder.map(members.len() as u64).map_err(unwritable)?;
+            for (key, value) in members {
+                match key {
+                    Key::Text(name) => encoder.str(name),
+                    Key::Label(label) => encoder.i64(*label),
+                }
+                .map_err(unwritable)?;
+                into_cbor(value, encoder)?;
+            }
+            return Ok(());
+        }
+    }
+    .map_err(unwritable)
+}
+
+fn no_cbor(error: minicbor::decode::Error) -> DocumentError {
+    DocumentError(format!("no CBOR: {error}"))
+}
+
+fn unwritable(error: minicbor::encode::Error<std::convert::Infallible>) -> DocumentError {
+    DocumentError(error.to_string())
+}
+
+fn too_large(number: i128) -> DocumentError {
+    DocumentError(format!("{number} is too large a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that CBOR bytes mean what the JSON says, and that both are written and read back.
+    #[track_caller]
+    fn check(hex: &str, json: &str) {
+        let bytes = octets(&format!("0x{hex}")).expect("digits");
+        let document = Document::from_cbor(&bytes).expect("CBOR");
+        assert_eq!(String::from_utf8(document.to_json().expect("JSON")).expect("text"), json, "{hex}");
+        let again = Document::from_cbor(&document.to_cbor().expect("CBOR")).expect("CBOR");
+        // As text, because NaN is not equal to itself.
+        assert_eq!(format!("{again:?}"), format!("{document:?}"), "{hex}");
+    }
+
+    #[track_caller]
+    fn refused(hex: &str, part: &str) {
+        let error = Document::from_cbor(&octets(&format!("0x{hex}")).expect("digits")).expect_err("an error");
+        assert!(error.to_string().contains(part), "{part:?} not in {error}");
+    }
+
+    #[test]
+    fn examples_of_the_standard_are_understood() {
+        // RFC 8949, Appendix A.
+        check("00", "0");
+        check("1bffffffffffffffff", "18446744073709551615");
+        check("3903e7", "-1000");
+        check("f93c00", "1.0");
+        check("fb3ff199999999999a", "1.1");
+        check("f97e00", "\"NaN\"");
+        check("f9fc00", "\"-Infinity\"");
+        check("f5", "true");
+        check("f6", "null");
+        check("c074323031332d30332d32315432303a30343a30305a", "\"2013-03-21T20:04:00Z\"");
+        check("4401020304", "\"0x01020304\"");
+        check("62c3bc", "\"ü\"");
+        check("8301820203820405", "[1,[2,3],[4,5]]");
+        check("a26161016162820203", "{\"a\":1,\"b\":[2,3]}");
+        check("5f42010243030405ff", "\"0x0102030405\"");
+        check("7f657374726561646d696e67ff", "\"streaming\"");
+        check("9f018202039f0405ffff", "[1,[2,3],[4,5]]");
+        check("bf61610161629f0203ffff", "{\"a\":1,\"b\":[2,3]}");
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        refused("", "no CBOR");
+        refused("8301", "no CBOR");
+        refused("0001", "bytes behind the CBOR value, from 1");
+        refused("ff", "means nothing here");
+        refused("a1f501", "neither text nor numbers");
+        refused("9bffffffffffffffff", "no CBOR");
+        refused(&"81".repeat(NESTING_MAX + 1), "levels of nesting");
+        refused(&"c1".repeat(NESTING_MAX + 1), "levels of nesting");
+    }
+
+    #[test]
+    fn labels_are_cbor_only() {
+        let document = Document::from_cbor(&octets("0xa10201").expect("digits")).expect("CBOR");
+        assert_eq!(document, Document::Map(vec![(Key::Label(2), Document::Integer(1))]));
+        assert!(document.to_json().is_err());
+    }
+
+    #[test]
+    fn json_keeps_whole_numbers_whole() {
+        for json in ["9223372036854775807", "-9223372036854775808", "18446744073709551615", "0.1", "{\"b\":1}"] {
+            let document = Document::from_json(json.as_bytes()).expect("JSON");
+            assert_eq!(document.to_json().expect("JSON"), json.as_bytes());
+        }
+        assert!(Document::from_json(b"{").is_err());
+        assert!(Document::from_json(&b"[".repeat(100_000)).is_err(), "no stack is deep enough");
+    }
+}

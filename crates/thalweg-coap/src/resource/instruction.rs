@@ -1,0 +1,71 @@
+//! Instructions: quantities that are driven.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::device::{self, Command, Kind, Value};
+use crate::link_format::Link;
+use crate::message::content_format;
+use crate::resource::local::link_of;
+use crate::resource::representation::to_value;
+use crate::resource::{Get, Put, Representation, Resource, ResourceError};
+
+/// A command to a device, given with PUT or POST.
+#[derive(Clone)]
+pub struct Instruction {
+    path: String,
+    link: Link,
+    kind: Kind,
+    handler: device::Handler,
+    channel: usize,
+    act_timeout: Duration,
+}
+
+impl Instruction {
+    /// Drives `channel` of a linked device; an action that takes longer than `act_timeout` has failed.
+    pub fn new(path: &str, handler: device::Handler, channel: usize, act_timeout: Duration) -> Instruction {
+        let found = handler.description().channels.get(channel);
+        let kind = found.map_or(Kind::Text, |channel| channel.kind);
+        let quantity = found.map_or("", |channel| channel.quantity);
+        let formats = [content_format::TEXT, content_format::JSON, content_format::CBOR];
+        let link = link_of(path, &handler.description().title, quantity, "core.a", &formats);
+        Instruction { path: path.to_owned(), link, kind, handler, channel, act_timeout }
+    }
+
+    /// Drives the channel to a value.
+    ///
+    /// # Errors
+    /// What the device failed with.
+    pub fn act(&self, value: Value) -> Result<(), ResourceError> {
+        self.handler.run(self.channel, Command::Act(value), self.act_timeout)?;
+        Ok(())
+    }
+}
+
+impl Resource for Instruction {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn link(&self) -> Link {
+        self.link.clone()
+    }
+
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn get(&self, _request: &Get<'_>) -> Result<Representation, ResourceError> {
+        Err(ResourceError::NotAllowed(format!("/{} is an instruction and has no state", self.path)))
+    }
+
+    fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
+        self.act(to_value(request.content_format, request.payload, self.kind)?)
+    }
+}
+
+impl fmt::Debug for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Instruction({})", self.path)
+    }
+}

@@ -1,0 +1,39 @@
+//! Resource management: the readings of this thing, what other things told, and who may change what.
+//!
+//! | part | duty |
+//! |---|---|
+//! | [`Property`] | a quantity that is measured: periodically, on demand, or pushed by a service |
+//! | [`Instruction`] | a quantity that is driven |
+//! | [`LocalStore`] | the resources of this thing, by their paths |
+//! | [`NetworkStore`] | resources of other things, kept while they are fresh: the network cache |
+//! | [`Sampler`] | the thread that samples periodic properties |
+//!
+//! **Collapsed reads**: one read is in flight per resource, and its outcome, value or failure, answers all who wait. The same
+//! holds for requests to other things.
+
+mod catalog;
+mod devices;
+pub mod document;
+mod error;
+mod instruction;
+mod local;
+mod network;
+mod property;
+pub mod representation;
+mod sampler;
+mod state;
+
+pub use catalog::{ResourceHandler, respond};
+pub use devices::{ChannelPolicy, add_devices};
+pub use error::ResourceError;
+pub use instruction::Instruction;
+pub(crate) use local::link_of;
+pub use local::{ChangeListener, Get, LocalStore, Put, Resource, StoreError, Watch, Watcher};
+pub use network::{Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName};
+pub use property::{Clock, DeviceChannel, Property, PropertyDescription, Source, system_clock};
+pub use representation::Representation;
+pub use sampler::Sampler;
+pub use state::{Sampled, Sampling};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Representations: what a resource looks like in a response, and what a payload means.
+
+use std::time::Duration;
+
+use crate::device::{Kind, Unit, Value};
+use crate::message::{ETag, content_format};
+use crate::resource::ResourceError;
+use crate::resource::document::{Document, Key, octets};
+
+/// The formats that readings can be had in; the first is what a client gets that does not say.
+pub const READING_FORMATS: [u16; 5] = [
+    content_format::TEXT,
+    content_format::JSON,
+    content_format::CBOR,
+    content_format::SENML_JSON,
+    content_format::SENML_CBOR,
+];
+
+/// A resource as a response carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Representation {
+    /// The payload's format, by its number (RFC 7252 §12.3).
+    pub content_format: u16,
+    /// The payload.
+    pub payload: Vec<u8>,
+    /// How long it stays fresh.
+    pub max_age: Duration,
+}
+
+impl Representation {
+    /// An entity tag that differs when the payload or its format does (RFC 7252 §5.10.6).
+    pub fn etag(&self) -> ETag {
+        let format = self.content_format.to_be_bytes();
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        ETag::from_u64(format.iter().chain(&self.payload).fold(FNV_OFFSET, mix))
+    }
+
+    /// The value and the symbol of its unit, where the format has one; the reverse of [`of_value`].
+    ///
+    /// # Errors
+    /// When the payload is not a value in its format.
+    pub fn value(&self) -> Result<(Value, String), ResourceError> {
+        let bad = |reason: String| ResourceError::BadAnswer(reason);
+        let document = match self.content_format {
+            content_format::TEXT => {
+                let text = std::str::from_utf8(&self.payload).map_err(|_| bad("the text is not UTF-8".to_owned()))?;
+                return Ok((value_of_text(text), String::new()));
+            }
+            content_format::OCTET_STREAM => return Ok((Value::Bytes(self.payload.clone()), String::new())),
+            _ => document(self.content_format, &self.payload).map_err(|error| bad(error.to_string()))?,
+        };
+        let record = match &document {
+            Document::Array(records) => records.first().unwrap_or(&document),
+            other => other,
+        };
+        let value = member(record, &VALUE_NAMES).and_then(value_of_document);
+        let unit = match member(record, &UNIT_NAMES) {
+            Some(Document::Text(symbol)) => symbol.clone(),
+            _ => String::new(),
+        };
+        value.map(|value| (value, unit)).ok_or_else(|| bad("the answer holds no value".to_owned()))
+    }
+}
+
+/// The first of `offered` that `accept` allows.
+///
+/// # Errors
+/// [`ResourceError::NotAcceptable`] when there is none.
+pub fn negotiate(offered: &[u16], accept: Option<u16>) -> Result<u16, ResourceError> {
+    let chosen = match accept {
+        None => offered.first(),
+        Some(accept) => offered.iter().find(|format| **format == accept),
+    };
+    chosen.copied().ok_or(ResourceError::NotAcceptable)
+}
+
+/// A reading in one of [`READING_FORMATS`]; `name` is what SenML calls it.
+///
+/// # Errors
+/// [`ResourceError::NotAcceptable`] for any other format.
+pub fn of_value(format: u16, name: &str, value: &Value, unit: Unit) -> Result<Vec<u8>, ResourceError> {
+    let content = |value: &Value| match value {
+        Value::Boolean(value) => Document::Boolean(*value),
+        Value::Integer(value) => Document::Integer(i128::from(*value)),
+        Value::Real(value) => Document::Real(*value),
+        Value::Text(text) => Document::Text(text.clone()),
+        Value::Bytes(bytes) => Document::Bytes(bytes.clone()),
+    };
+    let symbol = Document::Text(unit.symbol().to_owned());
+    let has_unit = !unit.symbol().is_empty();
+    let written = match format {
+        content_format::TEXT => return Ok(value.to_string().into_bytes()),
+        content_format::JSON | content_format::CBOR => {
+            let mut members = vec![("value".into(), content(value))];
+            members.extend(has_unit.then_some(("unit".into(), symbol)));
+            let document = Document::Map(members);
+            if format == content_format::JSON { document.to_json() } else { document.to_cbor() }
+        }
+        content_format::SENML_JSON | content_format::SENML_CBOR => {
+            let is_json = format == content_format::SENML_JSON;
+            let key = |label: &SenmlLabel| if is_json { label.0.into() } else { Key::Label(label.1) };
+            let label = match value {
+                Value::Integer(_) | Value::Real(_) => &SENML_VALUE,
+                Value::Boolean(_) => &SENML_BOOLEAN,
+                Value::Text(_) => &SENML_TEXT,
+                Value::Bytes(_) => &SENML_DATA,
+            };
+            let mut record = vec![(key(&SENML_NAME), Document::Text(name.to_owned()))];
+            record.extend(has_unit.then_some((key(&SENML_UNIT), symbol)));
+            record.push((key(label), content(value)));
+            let document = Document::Array(vec![Document::Map(record)]);
+            if is_json { document.to_json() } else { document.to_cbor() }
+        }
+        _ => return Err(ResourceError::NotAcceptable),
+    };
+    written.map_err(|error| ResourceError::Failed(error.to_string()))
+}
+
+/// The value of this kind that a payload means: text, or a JSON or CBOR value, alone or as the member `value`.
+///
+/// # Errors
+/// [`ResourceError::UnsupportedFormat`] or [`ResourceError::BadRequest`].
+pub fn to_value(format: Option<u16>, payload: &[u8], kind: Kind) -> Result<Value, ResourceError> {
+    let format = format.unwrap_or(content_format::TEXT);
+    let bad = |reason: String| ResourceError::BadRequest(reason);
+    let value = match format {
+        content_format::OCTET_STREAM => Some(Value::Bytes(payload.to_vec())),
+        content_format::TEXT => {
+            let text = std::str::from_utf8(payload).map_err(|_| bad("the text is not UTF-8".to_owned()))?;
+            Some(if kind == Kind::Text { Value::Text(text.to_owned()) } else { value_of_text(text.trim()) })
+        }
+        _ => {
+            let document = document(format, payload)?;
+            let inner = member(&document, &VALUE_NAMES).unwrap_or(&document);
+            value_of_document(inner)
+        }
+    };
+    let given = value.ok_or_else(|| bad(format!("a {kind} is needed")))?;
+    let given = match (given, kind) {
+        (Value::Text(text), Kind::Bytes) => octets(&text).map_or(Value::Text(text), Value::Bytes),
+        (given, _) => given,
+    };
+    let found = given.kind();
+    given.into_kind(kind).ok_or_else(|| bad(format!("a {kind} is needed, not a {found}")))
+}
+
+/// A document in JSON or CBOR.
+///
+/// # Errors
+/// [`ResourceError::UnsupportedFormat`] for other formats, [`ResourceError::BadRequest`] when it cannot be read.
+pub fn document(format: u16, payload: &[u8]) -> Result<Document, ResourceError> {
+    let read = match format {
+        content_format::JSON | content_format::SENML_JSON => Document::from_json(payload),
+        content_format::CBOR | content_format::SENML_CBOR => Document::from_cbor(payload),
+        _ => return Err(ResourceError::UnsupportedFormat),
+    };
+    read.map_err(|error| ResourceError::BadRequest(error.to_string()))
+}
+
+fn value_of_text(text: &str) -> Value {
+    match text {
+        "true" | "on" => return Value::Boolean(true),
+        "false" | "off" => return Value::Boolean(false),
+        _ => {}
+    }
+    let whole = text.parse().ok().map(Value::Integer);
+    let number = whole.or_else(|| text.parse().ok().map(Value::Real));
+    number.unwrap_or_else(|| octets(text).map_or_else(|| Value::Text(text.to_owned()), Value::Bytes))
+}
+
+fn value_of_document(document: &Document) -> Option<Value> {
+    match document {
+        Document::Boolean(value) => Some(Value::Boolean(*value)),
+        Document::Integer(number) => i64::try_from(*number).ok().map(Value::Integer),
+        Document::Real(number) => Some(Value::Real(*number)),
+        Document::Text(text) => Some(Value::Text(text.clone())),
+        Document::Bytes(bytes) => Some(Value::Bytes(bytes.clone())),
+        Document::Null | Document::Array(_) | Document::Map(_) => None,
+    }
+}
+
+/// The first member that has one of these names, in JSON or by SenML's label.
+fn member<'a>(record: &'a Document, names: &[SenmlLabel]) -> Option<&'a Document> {
+    let Document::Map(members) = record else { return None };
+    let is_named = |key: &Key| match key {
+        Key::Text(text) => names.iter().any(|(name, _)| name == text),
+        Key::Label(label) => names.iter().any(|(_, known)| known == label),
+    };
+    members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
+}
+
+/// What SenML calls a field in JSON and in CBOR (RFC 8428 §4.3, §6).
+type SenmlLabel = (&'static str, i64);
+
+const SENML_NAME: SenmlLabel = ("n", 0);
+const SENML_UNIT: SenmlLabel = ("u", 1);
+const SENML_VALUE: SenmlLabel = ("v", 2);
+const SENML_TEXT: SenmlLabel = ("vs", 3);
+const SENML_BOOLEAN: SenmlLabel = ("vb", 4);
+const SENML_DATA: SenmlLabel = ("vd", 8);
+/// Not a label of SenML: what JSON and CBOR without SenML call it.
+const UNLABELLED: i64 = i64::MIN;
+const VALUE_NAMES: [SenmlLabel; 5] = [("value", UNLABELLED), SENML_VALUE, SENML_TEXT, SENML_BOOLEAN, SENML_DATA];
+const UNIT_NAMES: [SenmlLabel; 2] = [("unit", UNLABELLED), SENML_UNIT];
+
+// The 64-bit FNV-1a hash.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn representation(format: u16, value: &Value) -> Representation {
+        let payload = of_value(format, "t", value, Unit::CELSIUS).expect("written");
+        Representation { content_format: format, payload, max_age: Duration::ZERO }
+    }
+
+    #[test]
+    fn every_kind_of_value_survives_every_format() {
+        let values = [
+            Value::Boolean(true),
+            Value::Integer(-7),
+            Value::Real(21.5),
+            Value::Text("warm".to_owned()),
+            Value::Bytes(vec![0, 255]),
+        ];
+        for value in &values {
+            for format in READING_FORMATS {
+                let sent = representation(format, value);
+                let (got, unit) = sent.value().expect("read");
+                let is_json = [content_format::JSON, content_format::SENML_JSON].contains(&format);
+                match value {
+                    // JSON has no octets.
+                    Value::Bytes(_) if is_json => assert_eq!(got, Value::Text("0x00ff".to_owned())),
+                    _ => assert_eq!(&got, value, "{format:?}"),
+                }
+                assert_eq!(unit, if format == content_format::TEXT { "" } else { "Cel" });
+                let put = to_value(Some(format), &sent.payload, value.kind());
+                match format {
+                    content_format::SENML_JSON | content_format::SENML_CBOR => {
+                        assert!(put.is_err(), "a pack of records is no single value")
+                    }
+                    _ => assert_eq!(put.as_ref(), Ok(value), "{format:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn senml_is_that_of_the_standard() {
+        let json = of_value(content_format::SENML_JSON, "urn:x", &Value::Real(23.5), Unit::CELSIUS).expect("written");
+        assert_eq!(String::from_utf8(json).expect("text"), r#"[{"n":"urn:x","u":"Cel","v":23.5}]"#);
+        let cbor = of_value(content_format::SENML_CBOR, "x", &Value::Boolean(true), Unit::NONE).expect("written");
+        assert_eq!(cbor, [0x81, 0xa2, 0x00, 0x61, b'x', 0x04, 0xf5]);
+    }
+
+    #[track_caller]
+    fn put(format: Option<u16>, payload: &str, kind: Kind, expect: Result<Value, ResourceError>) {
+        assert_eq!(to_value(format, payload.as_bytes(), kind), expect, "{payload}");
+    }
+
+    #[test]
+    fn a_payload_means_the_value_that_the_resource_takes() {
+        put(None, " 21 ", Kind::Real, Ok(Value::Real(21.0)));
+        put(None, "on", Kind::Boolean, Ok(Value::Boolean(true)));
+        put(None, "on", Kind::Text, Ok(Value::Text("on".to_owned())));
+        put(None, "0x0a", Kind::Bytes, Ok(Value::Bytes(vec![10])));
+        put(Some(content_format::JSON), "1", Kind::Boolean, Ok(Value::Boolean(true)));
+        put(Some(content_format::JSON), r#"{"value":1.5}"#, Kind::Real, Ok(Value::Real(1.5)));
+        let needed = "a number is needed, not a text".to_owned();
+        put(None, "warm", Kind::Real, Err(ResourceError::BadRequest(needed)));
+        put(Some(9999), "1", Kind::Real, Err(ResourceError::UnsupportedFormat));
+        let no_value = ResourceError::BadRequest("a number is needed".to_owned());
+        put(Some(content_format::JSON), "[1]", Kind::Real, Err(no_value));
+    }
+
+    #[test]
+    fn a_tag_differs_with_payload_and_format() {
+        let tags = [(0, "1"), (0, "2"), (50, "1")].map(|(format, payload)| {
+            let payload = payload.as_bytes().to_vec();
+            Representation { content_format: format, payload, max_age: Duration::ZERO }.etag()
+        });
+        assert_ne!(tags[0], tags[1]);
+        assert_ne!(tags[0], tags[2]);
+    }
+}

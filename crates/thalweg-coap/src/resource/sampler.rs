@@ -1,0 +1,51 @@
+//! The thread that samples periodic properties.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::resource::{Clock, LocalStore};
+
+/// Samples the properties of a store at their times, until it is dropped. Devices have threads of their own, so that a slow
+/// one delays no other.
+#[derive(Debug)]
+pub struct Sampler {
+    store: LocalStore,
+    stopped: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Sampler {
+    /// Starts sampling.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(store: LocalStore, clock: Clock) -> std::io::Result<Sampler> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (seen_store, seen_stop) = (store.clone(), Arc::clone(&stopped));
+        let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
+            let mut seen = 0;
+            while !seen_stop.load(Ordering::Acquire) {
+                let now = clock();
+                let next = seen_store.handle_timeout(now);
+                let rest = next.map_or(LONGEST_WAIT, |next| next.since(clock()).min(LONGEST_WAIT));
+                seen = seen_store.wait_rescheduled(seen, rest);
+            }
+        })?;
+        Ok(Sampler { store, stopped, thread: Some(thread) })
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        self.store.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported there.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How long it waits when nothing is due. It is woken for news; this is for clocks that are not the system's.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -1,0 +1,403 @@
+//! What is known of a property, and the one read of it that may be in flight. No clock, no thread.
+
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+
+use crate::device::{DeviceError, Value};
+
+/// When a property is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// At fixed times; requests are answered from the store.
+    Periodic {
+        /// From one reading to the next.
+        period: Duration,
+    },
+    /// When somebody asks and the last reading is older than this.
+    OnDemand {
+        /// How long a reading answers requests; zero measures for each request, but for those at the same time only once.
+        max_age: Duration,
+    },
+    /// Whenever a service publishes a value.
+    Pushed {
+        /// How long a client may keep a value.
+        max_age: Duration,
+    },
+}
+
+/// A reading in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// What was measured.
+    pub value: Value,
+    /// When.
+    pub taken: Instant,
+    /// How long after `taken` it stays fresh.
+    pub max_age: Duration,
+}
+
+impl Sampled {
+    /// How long it is still fresh.
+    pub fn fresh_for(&self, now: Instant) -> Duration {
+        (self.taken + self.max_age).since(now)
+    }
+}
+
+/// The state of a property; `W` is whoever waits for a read.
+#[derive(Debug)]
+pub struct PropertyState<W> {
+    sampling: Sampling,
+    read_timeout: Duration,
+    latest: Option<Sampled>,
+    failure: Option<DeviceError>,
+    flight: Flight<W>,
+    sample_due: Instant,
+    observed: bool,
+}
+
+#[derive(Debug)]
+enum Flight<W> {
+    None,
+    Reading {
+        deadline: Instant,
+        /// The outcome is older than an action that was taken meanwhile.
+        outdated: bool,
+        waiters: Vec<W>,
+    },
+    /// The read has run over its time and still runs. Nobody waits for it.
+    Overdue,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq)]
+pub enum Asked {
+    /// It is answered at once.
+    Known(Result<Sampled, DeviceError>),
+    /// It waits for the read in flight, until then at the latest.
+    Joined(Instant),
+    /// It waits for a read that the caller must begin now.
+    Begin(Instant),
+}
+
+/// What the end of a read, or of the patience with it, brings.
+#[derive(Debug)]
+pub struct Answer<W> {
+    /// Who is answered.
+    pub waiters: Vec<W>,
+    /// With what.
+    pub outcome: Result<Sampled, DeviceError>,
+    /// Whether observers have something new to hear.
+    pub changed: bool,
+}
+
+impl<W> PropertyState<W> {
+    /// Nothing is known yet. A read that takes longer than `read_timeout` has failed.
+    pub fn new(sampling: Sampling, read_timeout: Duration) -> PropertyState<W> {
+        PropertyState {
+            sampling,
+            read_timeout,
+            latest: None,
+            failure: None,
+            flight: Flight::None,
+            sample_due: Instant::ZERO,
+            observed: false,
+        }
+    }
+
+    /// A request came. `waiter` makes what is answered later; it is called only if the request has to wait.
+    pub fn handle_request(&mut self, now: Instant, waiter: impl FnOnce() -> W) -> Asked {
+        if let Some(latest) = self.latest.as_ref().filter(|latest| self.answers(now, latest)) {
+            return Asked::Known(Ok(latest.clone()));
+        }
+        if !matches!(self.sampling, Sampling::OnDemand { .. }) {
+            return Asked::Known(Err(self.failure.clone().unwrap_or_else(|| nothing_yet(self.sampling))));
+        }
+        match &mut self.flight {
+            Flight::Overdue => Asked::Known(Err(DeviceError::Unresponsive)),
+            Flight::Reading { waiters, .. } if waiters.len() >= WAITERS_MAX => {
+                Asked::Known(Err(DeviceError::Overloaded))
+            }
+            Flight::Reading { deadline, waiters, .. } => {
+                waiters.push(waiter());
+                Asked::Joined(*deadline)
+            }
+            Flight::None => {
+                let deadline = self.begin(now, vec![waiter()]);
+                Asked::Begin(deadline)
+            }
+        }
+    }
+
+    /// The read in flight has ended, or a service has pushed a value.
+    pub fn handle_outcome(&mut self, now: Instant, outcome: Result<Value, DeviceError>) -> Answer<W> {
+        let (waiters, outdated) = match std::mem::replace(&mut self.flight, Flight::None) {
+            Flight::Reading { waiters, outdated, .. } => (waiters, outdated),
+            Flight::None | Flight::Overdue => (Vec::new(), false),
+        };
+        match outcome {
+            Ok(value) => {
+                let changed = self.latest.as_ref().is_none_or(|latest| latest.value != value);
+                let sampled =
+                    Sampled { value, taken: now, max_age: if outdated { Duration::ZERO } else { self.max_age() } };
+                self.latest = Some(sampled.clone());
+                self.failure = None;
+                Answer { waiters, outcome: Ok(sampled), changed }
+            }
+            Err(error) => {
+                self.failure = Some(error.clone());
+                Answer { waiters, outcome: Err(error), changed: false }
+            }
+        }
+    }
+
+    /// The value has been driven elsewhere: what was measured before answers nobody any more.
+    pub fn handle_action(&mut self, now: Instant) {
+        if let Some(latest) = &mut self.latest {
+            latest.max_age = Duration::ZERO;
+        }
+        if let Flight::Reading { outdated, .. } = &mut self.flight {
+            *outdated = true;
+        }
+        if self.sample_period().is_some() {
+            self.sample_due = now;
+        }
+    }
+
+    /// Time has passed: tells whom to answer because a read is overdue.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<Answer<W>> {
+        if !matches!(&self.flight, Flight::Reading { deadline, .. } if *deadline <= now) {
+            return None;
+        }
+        let Flight::Reading { waiters, .. } = std::mem::replace(&mut self.flight, Flight::Overdue) else { return None };
+        let error = DeviceError::TimedOut(self.read_timeout);
+        self.failure = Some(error.clone());
+        Some(Answer { waiters, outcome: Err(error), changed: false })
+    }
+
+    /// Whether the caller must begin a read now because it is time for a sample. While one is in flight, samples are left out.
+    pub fn poll_sample(&mut self, now: Instant) -> bool {
+        let Some(period) = self.sample_period() else { return false };
+        if now < self.sample_due {
+            return false;
+        }
+        // Samples keep their rhythm, unless so much time has passed that some were missed.
+        let next = self.sample_due + period;
+        self.sample_due = if next > now { next } else { now + period };
+        if !matches!(self.flight, Flight::None) {
+            return false;
+        }
+        self.begin(now, Vec::new());
+        true
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_sample`](Self::poll_sample) has something to do next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let sample = self.sample_period().map(|_| self.sample_due);
+        let deadline = match &self.flight {
+            Flight::Reading { deadline, .. } => Some(*deadline),
+            Flight::None | Flight::Overdue => None,
+        };
+        sample.into_iter().chain(deadline).min()
+    }
+
+    /// Says whether somebody observes it: then it is sampled also when nobody asks.
+    pub fn set_observed(&mut self, now: Instant, observed: bool) {
+        if observed && !self.observed && matches!(self.sampling, Sampling::OnDemand { .. }) {
+            self.sample_due = now;
+        }
+        self.observed = observed;
+    }
+
+    fn begin(&mut self, now: Instant, waiters: Vec<W>) -> Instant {
+        let deadline = now + self.read_timeout;
+        self.flight = Flight::Reading { deadline, outdated: false, waiters };
+        deadline
+    }
+
+    /// Whether a reading is still good enough for an answer.
+    fn answers(&self, now: Instant, latest: &Sampled) -> bool {
+        match self.sampling {
+            Sampling::OnDemand { .. } => !latest.fresh_for(now).is_zero(),
+            Sampling::Periodic { period } => {
+                let oldest = period.saturating_mul(PERIODS_MAX).max(period.saturating_add(self.read_timeout));
+                now.since(latest.taken) <= oldest
+            }
+            Sampling::Pushed { .. } => true,
+        }
+    }
+
+    fn max_age(&self) -> Duration {
+        match self.sampling {
+            Sampling::Periodic { period } => period,
+            // The notification of a change asks for the state again; that must not cause the next change.
+            Sampling::OnDemand { max_age } if self.observed => max_age.max(OBSERVED_PERIOD_MIN),
+            Sampling::OnDemand { max_age } | Sampling::Pushed { max_age } => max_age,
+        }
+    }
+
+    fn sample_period(&self) -> Option<Duration> {
+        match self.sampling {
+            Sampling::Periodic { period } => Some(period.max(PERIOD_MIN)),
+            Sampling::OnDemand { max_age } => self.observed.then_some(max_age.max(OBSERVED_PERIOD_MIN)),
+            Sampling::Pushed { .. } => None,
+        }
+    }
+}
+
+fn nothing_yet(sampling: Sampling) -> DeviceError {
+    DeviceError::Absent(match sampling {
+        Sampling::Pushed { .. } => "nothing has been published yet".to_owned(),
+        Sampling::Periodic { .. } | Sampling::OnDemand { .. } => "nothing has been measured yet".to_owned(),
+    })
+}
+
+/// How many requests may wait for one read; more are refused. Chosen by us: what one second of a busy server brings.
+const WAITERS_MAX: usize = 65_536;
+/// For how many periods a reading answers when none follows.
+const PERIODS_MAX: u32 = 3;
+/// The shortest period; shorter ones would keep a processor busy.
+const PERIOD_MIN: Duration = Duration::from_millis(1);
+/// The shortest time between two samples for observers alone.
+const OBSERVED_PERIOD_MIN: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
+    fn on_demand(max_age: Duration) -> PropertyState<u32> {
+        PropertyState::new(Sampling::OnDemand { max_age }, SECOND)
+    }
+
+    fn failed() -> DeviceError {
+        DeviceError::Failed("x".to_owned())
+    }
+
+    #[test]
+    fn one_read_answers_all_who_wait() {
+        let mut state = on_demand(Duration::ZERO);
+        assert_eq!(state.handle_request(at(0), || 0), Asked::Begin(at(1000)));
+        for waiter in 1..100 {
+            assert_eq!(state.handle_request(at(waiter), || waiter as u32), Asked::Joined(at(1000)));
+        }
+        let answer = state.handle_outcome(at(100), Ok(Value::Integer(1)));
+        assert_eq!(answer.waiters, (0..100).collect::<Vec<u32>>());
+        assert_eq!(answer.outcome.map(|sampled| sampled.value), Ok(Value::Integer(1)));
+        assert_eq!(state.handle_request(at(100), || 100), Asked::Begin(at(1100)), "and with max-age 0 no one later");
+    }
+
+    #[test]
+    fn one_failure_answers_all_who_wait_and_nobody_later() {
+        let mut state = on_demand(SECOND);
+        assert_eq!(state.handle_request(at(0), || 0), Asked::Begin(at(1000)));
+        assert_eq!(state.handle_request(at(1), || 1), Asked::Joined(at(1000)));
+        let answer = state.handle_outcome(at(2), Err(failed()));
+        assert_eq!((answer.waiters, answer.outcome), (vec![0, 1], Err(failed())));
+        assert_eq!(state.handle_request(at(3), || 2), Asked::Begin(at(1003)));
+    }
+
+    #[test]
+    fn a_reading_answers_until_its_age() {
+        let mut state = on_demand(SECOND);
+        state.handle_request(at(0), || 0);
+        state.handle_outcome(at(10), Ok(Value::Integer(1)));
+        let Asked::Known(Ok(sampled)) = state.handle_request(at(1009), || 1) else { panic!("it is fresh") };
+        assert_eq!(sampled.fresh_for(at(1009)), Duration::from_millis(1));
+        assert_eq!(state.handle_request(at(1010), || 1), Asked::Begin(at(2010)));
+    }
+
+    #[test]
+    fn an_overdue_read_answers_all_and_holds_up_nobody() {
+        let mut state = on_demand(Duration::ZERO);
+        state.handle_request(at(0), || 0);
+        assert!(state.handle_timeout(at(999)).is_none());
+        assert_eq!(state.poll_timeout(), Some(at(1000)));
+        let answer = state.handle_timeout(at(1000)).expect("overdue");
+        assert_eq!((answer.waiters, answer.outcome), (vec![0], Err(DeviceError::TimedOut(SECOND))));
+        assert_eq!(state.handle_request(at(1001), || 1), Asked::Known(Err(DeviceError::Unresponsive)));
+        assert_eq!(state.poll_timeout(), None);
+        assert!(state.handle_outcome(at(5000), Ok(Value::Integer(1))).waiters.is_empty());
+        assert_eq!(state.handle_request(at(5001), || 2), Asked::Begin(at(6001)), "it has come back");
+    }
+
+    #[test]
+    fn a_periodic_property_is_answered_from_the_store_only() {
+        let mut state = PropertyState::new(Sampling::Periodic { period: SECOND }, SECOND);
+        let Asked::Known(Err(DeviceError::Absent(_))) = state.handle_request(at(0), || 0) else {
+            panic!("nothing yet")
+        };
+        assert!(state.poll_sample(at(0)), "the first sample is due at once");
+        assert!(!state.poll_sample(at(0)));
+        state.handle_outcome(at(5), Ok(Value::Integer(1)));
+        let Asked::Known(Ok(sampled)) = state.handle_request(at(505), || 0) else { panic!("it is in the store") };
+        assert_eq!(sampled.fresh_for(at(505)), Duration::from_millis(500));
+        assert_eq!(state.poll_timeout(), Some(at(1000)));
+        assert!(!state.poll_sample(at(999)));
+        assert!(state.poll_sample(at(1010)));
+        assert_eq!(state.poll_timeout(), Some(at(2000)), "the rhythm stays");
+        state.handle_outcome(at(1500), Err(failed()));
+        assert!(matches!(state.handle_request(at(3005), || 0), Asked::Known(Ok(_))), "for three periods");
+        assert_eq!(state.handle_request(at(3006), || 0), Asked::Known(Err(failed())));
+    }
+
+    #[test]
+    fn samples_that_were_missed_are_not_made_up_for() {
+        let mut state = PropertyState::<u32>::new(Sampling::Periodic { period: SECOND }, SECOND * 10);
+        assert!(state.poll_sample(at(0)));
+        assert!(!state.poll_sample(at(1000)), "the first is still in flight");
+        state.handle_outcome(at(5500), Ok(Value::Integer(1)));
+        assert!(state.poll_sample(at(5500)));
+        state.handle_outcome(at(5501), Ok(Value::Integer(1)));
+        assert!(!state.poll_sample(at(6000)));
+        assert!(state.poll_sample(at(6500)));
+    }
+
+    #[test]
+    fn a_property_on_demand_is_sampled_while_it_is_observed() {
+        let mut state = on_demand(SECOND);
+        assert_eq!(state.poll_timeout(), None);
+        state.set_observed(at(100), true);
+        assert!(state.poll_sample(at(100)));
+        assert!(state.handle_outcome(at(101), Ok(Value::Integer(1))).changed);
+        assert!(state.poll_sample(at(1100)));
+        assert!(!state.handle_outcome(at(1101), Ok(Value::Integer(1))).changed, "the same value is no news");
+        state.set_observed(at(1200), false);
+        assert_eq!(state.poll_timeout(), None);
+    }
+
+    #[test]
+    fn observers_are_told_what_was_sampled_for_them() {
+        let mut state = on_demand(Duration::ZERO);
+        state.set_observed(at(0), true);
+        assert!(state.poll_sample(at(0)));
+        state.handle_outcome(at(1), Ok(Value::Integer(1)));
+        assert!(matches!(state.handle_request(at(2), || 0), Asked::Known(Ok(_))), "and no read for each notification");
+    }
+
+    #[test]
+    fn an_action_outdates_what_was_measured_before_it() {
+        let mut state = on_demand(SECOND);
+        state.handle_request(at(0), || 0);
+        state.handle_outcome(at(1), Ok(Value::Integer(1)));
+        state.handle_action(at(2));
+        assert_eq!(state.handle_request(at(3), || 1), Asked::Begin(at(1003)));
+        state.handle_action(at(4));
+        state.handle_outcome(at(5), Ok(Value::Integer(1)));
+        assert_eq!(state.handle_request(at(6), || 2), Asked::Begin(at(1006)), "that read began before the action");
+    }
+
+    #[test]
+    fn a_pushed_value_stays() {
+        let mut state = PropertyState::<u32>::new(Sampling::Pushed { max_age: SECOND }, SECOND);
+        assert!(matches!(state.handle_request(at(0), || 0), Asked::Known(Err(DeviceError::Absent(_)))));
+        assert!(state.handle_outcome(at(0), Ok(Value::Integer(1))).changed);
+        let Asked::Known(Ok(sampled)) = state.handle_request(at(9000), || 0) else { panic!("it stays") };
+        assert_eq!(sampled.fresh_for(at(9000)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,20 @@
+//! A number of threads that never changes.
+
+use super::{Controller, Decision, Limits, Observation};
+
+/// Always the same number of threads, as in MinT.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(usize);
+
+impl Fixed {
+    /// As many as asked for, at least one and at most what the machine allows.
+    pub fn new(threads: usize, limits: Limits) -> Fixed {
+        Fixed(threads.clamp(1, limits.threads_max.max(1)))
+    }
+}
+
+impl Controller for Fixed {
+    fn handle_observation(&mut self, _: &Observation) -> Decision {
+        Decision { threads: self.0, threads_max: self.0 }
+    }
+}

@@ -1,0 +1,222 @@
+//! The paper's system scheduler: who runs on which thread, how many threads there are, and what they were seen to do.
+//!
+//! - [`thread_pool`]: the thread-pool manager with its groups application, resource, interaction and profile.
+//! - [`priority`]: the priority manager.
+//! - [`observer`]: the performance observer, with records of one second and ten seconds of history.
+//! - [`controller`]: the laws for the number of threads of a pool.
+//! - [`pool`], [`queue`], [`admission`]: threads behind a bounded queue that lets nothing in which it would keep too long.
+
+pub mod admission;
+pub mod controller;
+pub mod observer;
+pub mod pool;
+pub mod priority;
+pub mod queue;
+#[cfg(test)]
+mod tests;
+pub mod thread_pool;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thalweg_transport::clock;
+
+use admission::Patience;
+use controller::{Controller, Decision, Law, Limits};
+use observer::{Observer, Record};
+use pool::{Crew, Observed, Pool};
+use priority::{Priorities, PriorityRefusal};
+use thread_pool::{Group, ThreadPoolManager};
+
+/// How a scheduler works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// How often the laws decide, 10 ms or more. Default 200 ms; the paper's second leaves bursts alone that long.
+    pub period: Duration,
+    /// Processors and memory.
+    pub limits: Limits,
+    /// Which group runs first.
+    pub priorities: Priorities,
+}
+
+impl Default for SchedulerConfig {
+    /// What the process may use of the host: all processors it may run on and 512 threads, whose stacks then take 256 MiB
+    /// of address space and a tenth of that in memory.
+    fn default() -> SchedulerConfig {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        SchedulerConfig {
+            period: Duration::from_millis(200),
+            limits: Limits { processors, threads_max: 512 },
+            priorities: Priorities::default(),
+        }
+    }
+}
+
+/// What a pool is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// Its name, for threads and statistics.
+    pub name: String,
+    /// The group of its threads.
+    pub group: Group,
+    /// Who decides about the number of its threads.
+    pub law: Law,
+    /// How long jobs may wait.
+    pub patience: Patience,
+}
+
+impl PoolConfig {
+    /// The pool in which devices are read: a thread a processor, 100 places in the queue, as the paper has it.
+    pub fn for_resources(limits: Limits) -> PoolConfig {
+        PoolConfig {
+            name: "resource".to_owned(),
+            group: Group::Resource,
+            law: Law::Fixed(limits.processors),
+            patience: Patience { length_max: 100, ..Patience::default() },
+        }
+    }
+}
+
+/// What pools did in the last ten seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// One entry a pool.
+    pub pools: Vec<PoolSnapshot>,
+    /// Priorities that the system refused.
+    pub refusals: Vec<PriorityRefusal>,
+}
+
+/// What one pool did in the last ten seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Who decides about its threads.
+    pub law: Law,
+    /// Threads that it has now.
+    pub threads: usize,
+    /// A record a second, oldest first.
+    pub history: Vec<Record>,
+    /// Why it has fewer threads than the law gave it, where the system refused some.
+    pub shortage: Option<String>,
+}
+
+/// All threads of one server and who decides about them.
+pub struct Scheduler {
+    config: SchedulerConfig,
+    manager: Arc<ThreadPoolManager>,
+    watched: Arc<Mutex<Vec<Watched>>>,
+    is_over: Arc<AtomicBool>,
+    profile: Option<JoinHandle<()>>,
+}
+
+/// A pool with its observer and its law.
+struct Watched {
+    pool: Arc<dyn Observed>,
+    law: Law,
+    controller: Box<dyn Controller>,
+    observer: Observer,
+    threads: usize,
+    shortage: Option<String>,
+}
+
+impl Scheduler {
+    /// Starts the performance observer.
+    ///
+    /// # Errors
+    /// When the system gives no thread for it.
+    pub fn start(config: SchedulerConfig) -> io::Result<Scheduler> {
+        let manager = Arc::new(ThreadPoolManager::new(config.limits.threads_max, config.priorities));
+        let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (pools, stop) = (Arc::clone(&watched), Arc::clone(&is_over));
+        let period = config.period.max(PERIOD_MIN);
+        // One thread for all pools: it sleeps nearly always, so the paper's one for each would only cost memory.
+        let profile = manager.spawn(Group::Profile, "profile", move || {
+            while !stop.load(Ordering::SeqCst) {
+                std::thread::park_timeout(period);
+                lock(&pools).iter_mut().for_each(Watched::turn);
+            }
+        })?;
+        Ok(Scheduler { config, manager, watched, is_over, profile: Some(profile) })
+    }
+
+    /// Makes a pool whose threads do what `crew` says.
+    ///
+    /// # Errors
+    /// When the law runs handlers inline, which needs no pool, or the system gives no thread.
+    pub fn add_pool<J: Send + 'static>(&self, config: PoolConfig, crew: Box<dyn Crew<J>>) -> io::Result<Pool<J>> {
+        let Some(controller) = config.law.controller(self.config.limits) else {
+            return Err(io::Error::other(format!("the pool {} has the law inline, which has no threads", config.name)));
+        };
+        let threads = config.law.threads_at_start().min(self.config.limits.threads_max.max(1));
+        let pool = Pool::new(config.name, config.group, Arc::clone(&self.manager), config.patience, crew);
+        pool.set_threads(threads)?;
+        lock(&self.watched).push(Watched {
+            pool: Arc::new(pool.clone()),
+            law: config.law,
+            controller,
+            observer: Observer::new(clock::now()),
+            threads,
+            shortage: None,
+        });
+        Ok(pool)
+    }
+
+    /// The thread-pool manager, for threads that are no pool.
+    pub fn manager(&self) -> &Arc<ThreadPoolManager> {
+        &self.manager
+    }
+
+    /// What the machine allows a pool here.
+    pub fn limits(&self) -> Limits {
+        self.config.limits
+    }
+
+    /// What the pools did; can be asked from any thread at any time.
+    pub fn snapshot(&self) -> Snapshot {
+        let of = |watched: &Watched| PoolSnapshot {
+            name: watched.pool.name().to_owned(),
+            law: watched.law,
+            threads: watched.threads,
+            history: watched.observer.history(),
+            shortage: watched.shortage.clone(),
+        };
+        Snapshot { pools: lock(&self.watched).iter().map(of).collect(), refusals: self.manager.refusals() }
+    }
+}
+
+impl Watched {
+    /// Observes, lets the law decide and acts upon it.
+    fn turn(&mut self) {
+        let now = clock::now();
+        let (totals, gauge) = self.pool.read(now);
+        let observation = self.observer.observe(now, &totals, &gauge);
+        let decision: Decision = self.controller.handle_observation(&observation);
+        self.observer.handle_decision(decision);
+        self.shortage = self.pool.set_threads(decision.threads).err().map(|error| error.to_string());
+        self.pool.set_forecast(&observation, decision);
+        self.threads = decision.threads;
+    }
+}
+
+impl Drop for Scheduler {
+    /// Lets the threads finish what waits; does not wait for handlers that are still at work.
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(profile) = self.profile.take() {
+            profile.thread().unpark();
+            let _ = profile.join();
+        }
+        lock(&self.watched).iter().for_each(|watched| watched.pool.finish());
+    }
+}
+
+fn lock(watched: &Mutex<Vec<Watched>>) -> MutexGuard<'_, Vec<Watched>> {
+    watched.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const PERIOD_MIN: Duration = Duration::from_millis(10);

@@ -1,0 +1,202 @@
+//! The bounded queue before a pool of threads.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+
+use super::admission::{Admission, Forecast, Patience, Rank};
+
+/// Jobs that wait, in the order of their arrival.
+#[derive(Debug)]
+pub struct Queue<J> {
+    kept: VecDeque<Entry<J>>,
+    droppable: VecDeque<Entry<J>>,
+    admission: Admission,
+    /// Number of the next job.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<J> {
+    number: u64,
+    since: Instant,
+    job: J,
+}
+
+/// A job for a queue.
+#[derive(Debug)]
+pub struct Offer<J> {
+    /// Whether it may be dropped for others.
+    pub rank: Rank,
+    /// The job.
+    pub job: J,
+}
+
+/// A job that will not be done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused<J> {
+    /// The job.
+    pub job: J,
+    /// When it is worth trying again: how long the backlog will last.
+    pub retry_after: Duration,
+}
+
+/// What was taken from a queue at once.
+#[derive(Debug)]
+pub struct Taken<J> {
+    /// To be done.
+    pub jobs: Vec<J>,
+    /// Waited too long to be worth doing.
+    pub expired: Vec<Refused<J>>,
+    /// How long all of both have waited together.
+    pub waited: Duration,
+    /// The longest wait.
+    pub waited_max: Duration,
+}
+
+impl<J> Default for Taken<J> {
+    fn default() -> Taken<J> {
+        Taken { jobs: Vec::new(), expired: Vec::new(), waited: Duration::ZERO, waited_max: Duration::ZERO }
+    }
+}
+
+impl<J> Queue<J> {
+    /// An empty queue.
+    pub fn new(patience: Patience) -> Queue<J> {
+        Queue { kept: VecDeque::new(), droppable: VecDeque::new(), admission: Admission::new(patience), next: 0 }
+    }
+
+    /// Jobs that wait.
+    pub fn len(&self) -> usize {
+        self.kept.len() + self.droppable.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a backlog stands.
+    pub fn is_standing(&self) -> bool {
+        self.admission.is_standing()
+    }
+
+    /// Takes what the threads can do from now on.
+    pub fn set_forecast(&mut self, forecast: Forecast) {
+        self.admission.set_forecast(forecast);
+    }
+
+    /// Lets a job wait. Where there is no room for one that shall be kept, the oldest droppable one goes: that is what `Ok`
+    /// may hold.
+    ///
+    /// # Errors
+    /// The job itself, when it would wait too long.
+    pub fn push(&mut self, now: Instant, offer: Offer<J>) -> Result<Option<Refused<J>>, Refused<J>> {
+        let Offer { rank, job } = offer;
+        let mut evicted = None;
+        if let Err(retry_after) = self.admission.admit(rank, self.len()) {
+            let oldest = if rank == Rank::Kept { self.droppable.pop_front() } else { None };
+            match oldest {
+                Some(entry) => evicted = Some(Refused { job: entry.job, retry_after }),
+                None => return Err(Refused { job, retry_after }),
+            }
+        }
+        let entry = Entry { number: self.next, since: now, job };
+        self.next += 1;
+        match rank {
+            Rank::Kept => self.kept.push_back(entry),
+            Rank::Droppable => self.droppable.push_back(entry),
+        }
+        Ok(evicted)
+    }
+
+    /// Takes up to `count` jobs to be done, and those before them that waited too long.
+    pub fn take(&mut self, now: Instant, count: usize, into: &mut Taken<J>) {
+        while into.jobs.len() < count {
+            let Some((rank, entry)) = self.pop() else { break };
+            let waited = now.since(entry.since);
+            into.waited += waited;
+            into.waited_max = into.waited_max.max(waited);
+            self.admission.handle_wait(now, waited);
+            if waited > self.admission.wait_max(rank) {
+                let retry_after = self.admission.predicted_wait(self.len());
+                into.expired.push(Refused { job: entry.job, retry_after });
+            } else {
+                into.jobs.push(entry.job);
+            }
+        }
+        if self.is_empty() {
+            self.admission.handle_empty();
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Rank, Entry<J>)> {
+        let number = |entries: &VecDeque<Entry<J>>| entries.front().map_or(u64::MAX, |entry| entry.number);
+        if number(&self.kept) <= number(&self.droppable) {
+            self.kept.pop_front().map(|entry| (Rank::Kept, entry))
+        } else {
+            self.droppable.pop_front().map(|entry| (Rank::Droppable, entry))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000 + millis * 1_000_000)
+    }
+
+    fn queue(length_max: usize) -> Queue<u32> {
+        Queue::new(Patience { length_max, ..Patience::default() })
+    }
+
+    fn kept(job: u32) -> Offer<u32> {
+        Offer { rank: Rank::Kept, job }
+    }
+
+    fn droppable(job: u32) -> Offer<u32> {
+        Offer { rank: Rank::Droppable, job }
+    }
+
+    #[test]
+    fn jobs_leave_in_the_order_of_their_arrival_whatever_their_rank() {
+        let mut queue = queue(10);
+        for offer in [kept(1), droppable(2), droppable(3), kept(4)] {
+            assert_eq!(queue.push(at(0), offer), Ok(None));
+        }
+        let mut taken = Taken::default();
+        queue.take(at(3), 3, &mut taken);
+        assert_eq!((taken.jobs, queue.len()), (vec![1, 2, 3], 1));
+        assert_eq!((taken.waited, taken.waited_max), (Duration::from_millis(9), Duration::from_millis(3)));
+    }
+
+    #[test]
+    fn the_oldest_droppable_job_goes_before_one_to_be_kept_is_refused() {
+        let mut queue = queue(3);
+        for offer in [droppable(1), droppable(2), kept(3)] {
+            assert_eq!(queue.push(at(0), offer), Ok(None));
+        }
+        let refused = |job| Refused { job, retry_after: Duration::ZERO };
+        assert_eq!(queue.push(at(1), droppable(4)), Err(refused(4)));
+        assert_eq!(queue.push(at(1), kept(5)), Ok(Some(refused(1))));
+        assert_eq!(queue.push(at(1), kept(6)), Ok(Some(refused(2))));
+        assert_eq!(queue.push(at(1), kept(7)), Err(refused(7)));
+        assert_eq!(queue.len(), 3);
+    }
+
+    #[test]
+    fn what_waited_too_long_is_not_done() {
+        let mut queue = queue(10);
+        queue.set_forecast(Forecast { rate: Some(10.0), can_grow: true });
+        queue.push(at(0), kept(1)).unwrap();
+        queue.push(at(1500), droppable(2)).unwrap();
+        queue.push(at(1500), droppable(3)).unwrap();
+        let mut taken = Taken::default();
+        queue.take(at(2001), 1, &mut taken);
+        assert_eq!(taken.jobs, [2]);
+        assert_eq!(taken.expired, [Refused { job: 1, retry_after: Duration::from_millis(200) }]);
+    }
+}

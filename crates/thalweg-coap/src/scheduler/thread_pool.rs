@@ -1,0 +1,142 @@
+//! The paper's thread-pool manager: every thread belongs to one of four groups, and each group has a bound.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use super::priority::{Priorities, PriorityManager, PriorityRefusal};
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// One thread for each service.
+    Application,
+    /// Threads that read devices: as many as processors, behind a queue of 100.
+    Resource,
+    /// Network receivers and the threads of the handler pools.
+    Interaction,
+    /// The performance observer.
+    Profile,
+}
+
+impl Group {
+    const ALL: [Group; 4] = [Group::Application, Group::Resource, Group::Interaction, Group::Profile];
+
+    fn index(self) -> usize {
+        Group::ALL.iter().position(|group| *group == self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Group::Application => "application",
+            Group::Resource => "resource",
+            Group::Interaction => "interaction",
+            Group::Profile => "profile",
+        })
+    }
+}
+
+/// Threads of all groups.
+#[derive(Debug)]
+pub struct ThreadPoolManager {
+    running: [AtomicUsize; 4],
+    threads_max: usize,
+    priorities: PriorityManager,
+}
+
+impl ThreadPoolManager {
+    /// A manager that lets each group have `threads_max` threads at most.
+    pub fn new(threads_max: usize, priorities: Priorities) -> ThreadPoolManager {
+        let priorities = PriorityManager::new(priorities);
+        ThreadPoolManager { running: Default::default(), threads_max, priorities }
+    }
+
+    /// Starts a thread of `group` with the group's priority.
+    ///
+    /// # Errors
+    /// When the group has all the threads it may have, or the system gives no more.
+    pub fn spawn(
+        self: &Arc<Self>,
+        group: Group,
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let place = Place::take(self, group)?;
+        // The kernel shows 15 letters of a name.
+        let builder = Builder::new().name(name.chars().take(15).collect()).stack_size(STACK_BYTES);
+        builder.spawn(move || {
+            place.manager.priorities.apply(group);
+            run();
+            drop(place);
+        })
+    }
+
+    /// Threads that run in `group`.
+    pub fn running(&self, group: Group) -> usize {
+        self.running[group.index()].load(Ordering::Relaxed)
+    }
+
+    /// The most threads that a group may have.
+    pub fn threads_max(&self) -> usize {
+        self.threads_max
+    }
+
+    /// Priorities that the system refused.
+    pub fn refusals(&self) -> Vec<PriorityRefusal> {
+        self.priorities.refusals()
+    }
+}
+
+/// A thread's place in its group, given back when the thread ends, also by a panic.
+struct Place {
+    manager: Arc<ThreadPoolManager>,
+    group: Group,
+}
+
+impl Place {
+    fn take(manager: &Arc<ThreadPoolManager>, group: Group) -> io::Result<Place> {
+        let running = &manager.running[group.index()];
+        if running.fetch_add(1, Ordering::Relaxed) >= manager.threads_max {
+            running.fetch_sub(1, Ordering::Relaxed);
+            let most = manager.threads_max;
+            return Err(io::Error::other(format!("the group {group} has {most} threads, as many as it may have")));
+        }
+        Ok(Place { manager: Arc::clone(manager), group })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.manager.running[self.group.index()].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Room for what handlers call; the system gives memory for what is used of it only.
+const STACK_BYTES: usize = 512 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_group_has_no_more_threads_than_it_may_and_gets_places_back() {
+        let manager = Arc::new(ThreadPoolManager::new(1, Priorities::default()));
+        let (go, wait) = mpsc::channel::<()>();
+        let first = manager.spawn(Group::Interaction, "first", move || wait.recv().unwrap_or_default()).unwrap();
+        let refused = manager.spawn(Group::Interaction, "second", || ()).unwrap_err().to_string();
+        assert!(refused.contains("interaction has 1 threads"), "{refused}");
+        assert_eq!((manager.running(Group::Interaction), manager.running(Group::Profile)), (1, 0));
+        manager.spawn(Group::Profile, "other", || ()).unwrap().join().unwrap();
+        drop(go);
+        first.join().unwrap();
+        assert_eq!(manager.running(Group::Interaction), 0);
+        let panicking = manager.spawn(Group::Interaction, "third", || panic!("as the test wants")).unwrap();
+        assert!(panicking.join().is_err());
+        assert_eq!(manager.running(Group::Interaction), 0);
+    }
+}

@@ -1,0 +1,188 @@
+//! Other things over CoAP.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::endpoint::{Config, Delivery, Event};
+use crate::interaction::client::{Client, ClientError};
+use crate::message::{Observe, RequestBuf, Response};
+use crate::resource::ResourceError;
+use crate::service::remote::{Remote, RemoteObservation, ResponseCompletion, ResponseListener};
+
+/// Reaches other things over UDP. Requests to one thing go one after the other, as NSTART = 1 wants it (RFC 7252 §4.7);
+/// different things are asked at the same time, each by a thread that ends when it has had nothing to do for a minute.
+#[derive(Debug, Default)]
+pub struct CoapRemote {
+    config: Config,
+    lines: Mutex<HashMap<String, Line>>,
+}
+
+/// The way to the thread that asks one thing.
+type Line = SyncSender<Order>;
+
+/// One request and who waits for its answer.
+struct Order {
+    request: RequestBuf,
+    completion: ResponseCompletion,
+}
+
+impl CoapRemote {
+    /// Asks with these times and bounds.
+    pub fn new(config: Config) -> CoapRemote {
+        CoapRemote { config, lines: Mutex::default() }
+    }
+
+    /// Hands an order to the thread of its thing, and starts that if need be. Gives the order back when that fails.
+    fn submit(&self, thing: &str, order: Order) -> Result<(), (ResourceError, Order)> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        // A thread that ends takes no more orders; there may be one to start anew.
+        for _ in 0..2 {
+            let Some(line) = lines.get(thing) else {
+                if lines.len() >= THINGS_MAX {
+                    return Err((unavailable(format!("{THINGS_MAX} things are asked already")), order));
+                }
+                match self.start(thing) {
+                    Ok(line) => lines.insert(thing.to_owned(), line),
+                    Err(error) => return Err((unavailable(format!("there is no thread to ask with: {error}")), order)),
+                };
+                continue;
+            };
+            return match line.try_send(order) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Full(order)) => {
+                    Err((unavailable(format!("{ORDERS_MAX} requests to {thing} wait already")), order))
+                }
+                Err(TrySendError::Disconnected(order)) => {
+                    lines.remove(thing);
+                    Err((unavailable(format!("the thread that asks {thing} has just ended")), order))
+                }
+            };
+        }
+        Err((unavailable(format!("there is no thread that asks {thing}")), order))
+    }
+
+    fn start(&self, thing: &str) -> std::io::Result<Line> {
+        let (line, orders) = mpsc::sync_channel(ORDERS_MAX);
+        let (config, asked) = (self.config.clone(), thing.to_owned());
+        std::thread::Builder::new().name("coap-ask".to_owned()).spawn(move || answer_all(&orders, &asked, &config))?;
+        Ok(line)
+    }
+}
+
+impl Remote for CoapRemote {
+    fn request(&self, thing: &str, request: RequestBuf, completion: ResponseCompletion) {
+        if let Err((error, order)) = self.submit(thing, Order { request, completion }) {
+            (order.completion)(Err(error));
+        }
+    }
+
+    fn observe(&self, thing: &str, request: RequestBuf, mut listener: ResponseListener) -> Box<dyn RemoteObservation> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (is_over, config, observed) = (Arc::clone(&ended), self.config.clone(), thing.to_owned());
+        let watch = move || {
+            if let Err(error) = watch(&observed, request, &config, &is_over, &mut listener) {
+                listener(Err(error));
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("coap-observe".to_owned()).spawn(watch) {
+            // The listener went with the thread; the observation is silent, and the log says why.
+            tracing::warn!("{thing} is not observed: there is no thread for it: {error}");
+        }
+        Box::new(Registration(ended))
+    }
+}
+
+/// Ends an observation.
+struct Registration(Arc<AtomicBool>);
+
+impl RemoteObservation for Registration {}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Asks one thing for everybody, one request after the other.
+fn answer_all(orders: &Receiver<Order>, thing: &str, config: &Config) {
+    let mut client = None;
+    while let Ok(order) = orders.recv_timeout(IDLE_MAX) {
+        let Order { request, completion } = order;
+        completion(ask(&mut client, thing, request, config));
+    }
+}
+
+fn ask(
+    client: &mut Option<(Client, SocketAddr)>,
+    thing: &str,
+    request: RequestBuf,
+    config: &Config,
+) -> Result<Response, ResourceError> {
+    let (client, address) = match client {
+        Some(open) => open,
+        None => client.insert(open(thing, config)?),
+    };
+    let answer = client.exchange(*address, request, Delivery::Confirmable, config.times.transmit_wait);
+    answer.map_err(|error| no_answer(thing, &error))
+}
+
+/// Passes notifications on until the observation is over.
+fn watch(
+    thing: &str,
+    request: RequestBuf,
+    config: &Config,
+    is_over: &AtomicBool,
+    listener: &mut ResponseListener,
+) -> Result<(), ResourceError> {
+    let (mut client, address) = open(thing, config)?;
+    let registered = client
+        .send(address, request.with_observe(Observe::Register), Delivery::Confirmable)
+        .map_err(|error| no_answer(thing, &error))?;
+    while !is_over.load(Ordering::Acquire) {
+        match client.next(LOOK_PERIOD).map_err(|error| no_answer(thing, &error))? {
+            Some(Event::Response { response, .. }) => listener(Ok(response)),
+            Some(Event::Failed { error, .. }) => {
+                return Err(ResourceError::NoAnswer(format!("{thing} is not observed any more: {error}")));
+            }
+            _ => {}
+        }
+    }
+    client.cancel(registered);
+    Ok(())
+}
+
+fn open(thing: &str, config: &Config) -> Result<(Client, SocketAddr), ResourceError> {
+    let unknown = |reason: String| ResourceError::NoAnswer(format!("{thing} is no host to reach: {reason}"));
+    let mut addresses = thing.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let address = addresses.next().ok_or_else(|| unknown("the resolver knows no address".to_owned()))?;
+    let client = Client::open(address, config.clone()).map_err(|error| no_answer(thing, &error))?;
+    Ok((client, address))
+}
+
+fn no_answer(thing: &str, error: &ClientError) -> ResourceError {
+    ResourceError::NoAnswer(format!("{thing}: {error}"))
+}
+
+fn unavailable(reason: String) -> ResourceError {
+    ResourceError::Unavailable(reason, Duration::from_secs(1))
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
+/// How many things may be asked at the same time, each with a thread and a socket.
+const THINGS_MAX: usize = 256;
+/// How many requests to one thing may wait for their turn.
+const ORDERS_MAX: usize = 256;
+/// After this time without a request the thread of a thing ends.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How often an observation looks whether it is over.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);

@@ -1,0 +1,176 @@
+//! Requests to other things, collapsed and cached.
+
+use std::fmt;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::message::{Code, OptionNumber, RequestBuf, Response};
+use crate::resource::{
+    Clock, Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
+    Representation, ResourceError,
+};
+
+/// Takes the answer to one request.
+pub type ResponseCompletion = Box<dyn FnOnce(Result<Response, ResourceError>) + Send>;
+
+/// Takes the notifications of an observed resource, and why there are no more.
+pub type ResponseListener = Box<dyn FnMut(Result<Response, ResourceError>) + Send>;
+
+/// Reaches other things: a CoAP client.
+pub trait Remote: Send + Sync {
+    /// Sends a request and returns at once; `completion` is called exactly once, on any thread.
+    fn request(&self, thing: &str, request: RequestBuf, completion: ResponseCompletion);
+
+    /// Registers for notifications, which `listener` gets until the observation is dropped.
+    fn observe(&self, thing: &str, request: RequestBuf, listener: ResponseListener) -> Box<dyn RemoteObservation>;
+}
+
+/// A registration at another thing; it ends when this is dropped.
+pub trait RemoteObservation: Send {}
+
+type Waiter = SyncSender<Result<Representation, ResourceError>>;
+
+/// The network store and the way to other things.
+#[derive(Clone)]
+pub(super) struct Network {
+    remote: Arc<dyn Remote>,
+    store: Arc<Mutex<NetworkStore<Waiter>>>,
+    clock: Clock,
+}
+
+impl Network {
+    pub(super) fn new(remote: Arc<dyn Remote>, store_bytes_max: usize, clock: Clock) -> Network {
+        Network { remote, store: Arc::new(Mutex::new(NetworkStore::new(store_bytes_max))), clock }
+    }
+
+    /// A representation: from the store while it is fresh, else from the one request that is under way.
+    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<Representation, ResourceError> {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let asked = {
+            let mut store = self.store();
+            store.handle_request((self.clock)(), key, || sender)
+        };
+        match asked {
+            RemoteAsked::Known(representation) => return Ok(representation),
+            RemoteAsked::Joined => {}
+            RemoteAsked::Refused => {
+                let reason = "too many requests to other things are under way".to_owned();
+                return Err(ResourceError::Unavailable(reason, Duration::from_secs(1)));
+            }
+            RemoteAsked::Begin(etag) => {
+                let mut request = get_request(key);
+                if let Some(etag) = etag {
+                    request = request.with_option(OptionNumber::ETAG, &etag);
+                }
+                let (network, answered) = (self.clone(), key.clone());
+                let completion = move |outcome| network.handle_answer(&answered, outcome);
+                self.remote.request(&key.name.thing, request, Box::new(completion));
+            }
+        }
+        match answer.recv_timeout(patience) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(no_answer(&key.name)),
+        }
+    }
+
+    /// Sends a request that changes something, and forgets what was known of its resource.
+    pub(super) fn put(&self, name: &RemoteName, request: RequestBuf, patience: Duration) -> Result<(), ResourceError> {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let (network, changed) = (self.clone(), name.clone());
+        let completion = move |outcome| {
+            network.store().handle_action(&changed);
+            // Nobody listens any more when it took too long.
+            let _ = sender.send(outcome);
+        };
+        self.remote.request(&name.thing, request, Box::new(completion));
+        let outcome = answer.recv_timeout(patience).unwrap_or_else(|_| Err(no_answer(name)));
+        let response = outcome?;
+        if response.code.is_success() { Ok(()) } else { Err(refused(name, &response)) }
+    }
+
+    /// Registers for notifications; they are kept in the store as well.
+    pub(super) fn observe(
+        &self,
+        key: &RemoteKey,
+        mut listener: impl FnMut(Result<Representation, ResourceError>) + Send + 'static,
+    ) -> Box<dyn RemoteObservation> {
+        let (network, observed) = (self.clone(), key.clone());
+        let notified = move |outcome: Result<Response, ResourceError>| {
+            let representation = outcome.and_then(|response| {
+                if response.code != Code::CONTENT {
+                    return Err(refused(&observed.name, &response));
+                }
+                let etag = response.etag;
+                let representation = representation(response);
+                let now = (network.clock)();
+                network.store().handle_notification(now, &observed, representation.clone(), etag);
+                Ok(representation)
+            });
+            listener(representation);
+        };
+        self.remote.observe(&key.name.thing, get_request(key), Box::new(notified))
+    }
+
+    pub(super) fn counters(&self) -> NetworkStoreCounters {
+        self.store().counters()
+    }
+
+    fn handle_answer(&self, key: &RemoteKey, outcome: Result<Response, ResourceError>) {
+        let fetched = outcome.and_then(|response| match response.code {
+            Code::CONTENT => {
+                let etag = response.etag;
+                Ok(Fetched::Content(representation(response), etag))
+            }
+            Code::VALID => Ok(Fetched::Valid(max_age(&response))),
+            _ => Err(refused(&key.name, &response)),
+        });
+        let RemoteAnswer { waiters, outcome } = {
+            let mut store = self.store();
+            store.handle_answer((self.clock)(), key, fetched)
+        };
+        for waiter in waiters {
+            // Nobody listens any more when the answer came too late for him.
+            let _ = waiter.try_send(outcome.clone());
+        }
+    }
+
+    fn store(&self) -> std::sync::MutexGuard<'_, NetworkStore<Waiter>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Network({:?})", self.counters())
+    }
+}
+
+fn get_request(key: &RemoteKey) -> RequestBuf {
+    let request = RequestBuf::get(&format!("/{}", key.name.path));
+    match key.accept {
+        Some(format) => request.with_accept(format),
+        None => request,
+    }
+}
+
+fn representation(response: Response) -> Representation {
+    let max_age = max_age(&response);
+    let content_format = response.content_format.unwrap_or_default();
+    Representation { content_format, payload: response.payload.into_vec(), max_age }
+}
+
+/// How long a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).
+fn max_age(response: &Response) -> Duration {
+    Duration::from_secs(u64::from(response.max_age.unwrap_or(60)))
+}
+
+fn no_answer(name: &RemoteName) -> ResourceError {
+    ResourceError::NoAnswer(format!("{} gave no answer about /{}; is it running and reachable?", name.thing, name.path))
+}
+
+fn refused(name: &RemoteName, response: &Response) -> ResourceError {
+    let text = String::from_utf8_lossy(&response.payload);
+    let reason = format!("{} answered {:?} to /{} {text}", name.thing, response.code, name.path);
+    ResourceError::BadAnswer(reason.trim_end().to_owned())
+}

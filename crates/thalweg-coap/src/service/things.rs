@@ -1,0 +1,175 @@
+//! What applications are given: resources of this and of other things through one API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::device::{Unit, Value};
+use crate::message::{RequestBuf, content_format};
+use crate::resource::{
+    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, Representation, Resource, ResourceError,
+    StoreError,
+};
+use crate::service::observation::Observation;
+use crate::service::remote::{Network, Remote};
+use crate::service::{NameError, ResourceName};
+
+/// The resources that an application can reach. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Things {
+    local: LocalStore,
+    network: Network,
+    clock: ClockOf,
+    patience: Duration,
+}
+
+/// A clock that needs no debug text.
+#[derive(Clone)]
+struct ClockOf(Clock);
+
+impl std::fmt::Debug for ClockOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl Things {
+    /// Resources of this thing in `local`, and others that `remote` reaches. Of their answers `store_bytes_max` bytes are
+    /// kept. A request waits 93 s at the longest, as CoAP's own do (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    pub fn new(local: LocalStore, remote: Arc<dyn Remote>, store_bytes_max: usize, clock: Clock) -> Things {
+        let network = Network::new(remote, store_bytes_max, Arc::clone(&clock));
+        Things { local, network, clock: ClockOf(clock), patience: TRANSMIT_WAIT }
+    }
+
+    /// The same, with requests that wait no longer than this.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Things {
+        self.patience = patience;
+        self
+    }
+
+    /// The present state of a resource, in the format that it prefers.
+    ///
+    /// # Errors
+    /// [`ResourceError::BadRequest`] when `name` names nothing; else why there is no answer.
+    pub fn request(&self, name: &str) -> Result<Representation, ResourceError> {
+        self.request_as(name, None)
+    }
+
+    /// The present state of a resource in a format.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_as(&self, name: &str, accept: Option<u16>) -> Result<Representation, ResourceError> {
+        match parsed(name)? {
+            ResourceName::Own(path) => self.get_own(&path, accept),
+            ResourceName::Other(name) => self.network.get(&RemoteKey { name, accept }, self.patience),
+        }
+    }
+
+    /// The present value of a resource and the symbol of its unit.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), and when the representation holds no value.
+    pub fn value(&self, name: &str) -> Result<(Value, String), ResourceError> {
+        self.request_as(name, Some(content_format::CBOR))?.value()
+    }
+
+    /// Tells a resource something.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn control(&self, name: &str, content_format: u16, payload: &[u8]) -> Result<(), ResourceError> {
+        match parsed(name)? {
+            ResourceName::Own(path) => {
+                let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+                let queries: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
+                let put = Put { content_format: Some(content_format), payload, queries: &queries };
+                self.local.find(path)?.put(&put)
+            }
+            ResourceName::Other(name) => {
+                let request = RequestBuf::put(&format!("/{}", name.path), payload).with_content_format(content_format);
+                self.network.put(&name, request, self.patience)
+            }
+        }
+    }
+
+    /// Drives an actuator to a value.
+    ///
+    /// # Errors
+    /// As [`control`](Self::control).
+    pub fn set(&self, name: &str, value: &Value) -> Result<(), ResourceError> {
+        self.control(name, content_format::TEXT, value.to_string().as_bytes())
+    }
+
+    /// Makes a resource of this thing whose values the application pushes; clients may keep each for `max_age`. It is gone
+    /// when the publication is dropped.
+    ///
+    /// # Errors
+    /// When the path is taken or cannot be used.
+    pub fn publish(
+        &self,
+        path: &str,
+        quantity: &str,
+        unit: Unit,
+        max_age: Duration,
+    ) -> Result<Publication, StoreError> {
+        let path = path.trim_start_matches('/');
+        let property = Property::pushed(path, quantity, unit, max_age, Arc::clone(&self.clock.0));
+        self.local.insert(Arc::new(property.clone()))?;
+        Ok(Publication { property, store: self.local.clone() })
+    }
+
+    /// Observes a resource: its state now and after each change.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), as far as that shows at once; later failures are told by the observation.
+    pub fn observe(&self, name: &str) -> Result<Observation, ResourceError> {
+        match parsed(name)? {
+            ResourceName::Own(path) => Observation::of_own(self.local.clone(), &path),
+            ResourceName::Other(name) => Ok(Observation::of_other(&self.network, &RemoteKey { name, accept: None })),
+        }
+    }
+
+    /// The resources of this thing.
+    pub fn local(&self) -> &LocalStore {
+        &self.local
+    }
+
+    /// How requests to other things were answered.
+    pub fn counters(&self) -> NetworkStoreCounters {
+        self.network.counters()
+    }
+
+    fn get_own(&self, path: &str, accept: Option<u16>) -> Result<Representation, ResourceError> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let queries: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
+        self.local.find(path)?.get(&Get { accept, queries: &queries })
+    }
+}
+
+/// A resource that an application publishes.
+#[derive(Debug)]
+pub struct Publication {
+    property: Property,
+    store: LocalStore,
+}
+
+impl Publication {
+    /// Publishes a value; observers hear of it unless it is the one before.
+    pub fn push(&self, value: Value) {
+        self.property.push(value);
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        self.store.remove(self.property.path());
+    }
+}
+
+fn parsed(name: &str) -> Result<ResourceName, ResourceError> {
+    name.parse().map_err(|error: NameError| ResourceError::BadRequest(error.to_string()))
+}
+
+/// MAX_TRANSMIT_WAIT.
+const TRANSMIT_WAIT: Duration = Duration::from_secs(93);

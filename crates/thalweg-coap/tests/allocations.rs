@@ -1,0 +1,95 @@
+//! A server allocates nothing for a request in steady state: an allocator that counts watches it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use thalweg_coap::endpoint::{Config, Endpoint, Event, Outbox, Peer};
+use thalweg_coap::message::{
+    Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token, content_format,
+};
+use thalweg_rtps::time::Instant;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes unchanged to the system allocator, whose contract is this one's; the counter allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
+        unsafe { System.realloc(pointer, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Peers that ask in each batch.
+const BATCH: usize = 16;
+/// Twice as long as an answer is kept: the tables have their final size then.
+const WARM_UP: usize = 2000;
+const MEASURED: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Batches of requests, each answered; no batch after the first ones may allocate.
+#[track_caller]
+fn check(message_type: MessageType, code: Code) {
+    let mut endpoint = Endpoint::new(Config::default(), [1, 2]);
+    let mut outbox = Outbox::default();
+    let mut datagram = Vec::new();
+    let mut now = Instant::ZERO;
+    let mut answered = 0;
+    let mut batch = |number: usize| {
+        for port in 0..BATCH {
+            datagram.clear();
+            let id = MessageId(number as u16);
+            let mut writer = MessageWriter::new(&mut datagram, message_type, code, id, &Token::from_u64(number as u64));
+            writer.option(OptionNumber::URI_PATH, b"request");
+            endpoint.handle_datagram(now, Peer::from(([127, 0, 0, 1], 1024 + port as u16)), &datagram);
+        }
+        while let Some(event) = endpoint.poll_event() {
+            let Event::Request { exchange, request, .. } = event else { panic!("{event:?}") };
+            assert!(request.view().is_path("/request"));
+            let response = Response::content("hello world", content_format::TEXT);
+            endpoint.respond(now, exchange, response).expect("it is not answered yet");
+            endpoint.recycle(request);
+        }
+        endpoint.poll_transmit(&mut outbox);
+        answered += outbox.len();
+        now += PAUSE;
+        endpoint.handle_timeout(now);
+    };
+    (0..WARM_UP).for_each(&mut batch);
+    let before = ALLOCATIONS.get();
+    (WARM_UP..WARM_UP + MEASURED).for_each(&mut batch);
+    let count = ALLOCATIONS.get() - before;
+    assert_eq!(answered, (WARM_UP + MEASURED) * BATCH);
+    assert_eq!(count, 0, "{count} allocations in {} requests", MEASURED * BATCH);
+}
+
+#[test]
+fn requests_that_change_nothing_allocate_nothing() {
+    check(MessageType::NonConfirmable, Code::GET);
+    check(MessageType::Confirmable, Code::GET);
+}
+
+#[test]
+fn requests_whose_answers_are_kept_allocate_nothing() {
+    check(MessageType::Confirmable, Code::POST);
+    check(MessageType::NonConfirmable, Code::POST);
+}

@@ -1,0 +1,228 @@
+//! Topics as resources and resources as topics, between two participants.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use thalweg::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
+use thalweg::{DataReader, DomainParticipant, Topic};
+use thalweg_coap::data_space::{Bridge, Exporter, TopicResource, Types};
+use thalweg_coap::device::drivers::{Simulated, Simulation};
+use thalweg_coap::device::{Finder, Linker, Unit, Value};
+use thalweg_coap::interaction::handler::Catalog;
+use thalweg_coap::message::{Code, RequestBuf, Response, content_format};
+use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, Watch, add_devices, system_clock};
+
+/// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "ShapeType", extensibility = "appendable")]
+struct Shape {
+    #[topic(key, max_len = 128)]
+    color: String,
+    x: i32,
+    y: i32,
+    shapesize: i32,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "std_msgs::msg::dds_::String_", extensibility = "final")]
+struct Text {
+    data: String,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "thalweg::things::Real", extensibility = "appendable")]
+struct Real {
+    value: f64,
+    unit: String,
+}
+
+fn domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    1 + (std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230
+}
+
+fn participant(domain: u32) -> DomainParticipant {
+    DomainParticipant::builder(domain).loopback_only().create().expect("a participant")
+}
+
+fn reliable() -> (WriterQos, ReaderQos) {
+    let writer = WriterQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..WriterQos::default() };
+    let reader = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
+    (writer, reader)
+}
+
+/// Looks again and again until it is there.
+#[track_caller]
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn taken<T: thalweg::TopicType>(reader: &DataReader<T>) -> T {
+    until("a sample", || {
+        reader.wait(Duration::from_millis(100));
+        reader.take_one().filter(|sample| sample.is_valid())
+    })
+    .data()
+    .expect("decoded")
+}
+
+/// A bridge with its store, and what changed in it.
+struct Side {
+    store: LocalStore,
+    bridge: Bridge,
+    changes: mpsc::Receiver<String>,
+    _watch: Watch,
+}
+
+impl Side {
+    fn new(domain: u32) -> Side {
+        let store = LocalStore::new();
+        let bridge = Bridge::new(Arc::new(participant(domain)), Types::default(), store.clone());
+        let (sender, changes) = mpsc::channel();
+        let watch = store.on_change(Arc::new(move |path| sender.send(path.to_owned()).unwrap_or_default()));
+        Side { store, bridge, changes, _watch: watch }
+    }
+
+    /// Waits until a topic is a resource.
+    fn topic(&mut self, name: &str) -> Arc<TopicResource> {
+        until("the topic", || {
+            self.bridge.refresh();
+            self.bridge.topic(name).cloned()
+        })
+    }
+
+    fn ask(&self, request: &RequestBuf) -> Response {
+        self.store.handle(&request.view()).unwrap_or_else(|| Response::new(Code::NOT_FOUND))
+    }
+
+    fn text(&self, path: &str) -> String {
+        let response = self.ask(&RequestBuf::get(path));
+        format!("{:?} {}", response.code, String::from_utf8_lossy(&response.payload))
+    }
+}
+
+fn shape(color: &str, x: i32) -> Shape {
+    Shape { color: color.to_owned(), x, y: 2, shapesize: 3 }
+}
+
+#[test]
+fn a_topic_is_read_and_observed_as_a_resource() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let qos = WriterQos { durability: Durability::TransientLocal, ..reliable().0 };
+    let writer = there.create_writer(&there.create_topic::<Shape>("Square"), qos).expect("a writer");
+    writer.write(&shape("RED", 1)).expect("written");
+    let topic = side.topic("Square");
+    let first = side.changes.recv_timeout(PATIENCE);
+    assert_eq!(first.as_deref(), Ok("topics/Square"), "what was written before comes as well");
+    assert_eq!(side.text("/topics/Square"), r#"2.05 Content {"color":"RED","shapesize":3,"x":1,"y":2}"#);
+    side.changes.try_iter().for_each(drop);
+    writer.write(&shape("BLUE", 5)).expect("written");
+    side.changes.recv_timeout(PATIENCE).expect("observers are told");
+    until("the newest of any instance", || side.text("/topics/Square").contains("BLUE").then_some(()));
+    assert!(side.text("/topics/Square?color=RED").contains("\"x\":1"), "the newest of this one");
+    assert!(side.text("/topics/Square?color=GREEN").starts_with("5.03"));
+    assert!(side.text("/topics/Square?colour=RED").starts_with("4.00"));
+    let cbor = side.ask(&RequestBuf::get("/topics/Square?x=5").with_accept(content_format::CBOR));
+    assert_eq!((cbor.content_format, cbor.payload[0]), (Some(content_format::CBOR), 0xa4));
+    writer.dispose(&shape("BLUE", 5)).expect("disposed");
+    // An instance that has ended is no state.
+    until("the older instance", || side.text("/topics/Square").contains("RED").then_some(()));
+    let links = thalweg_coap::link_format::encode(&side.store.links());
+    let expect = r#"</topics/Square>;title="Square";rt="core.ps.data";if="core.p";ct="50 60";type="ShapeType";obs"#;
+    assert_eq!(links, expect);
+    drop(topic);
+    drop(writer);
+    drop(there);
+    until("the end of the topic", || (side.bridge.refresh().removed == ["topics/Square"]).then_some(()));
+    assert!(side.text("/topics/Square").starts_with("4.04"));
+}
+
+#[test]
+fn what_is_put_is_written_to_the_topic() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let square = there.create_reader(&there.create_topic::<Shape>("Square"), reliable().1).expect("a reader");
+    let chatter = there.create_reader(&there.create_topic::<Text>("rt/chatter"), reliable().1).expect("a reader");
+    for name in ["Square", "rt/chatter"] {
+        side.topic(name).writer().wait_for_matched(2, PATIENCE).expect("matched with the other's reader and its own");
+    }
+    square.wait_for_matched(1, PATIENCE).expect("matched");
+    chatter.wait_for_matched(1, PATIENCE).expect("matched");
+    let put = |path: &str, payload: &str, format: u16| {
+        let response = side.ask(&RequestBuf::put(path, payload).with_content_format(format));
+        format!("{:?} {}", response.code, String::from_utf8_lossy(&response.payload))
+    };
+    let json = r#"{"color":"RED","x":10,"y":2,"shapesize":3}"#;
+    assert_eq!(put("/topics/Square", json, content_format::JSON), "2.04 Changed ");
+    assert_eq!(taken(&square), shape("RED", 10));
+    assert_eq!(put("/topics/rt/chatter", "hello", content_format::TEXT), "2.04 Changed ");
+    assert_eq!(taken(&chatter), Text { data: "hello".to_owned() });
+    let wrong = put("/topics/Square", r#"{"color":"RED","x":10,"y":2}"#, content_format::JSON);
+    assert_eq!(wrong, "4.00 Bad Request the member \"shapesize\" is missing");
+    assert!(put("/topics/Square", "RED", content_format::TEXT).starts_with("4.15"));
+    // What was put is the state, as soon as it has come back from the data space.
+    until("the state", || side.text("/topics/Square").contains("\"x\":10").then_some(()));
+}
+
+#[test]
+fn a_topic_of_an_unknown_type_is_named_once() {
+    #[derive(Topic)]
+    struct Unheard {
+        x: u8,
+    }
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let topic = there.create_topic::<Unheard>("strange");
+    let writer = there.create_writer(&topic, WriterQos::default()).expect("a writer");
+    writer.write(&Unheard { x: 1 }).expect("written");
+    let refused = until("the refusal", || {
+        let changes = side.bridge.refresh();
+        (!changes.refused.is_empty()).then_some(changes.refused)
+    });
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].0 == "strange" && refused[0].1.contains("is not known; give the IDL"), "{refused:?}");
+    assert_eq!(side.bridge.refresh().refused, []);
+}
+
+#[test]
+fn a_resource_is_a_topic_that_tells_and_takes_values() {
+    let domain = domain();
+    let (here, there) = (Arc::new(participant(domain)), participant(domain));
+    let store = LocalStore::new();
+    let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
+    let failures = add_devices(&store, &found, &Linker::default(), &ChannelPolicy::default(), &system_clock());
+    assert_eq!(failures, []);
+    let level = Property::pushed("level", "level", Unit::NONE, PATIENCE, system_clock());
+    store.insert(Arc::new(level.clone())).expect("inserted");
+    let qos = ReaderQos { durability: Durability::TransientLocal, ..reliable().1 };
+    let read = |name: &str| there.create_reader(&there.create_topic::<Real>(name), qos.clone()).expect("a reader");
+    let (levels, means) = (read("coap/level"), read("coap/sensors/simulated0/mean"));
+    let mut exporter = Exporter::start(here, Types::default(), store.clone()).expect("started");
+    for path in ["level", "sensors/simulated0/mean"] {
+        exporter.add(path).expect("there");
+    }
+    assert!(exporter.add("nothing").is_err());
+    level.push(Value::Real(4.5));
+    assert_eq!(taken(&levels), Real { value: 4.5, unit: String::new() });
+    assert_eq!(taken(&means), Real { value: 20.0, unit: "Cel".to_owned() });
+    let topic = there.create_topic::<Real>("coap/sensors/simulated0/mean");
+    let writer = there.create_writer(&topic, reliable().0).expect("a writer");
+    // Only the exporter's reader asks for no more than this writer offers.
+    writer.wait_for_matched(1, PATIENCE).expect("matched");
+    writer.write(&Real { value: 33.0, unit: String::new() }).expect("written");
+    let mean = || store.handle(&RequestBuf::get("/sensors/simulated0/mean").view()).expect("there").payload;
+    until("the new mean", || (&*mean() == b"33").then_some(()));
+    drop(exporter);
+}

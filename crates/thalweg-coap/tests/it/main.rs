@@ -1,0 +1,4 @@
+//! Resources and topics of the data space, over loopback.
+
+mod bridge;
+mod things;

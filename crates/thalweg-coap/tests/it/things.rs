@@ -1,0 +1,84 @@
+//! Two things that use each other's resources over UDP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_coap::device::drivers::{Simulated, Simulation};
+use thalweg_coap::device::{Finder, Linker, Unit, Value};
+use thalweg_coap::endpoint::Config;
+use thalweg_coap::interaction::routes::Routes;
+use thalweg_coap::interaction::server::{Server, ServerConfig};
+use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, Watch, add_devices, system_clock};
+use thalweg_coap::service::{CoapRemote, Things};
+
+/// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A thing with a simulated thermometer that swings within a tenth of a second.
+struct Thing {
+    server: Server,
+    things: Things,
+    _sampler: Sampler,
+    _watch: Watch,
+}
+
+fn thing() -> Thing {
+    let store = LocalStore::new();
+    let simulation = Simulation { period: Duration::from_millis(100), ..Simulation::default() };
+    let found = Finder::new().with(Simulated::new(simulation)).find(PATIENCE);
+    let sampling = Sampling::OnDemand { max_age: Duration::from_millis(10) };
+    let policy = ChannelPolicy { sampling, timeout: PATIENCE, ..ChannelPolicy::default() };
+    assert_eq!(add_devices(&store, &found, &Linker::default(), &policy, &system_clock()), []);
+    let sampler = Sampler::start(store.clone(), system_clock()).expect("a thread");
+    let routes = Routes::new().with_catalog(Arc::new(store.clone()));
+    let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
+    let notifier = server.notifier();
+    let watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
+    let remote = Arc::new(CoapRemote::new(Config::default()));
+    let things = Things::new(store, remote, 100_000, system_clock()).with_patience(PATIENCE);
+    Thing { server, things, _sampler: sampler, _watch: watch }
+}
+
+#[test]
+fn a_thing_requests_controls_and_observes_resources_of_another() {
+    let (here, there) = (thing(), thing());
+    let name = |path: &str| format!("coap://{}/{path}", there.server.address());
+    let mean = name("sensors/simulated0/mean");
+    assert_eq!(here.things.value(&mean), Ok((Value::Real(20.0), "Cel".to_owned())));
+    here.things.set(&mean, &Value::Real(50.0)).expect("set");
+    assert_eq!(here.things.value(&mean), Ok((Value::Real(50.0), "Cel".to_owned())));
+    assert_eq!(there.things.value("/sensors/simulated0/mean"), Ok((Value::Real(50.0), "Cel".to_owned())));
+    assert_eq!(here.things.value("/sensors/simulated0/mean"), Ok((Value::Real(20.0), "Cel".to_owned())));
+    let refused = here.things.set(&name("sensors/simulated0/temperature"), &Value::Real(1.0)).expect_err("a sensor");
+    assert!(refused.to_string().contains("4.05"), "{refused}");
+    let missing = here.things.request(&name("nothing")).expect_err("nothing there");
+    assert!(missing.to_string().contains("4.04"), "{missing}");
+    let links = here.things.request(&name(".well-known/core?rt=temperature")).expect("links");
+    let links = String::from_utf8(links.payload).expect("text");
+    assert!(
+        links.starts_with("</sensors/simulated0/mean>;title=\"simulated thermometer\";rt=\"temperature\""),
+        "{links}"
+    );
+    // Nobody asks the sensor, but it is sampled because it is observed, and noise makes each sample another.
+    let observation = here.things.observe(&name("sensors/simulated0/temperature")).expect("observed");
+    let mut states = Vec::new();
+    while states.len() < 3 {
+        states.push(observation.next(PATIENCE).expect("no failure").expect("a state").payload);
+    }
+    assert!(states[0] != states[1] && states[1] != states[2], "{states:?}");
+}
+
+#[test]
+fn what_an_application_publishes_reaches_other_things() {
+    let (here, there) = (thing(), thing());
+    let published = there.things.publish("news", "text", Unit::NONE, PATIENCE).expect("published");
+    let name = format!("coap://{}/news", there.server.address());
+    let error = here.things.request(&name).expect_err("nothing yet");
+    assert!(error.to_string().contains("5.03"), "{error}");
+    published.push(Value::Text("rain".to_owned()));
+    let observation = here.things.observe(&name).expect("observed");
+    let next = || observation.next(PATIENCE).expect("no failure").expect("a state").payload;
+    assert_eq!(next(), b"rain");
+    published.push(Value::Text("sun".to_owned()));
+    assert_eq!(next(), b"sun");
+}

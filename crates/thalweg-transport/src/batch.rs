@@ -1,0 +1,433 @@
+//! One UDP socket that moves datagrams by the batch, for servers with many peers: `recvmmsg` in, `sendmmsg` out, and a
+//! way to wait. Every datagram brings its own address; nothing is joined, cut or shared.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use thalweg_rtps::time::Instant;
+
+use crate::sys::address::{Family, RawAddress};
+use crate::sys::control::{Exit, SendControl};
+use crate::sys::options;
+use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready, Timer, wait_writable};
+use crate::sys::receive::{Armed, Arrival, ReceiveSlots};
+use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
+use crate::udp::{grow_receive_buffer, grow_send_buffer};
+
+/// How a [`BatchSocket`] is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// Bytes of receive buffer to ask for. Default 2 MiB: Linux counts 768 bytes for a small datagram and doubles what is
+    /// asked for, so this holds 5,000, and a server of 200,000 a second has never more than 30 ms of them waiting.
+    pub receive_buffer_bytes: usize,
+    /// Bytes of send buffer to ask for. Default 1 MiB.
+    pub send_buffer_bytes: usize,
+    /// Whether other sockets of this user may bind the same address; the kernel then spreads the peers over them.
+    pub sharing: PortSharing,
+}
+
+impl Default for BatchOptions {
+    fn default() -> BatchOptions {
+        BatchOptions { receive_buffer_bytes: 2 << 20, send_buffer_bytes: 1 << 20, sharing: PortSharing::Exclusive }
+    }
+}
+
+/// Whether a port has one socket or several (`SO_REUSEPORT`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortSharing {
+    /// One socket.
+    Exclusive,
+    /// Several; all must ask for it. A peer's datagrams always reach the same one.
+    Shared,
+}
+
+/// A bound UDP socket for batches.
+#[derive(Debug)]
+pub struct BatchSocket {
+    socket: Socket,
+    local: SocketAddr,
+}
+
+impl BatchSocket {
+    /// Opens and binds a socket; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// What the system says when the address is not of this host, is taken, or its family is missing.
+    pub fn bind(address: SocketAddr, options: &BatchOptions) -> io::Result<BatchSocket> {
+        let family = Family::of(&address.ip());
+        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if options.sharing == PortSharing::Shared {
+            socket.set_reuse_port(true)?;
+        }
+        ask_for_destination(&socket, family, address.ip())?;
+        hear_joined_groups_only(&socket, family)?;
+        options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+        // What is granted may be less; the buffer then only overflows earlier.
+        grow_receive_buffer(&socket, options.receive_buffer_bytes)?;
+        grow_send_buffer(&socket, options.send_buffer_bytes)?;
+        socket.bind(&address.into())?;
+        let local = socket.local_addr()?.as_socket().unwrap_or(address);
+        Ok(BatchSocket { socket, local })
+    }
+
+    /// The address and port it is bound to.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Takes part in the multicast group `group` on the interface with this index.
+    ///
+    /// # Errors
+    /// When the family is not the socket's, or the system refuses.
+    pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
+        match group {
+            IpAddr::V4(group) => self.socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface)),
+            IpAddr::V6(group) => self.socket.join_multicast_v6(&group, interface),
+        }
+    }
+
+    /// Bounds what may wait in the receive buffer; the kernel counts its own bookkeeping as well and doubles the value.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        grow_receive_buffer(&self.socket, bytes).map(drop)
+    }
+
+    /// Takes what is queued, without waiting; returns how many datagrams came. Fewer than the capacity of `arrivals` means
+    /// that the queue was emptied.
+    ///
+    /// # Errors
+    /// What the system says, an empty queue excepted.
+    pub fn receive(&self, arrivals: &mut Arrivals) -> io::Result<usize> {
+        arrivals.count = match arrivals.slots.receive(self.socket.as_fd(), &mut arrivals.armed) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => {
+                arrivals.count = 0;
+                return Err(error);
+            }
+        };
+        Ok(arrivals.count)
+    }
+
+    /// Sends all of `departures` by as few system calls as possible. What the system does not take within 5 ms is lost, as
+    /// the network may lose it: a server must not stand still for one peer.
+    pub fn send<'bytes>(
+        &self,
+        scratch: &mut BatchScratch,
+        departures: impl IntoIterator<Item = Departure<'bytes>>,
+    ) -> Sent {
+        let mut sent = Sent::default();
+        let mut gather = Gather::new(&mut scratch.0);
+        for (index, Departure { to, from, bytes }) in departures.into_iter().enumerate() {
+            gather.push_piece(bytes);
+            gather.push_message(OutMessage {
+                pieces: index..index + 1,
+                datagrams: index..index + 1,
+                address: RawAddress::new(to),
+                control: SendControl::new(from.map(|source| Exit { interface: 0, source }), None, None),
+            });
+        }
+        let (mut next, end) = (0, gather.len());
+        let mut patience = SEND_PATIENCE;
+        while next < end {
+            sent.calls += 1;
+            match gather.transmit(self.socket.as_fd(), next..end.min(next + BATCH_MAX), Addressing::Each) {
+                Ok(count) => {
+                    sent.datagrams += count;
+                    next += count.max(1);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !patience.is_zero() => {
+                    wait_writable(self.socket.as_fd(), patience);
+                    patience = Duration::ZERO;
+                }
+                // The first of the batch is the one that was refused: unreachable, too large, or no room.
+                Err(_) => {
+                    sent.lost += 1;
+                    next += 1;
+                }
+            }
+        }
+        sent
+    }
+}
+
+/// Asks the kernel to tell where datagrams were sent to, when that is not known anyway: then answers can leave from there.
+fn ask_for_destination(socket: &Socket, family: Family, address: IpAddr) -> io::Result<()> {
+    match family {
+        _ if !address.is_unspecified() => Ok(()),
+        Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
+        Family::V6 => options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1),
+    }
+}
+
+/// By default Linux gives a socket for every address the datagrams of all groups that anybody on the host joined.
+fn hear_joined_groups_only(socket: &Socket, family: Family) -> io::Result<()> {
+    match family {
+        Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0),
+        Family::V6 => {
+            // Since Linux 4.20.
+            let _ = options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0);
+            Ok(())
+        }
+    }
+}
+
+/// What became of the datagrams of one [`BatchSocket::send`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Datagrams that the kernel took.
+    pub datagrams: usize,
+    /// Datagrams that it refused.
+    pub lost: usize,
+    /// System calls made.
+    pub calls: usize,
+}
+
+/// Room for the datagrams of one [`BatchSocket::receive`].
+pub struct Arrivals {
+    slots: ReceiveSlots,
+    armed: Vec<Armed>,
+    count: usize,
+}
+
+impl Arrivals {
+    /// Room for 64 datagrams of at most `datagram_bytes` each; longer ones are refused.
+    pub fn new(datagram_bytes: usize) -> Arrivals {
+        let armed = (0..BATCH_MAX).map(|_| Armed::new(Arc::new(vec![0; datagram_bytes]))).collect();
+        Arrivals { slots: ReceiveSlots::new(BATCH_MAX), armed, count: 0 }
+    }
+
+    /// The most datagrams that one call takes.
+    pub fn capacity(&self) -> usize {
+        self.armed.len()
+    }
+
+    /// The datagrams of the last call in the order of their arrival, `None` for one that was cut off because it was too
+    /// long.
+    pub fn iter(&self) -> impl Iterator<Item = Option<Arrived<'_>>> {
+        (0..self.count).map(|slot| {
+            let Arrival { bytes, source, truncated, control } = self.slots.arrival(slot);
+            let bytes = self.armed[slot].bytes().get(..bytes).filter(|_| !truncated)?;
+            Some(Arrived {
+                bytes,
+                source: source?,
+                destination: control.destination,
+                interface: control.interface,
+                kernel_drops: control.kernel_drops,
+            })
+        })
+    }
+}
+
+/// One received datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived<'a> {
+    /// Its payload.
+    pub bytes: &'a [u8],
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Where it was sent to; known for sockets that are bound to every address.
+    pub destination: Option<IpAddr>,
+    /// The interface it came in on, where `destination` is known; else 0.
+    pub interface: u32,
+    /// Datagrams that a full receive buffer has refused since the socket was opened (wraps), once there were any.
+    pub kernel_drops: Option<u32>,
+}
+
+/// One datagram to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<'a> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// The address of this host that it leaves from; `None` leaves that to the routing table.
+    pub from: Option<IpAddr>,
+    /// The payload.
+    pub bytes: &'a [u8],
+}
+
+/// Memory that sending reuses; one a thread.
+#[derive(Default)]
+pub struct BatchScratch(SendScratch);
+
+/// Waits for one socket, for other threads and for a time.
+pub struct Watch {
+    epoll: Epoll,
+    timer: Timer,
+    wake: Arc<EventFd>,
+}
+
+/// Why [`Watch::wait`] returned; all false when it was for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// Datagrams arrived since the socket was last emptied.
+    pub readable: bool,
+    /// A [`BatchWaker`] was used.
+    pub woken: bool,
+    /// A deadline has passed, this one or an earlier one.
+    pub due: bool,
+}
+
+impl Watch {
+    /// Watches `socket`, also for what has arrived before.
+    ///
+    /// # Errors
+    /// When the process may open no more descriptors.
+    pub fn new(socket: &BatchSocket) -> io::Result<Watch> {
+        let watch = Watch { epoll: Epoll::new()?, timer: Timer::new()?, wake: Arc::new(EventFd::new()?) };
+        watch.epoll.add(socket.socket.as_fd(), SOCKET_TOKEN)?;
+        watch.epoll.add(watch.timer.as_fd(), TIMER_TOKEN)?;
+        watch.epoll.add(watch.wake.as_fd(), WAKE_TOKEN)?;
+        Ok(watch)
+    }
+
+    /// Ends the wait from other threads.
+    pub fn waker(&self) -> BatchWaker {
+        BatchWaker(Arc::clone(&self.wake))
+    }
+
+    /// Waits until something happens or `deadline` has passed. Each arrival is told once: whoever is told reads until a
+    /// batch comes back with room left.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait(&self, deadline: Option<Instant>) -> io::Result<Woken> {
+        if let Some(deadline) = deadline {
+            self.timer.fire_by(deadline.as_nanos())?;
+        }
+        let mut ready = [Ready::default(); EVENTS_MAX];
+        let count = self.epoll.wait(None, &mut ready)?;
+        let mut woken = Woken::default();
+        for event in &ready[..count] {
+            match event.token {
+                SOCKET_TOKEN => woken.readable = true,
+                TIMER_TOKEN => {
+                    self.timer.has_fired();
+                    woken.due = true;
+                }
+                _ => woken.woken = true,
+            }
+        }
+        Ok(woken)
+    }
+}
+
+/// Ends a [`Watch::wait`].
+#[derive(Clone)]
+pub struct BatchWaker(Arc<EventFd>);
+
+impl BatchWaker {
+    /// Lets the current or the next wait return; one system call.
+    pub fn wake(&self) {
+        self.0.signal();
+    }
+}
+
+/// Datagrams moved by one system call at most.
+pub const BATCH_MAX: usize = 64;
+/// How long one `send` waits for room in the send buffer.
+const SEND_PATIENCE: Duration = Duration::from_millis(5);
+const SOCKET_TOKEN: u64 = 0;
+const TIMER_TOKEN: u64 = 1;
+const WAKE_TOKEN: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local() -> BatchSocket {
+        BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &BatchOptions::default()).unwrap()
+    }
+
+    fn departure(to: &BatchSocket, bytes: &'static [u8]) -> Departure<'static> {
+        Departure { to: to.local_address(), from: None, bytes }
+    }
+
+    fn send<'a>(from: &BatchSocket, departures: impl IntoIterator<Item = Departure<'a>>) -> Sent {
+        from.send(&mut BatchScratch::default(), departures)
+    }
+
+    #[test]
+    fn a_batch_arrives_in_order_and_answers_go_back() {
+        let (here, there) = (local(), local());
+        let watch = Watch::new(&there).unwrap();
+        let mut arrivals = Arrivals::new(1500);
+        let numbers: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
+        let sent = send(&here, numbers.iter().map(|bytes| Departure { bytes, ..departure(&there, b"") }));
+        assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 2 });
+        assert!(watch.wait(None).unwrap().readable);
+        assert_eq!(there.receive(&mut arrivals).unwrap(), 64);
+        for (number, arrived) in arrivals.iter().enumerate() {
+            let arrived = arrived.unwrap();
+            assert_eq!((arrived.bytes, arrived.source), (&[number as u8; 20][..], here.local_address()));
+        }
+        let back = arrivals.iter().flatten().map(|arrived| Departure {
+            to: arrived.source,
+            from: None,
+            bytes: &arrived.bytes[..1],
+        });
+        assert_eq!(send(&there, back).datagrams, 64);
+        assert_eq!(there.receive(&mut arrivals).unwrap(), 36);
+        assert_eq!(there.receive(&mut arrivals).unwrap(), 0);
+        assert_eq!(here.receive(&mut arrivals).unwrap(), 64);
+        assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes[0]).eq(0..64));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_counted_and_the_rest_goes_out() {
+        let (here, there) = (local(), local());
+        let sent = send(&here, [departure(&there, &[0; 70_000]), departure(&there, &[1])]);
+        assert_eq!((sent.datagrams, sent.lost), (1, 1));
+    }
+
+    #[test]
+    fn a_datagram_longer_than_its_slot_is_refused_whole() {
+        let (here, there) = (local(), local());
+        let mut arrivals = Arrivals::new(10);
+        send(&here, [departure(&there, &[0; 11]), departure(&there, &[0; 10])]);
+        assert_eq!(there.receive(&mut arrivals).unwrap(), 2);
+        let bytes: Vec<_> = arrivals.iter().map(|arrived| arrived.map(|arrived| arrived.bytes.len())).collect();
+        assert_eq!(bytes, [None, Some(10)]);
+    }
+
+    #[test]
+    fn a_socket_of_every_address_knows_where_datagrams_were_sent_to_and_answers_from_there() {
+        let here = local();
+        let there = BatchSocket::bind("0.0.0.0:0".parse().unwrap(), &BatchOptions::default()).unwrap();
+        let mut arrivals = Arrivals::new(100);
+        let second: SocketAddr = ([127, 0, 0, 2], there.local_address().port()).into();
+        send(&here, [Departure { to: second, from: None, bytes: &[1] }]);
+        there.receive(&mut arrivals).unwrap();
+        let arrived = arrivals.iter().next().unwrap().unwrap();
+        assert_eq!(arrived.destination, Some(second.ip()));
+        send(&there, [Departure { to: arrived.source, from: arrived.destination, bytes: &[2] }]);
+        here.receive(&mut arrivals).unwrap();
+        assert_eq!(arrivals.iter().next().unwrap().unwrap().source, second);
+    }
+
+    #[test]
+    fn sockets_that_share_a_port_must_agree() {
+        let shared = BatchOptions { sharing: PortSharing::Shared, ..BatchOptions::default() };
+        let first = BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &shared).unwrap();
+        assert!(BatchSocket::bind(first.local_address(), &shared).is_ok());
+        assert!(BatchSocket::bind(first.local_address(), &BatchOptions::default()).is_err());
+    }
+
+    #[test]
+    fn a_wait_ends_by_a_waker_and_by_a_deadline() {
+        let socket = local();
+        let watch = Watch::new(&socket).unwrap();
+        watch.waker().wake();
+        assert_eq!(watch.wait(None).unwrap(), Woken { woken: true, ..Woken::default() });
+        let deadline = crate::clock::now() + Duration::from_millis(1);
+        assert_eq!(watch.wait(Some(deadline)).unwrap(), Woken { due: true, ..Woken::default() });
+        assert!(crate::clock::now() >= deadline);
+    }
+}

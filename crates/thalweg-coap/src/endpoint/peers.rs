@@ -214,6 +214,7 @@ mod tests {
         let mut rng = Rng::new(1);
         let mut peers = Peers::new(3, TableState::new(&Secret::new([1, 2])));
         let held = peers.hold(peer(1), &mut rng).unwrap();
+        assert_eq!(peers.hold(peer(1), &mut rng), Some(held), "held twice");
         let mut visit = |peers: &mut Peers, port| {
             let place = peers.hold(peer(port), &mut rng);
             place.inspect(|place| peers.release(*place)).map(|place| peers.get(place).serial)

@@ -196,6 +196,41 @@ fn unfinished_bodies_make_room_for_others_and_end() {
     }
 }
 
+/// Block `number` of a body of many, with further options behind Block1.
+fn block_of(code: Code, id: u16, number: u32, further: &[(OptionNumber, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let token = crate::message::Token::EMPTY;
+    let id = crate::message::MessageId(id);
+    let mut writer = crate::message::MessageWriter::new(&mut out, MessageType::Confirmable, code, id, &token);
+    writer.option(OptionNumber::URI_PATH, b"a");
+    writer.uint(OptionNumber::BLOCK1, Block { number, more: true, exponent: 0 }.to_uint());
+    further.iter().for_each(|(number, value)| {
+        writer.uint(*number, *value);
+    });
+    writer.payload(&[1; 16]);
+    out
+}
+
+#[test]
+fn the_duplicate_of_a_block_is_answered_as_before_whatever_the_method() {
+    for code in [Code::PUT, Code::FETCH] {
+        let mut server = Host::new(trusting());
+        server.receive(1, &block_of(code, 1, 0, &[]));
+        server.receive(1, &block_of(code, 2, 1, &[]));
+        server.receive(1, &block_of(code, 2, 1, &[]));
+        server.receive(1, &block_of(code, 3, 2, &[]));
+        let expected = ["0/1/16", "1/1/16", "1/1/16", "2/1/16"].map(|block| format!("ACK 2.31 Block1={block}"));
+        assert_eq!(server.lines(), expected, "{code}");
+    }
+}
+
+#[test]
+fn a_client_that_wants_no_response_is_still_asked_to_go_on() {
+    let mut server = Host::new(trusting());
+    server.receive(1, &block_of(Code::PUT, 1, 0, &[(OptionNumber::NO_RESPONSE, 26)]));
+    assert_eq!(server.lines(), ["ACK 2.31 Block1=0/1/16"]);
+}
+
 #[test]
 fn fetch_repeats_its_payload_for_further_blocks() {
     let request = RequestBuf::new(Code::FETCH, "/a").with_payload("what");

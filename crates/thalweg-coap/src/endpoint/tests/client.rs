@@ -101,6 +101,7 @@ fn only_the_right_peer_token_and_id_answer() {
     let request = client.sent().remove(0);
     let right = answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, &[]);
     client.receive(SERVER + 1, &right);
+    client.receive(SERVER + 1, &answer(&request, MessageType::NonConfirmable, 7, Code::CONTENT, &[]));
     let mut wrong = right.clone();
     wrong[11] ^= 1;
     client.receive(SERVER, &wrong);
@@ -237,6 +238,7 @@ fn fresh_responses_are_used_again_and_stale_ones_confirmed() {
     assert_eq!(exchange(&mut client, &mut server, handler), ["> CON 0.01 ETag /a", "< ACK 2.03 ETag Max-Age=5"]);
     let confirmed = response(&mut client);
     assert_eq!((confirmed.code, &*confirmed.payload), (Code::CONTENT, &b"state"[..]));
+    assert_eq!(confirmed.max_age, Some(5), "for as long as the server says now");
     get(&mut client, "/a", Delivery::Confirmable);
     assert!(client.sent().is_empty(), "fresh again");
     client.events();

@@ -167,6 +167,43 @@ fn a_registration_that_is_not_fresh_any_more_is_renewed_under_its_token() {
 }
 
 #[test]
+fn a_renewed_registration_keeps_what_is_known_about_its_client() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    let short = |_: &Request<'_>| Response::content("0", 0).observable().with_max_age(10);
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, short);
+    server.endpoint.notify(server.now, "/a");
+    server.serve(short);
+    assert!(exchange(&mut client, &mut server, nobody)[0].starts_with("< CON"));
+    client.pass(Duration::from_secs(26));
+    assert_eq!(exchange(&mut client, &mut server, short)[0], "> CON 0.01 Observe=0 /a");
+    server.endpoint.notify(server.now, "/a");
+    server.serve(short);
+    assert!(server.lines()[0].starts_with("NON"), "it answered before, so this needs no confirmation");
+}
+
+#[test]
+fn a_newer_state_ends_the_fetching_of_an_older_one() {
+    let (mut client, mut server, _) = observed();
+    let large = |byte: u8| move |_: &Request<'_>| Response::content(vec![byte; 2000], 0).observable();
+    server.endpoint.notify(server.now, "/a");
+    server.serve(large(1));
+    client.receive(SERVER, &server.sent()[0]);
+    assert_eq!(client.lines(), ["ACK 0.00", "CON 0.01 /a Block2=1/0/1024"]);
+    server.pass(Duration::from_secs(4)); // The acknowledgement is lost, so the server repeats.
+    let repeated = server.sent();
+    client.receive(SERVER, &repeated[0]);
+    assert_eq!(client.lines(), ["ACK 0.00"], "a duplicate begins nothing");
+    server.endpoint.notify(server.now, "/a");
+    server.pass(Duration::from_secs(8));
+    server.serve(large(2));
+    client.receive(SERVER, &server.sent()[0]);
+    let lines = client.lines();
+    assert_eq!(lines, ["ACK 0.00", "CON 0.01 /a Block2=1/0/1024"], "the first block of the newer state is there");
+    exchange(&mut client, &mut server, nobody);
+}
+
+#[test]
 fn a_registration_at_an_unverified_address_draws_one_message_only() {
     let mut server = Host::new(trusting());
     server.receive(1, &bytes("51010001 07 60 5161"));

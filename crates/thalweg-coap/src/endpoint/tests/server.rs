@@ -244,6 +244,16 @@ fn a_flood_of_addresses_costs_no_more_memory_than_was_allowed() {
 }
 
 #[test]
+fn a_peer_in_the_place_of_another_is_not_taken_for_it() {
+    let mut server = Host::new(Config { limits: Limits { peers_max: 1, ..Limits::default() }, ..trusting() });
+    for port in 1..=3 {
+        server.receive(port, &bytes("50010005 b161"));
+        assert_eq!(server.serve(hello).len(), 1, "{port}");
+    }
+    assert_eq!(server.endpoint.counters().peers, 1);
+}
+
+#[test]
 fn unknown_methods_and_proxying_are_refused() {
     check("40080001 b161", &["ACK 4.05"]);
     check("40010001 d41668747470", &["ACK 5.05"]);

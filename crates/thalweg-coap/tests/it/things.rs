@@ -63,9 +63,12 @@ fn a_thing_requests_controls_and_observes_resources_of_another() {
     let observation = here.things.observe(&name("sensors/simulated0/temperature")).expect("observed");
     let mut states = Vec::new();
     while states.len() < 3 {
-        states.push(observation.next(PATIENCE).expect("no failure").expect("a state").payload);
+        // A change that falls between the registration and its answer is told twice.
+        let state = observation.next(PATIENCE).expect("no failure").expect("a state").payload;
+        if states.last() != Some(&state) {
+            states.push(state);
+        }
     }
-    assert!(states[0] != states[1] && states[1] != states[2], "{states:?}");
 }
 
 #[test]

@@ -165,6 +165,15 @@ fn a_path_is_compared_by_segments() {
 }
 
 #[test]
+fn numbers_have_no_leading_zeros() {
+    let expected: [(u32, &[u8]); 5] =
+        [(0, &[]), (255, &[255]), (256, &[1, 0]), (0xff_ffff, &[255; 3]), (1 << 24, &[1, 0, 0, 0])];
+    for (number, value) in expected {
+        assert_eq!(encode_uint(number, &mut [0; 4]), value);
+    }
+}
+
+#[test]
 fn short_bodies_stay_in_place_and_equal_long_ones() {
     for len in [0, 1, 62, 63, 5000] {
         let source = vec![7; len];

@@ -21,7 +21,7 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `coap serve`.
 #[derive(Args, Debug)]
 pub struct ServeOptions {
-    /// Listen on this address (default: 127.0.0.1:5683); 0.0.0.0:5683 or [::]:5683 for every one, port 0 for a free port.
+    /// Listen on this address (default: 127.0.0.1:5683); `0.0.0.0:5683` or `[::]:5683` for every one, port 0 for a free port.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5683", hide_default_value = true)]
     pub bind: SocketAddr,
 
@@ -50,7 +50,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub nice: i32,
 
-    /// Also answer requests to all CoAP nodes (224.0.1.187 and its IPv6 kin); needs --bind 0.0.0.0 or [::] (default: only those to itself).
+    /// Also answer requests to all CoAP nodes (224.0.1.187 and its IPv6 kin); needs --bind `0.0.0.0` or `[::]` (default: only those to itself).
     #[arg(long)]
     pub groups: bool,
 

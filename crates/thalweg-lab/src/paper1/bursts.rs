@@ -155,7 +155,7 @@ impl Turns {
 }
 
 /// A contender that needs longer than this for a turn has no other one in that cell: it lies some hundred times behind, which a few runs
-/// show, and twenty of them would make the whole course take hours.
+/// show; all twenty took minutes a cell.
 pub(super) const SLOW_TURN: Duration = Duration::from_secs(2);
 /// What a turn takes on a machine of today, for the first guess at the remaining time.
 pub(super) const TURN_SECONDS: f64 = 0.08;

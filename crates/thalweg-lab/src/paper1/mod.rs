@@ -8,6 +8,7 @@
 mod background;
 mod bursts;
 mod contender;
+mod outlook;
 pub(crate) mod pair;
 mod peers;
 mod plan;

@@ -219,11 +219,22 @@ fn hosts_are_gone_after_ctrl_c_and_after_a_kill_with_the_next_run() {
     assert_eq!(said.status.code(), Some(130), "{:?}", said.lines);
     wait_for_namespaces(maker, 0);
 
-    let lab = Lab::new("killed", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
-    let killed = lab.start();
-    let maker = killed.id();
+    let hurried = Lab::new("hurried", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100").start();
+    let maker = hurried.id();
     wait_for_namespaces(maker, 4);
+    assert_eq!(hurried.interrupt_twice().status.code(), Some(130));
+    wait_for_namespaces(maker, 0);
+
+    let killed = Lab::new("killed", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100").start();
+    let maker = killed.id();
+    // While they are being made.
+    wait_for_namespaces(maker, 2);
     killed.kill();
+    wait_for_namespaces(maker, 0);
+
+    // Whatever a killed run left in spite of that goes with the next run.
+    let name = format!("thalweg-{maker}-left");
+    assert!(Command::new("ip").args(["netns", "add", &name]).status().is_ok_and(|status| status.success()));
     Lab::new("next", "\"netns:2\"", "payload_bytes = 100\nrate_hz = 100").run();
     wait_for_namespaces(maker, 0);
 }

@@ -120,6 +120,18 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     run(&["lab", "report", text(&out)]).expect_code(0);
     let again = fs::read_to_string(out.join("report.html")).expect("a report");
     assert_eq!(again, html, "the raw data tell the same again");
+    let (findings, page) = (folder.join("findings.md"), folder.join("page.md"));
+    fs::write(&findings, "All is well.\n").expect("written");
+    let results = out.join("results.json");
+    let asked =
+        ["lab", "page", text(&results), "--out", text(&page), "--findings", text(&findings), "--command", "do it"];
+    run(&asked).expect_code(0);
+    let shown = fs::read_to_string(&page).expect("a page");
+    for part in
+        ["# test\n", "Made by `do it`;", "## Findings\n\nAll is well.\n", "## Every cell\n", "| thalweg unicast | 2 |"]
+    {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
     assert!(
         compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),

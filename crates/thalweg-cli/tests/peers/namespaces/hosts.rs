@@ -206,11 +206,15 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     assert!(!result.checks.is_empty() && !result.omitted.is_empty());
     let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
     assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
-    assert_eq!(paper2::to_html(&again), paper2::to_html(&result));
+    assert_eq!(paper2::page(&again).to_html(), paper2::page(&result).to_html());
+    let file = out.join("results.json");
+    fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    let read = paper2::load(&file).expect("results");
+    assert_eq!(paper2::page(&read).to_html(), paper2::page(&result).to_html(), "the page can be drawn again");
 }
 
 #[test]
-fn hosts_are_gone_after_ctrl_c_and_after_a_kill_with_the_next_run() {
+fn hosts_are_gone_after_ctrl_c_after_two_at_once_and_after_a_kill() {
     let lab = Lab::new("gone", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
     let interrupted = lab.start();
     let maker = interrupted.id();

@@ -44,11 +44,7 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
 /// The page of the preset's scenario says what it repeats.
 fn after_paper4(page: Page) -> Page {
     let source = "Kouril, Schäufele, Radusch, Schnor (2024), below the client library, every node a process";
-    Page {
-        title: "Paper 4, measured again".to_owned(),
-        subtitle: format!("{} · {source}", page.subtitle),
-        ..page
-    }
+    Page { title: "Paper 4, measured again".to_owned(), subtitle: format!("{} · {source}", page.subtitle), ..page }
 }
 
 /// What the preset calls its scenario.

@@ -66,8 +66,8 @@ pub enum Experiment {
     /// Writes the report of a directory of `lab run FILE` again from its raw data.
     #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
     Report(DirectoryOptions),
-    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now and how quiet the machine
-    /// is, and what the whole runs of each cell amount to. Ends when the runs do.
+    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now with the fates and
+    /// latencies of its samples so far and how quiet the machine is, and what the whole runs of each cell amount to. Ends when the runs do.
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
     Top(TopOptions),
     /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for whoever has the same

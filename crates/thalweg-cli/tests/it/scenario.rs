@@ -292,6 +292,28 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
 }
 
 #[test]
+fn the_samples_of_a_run_that_goes_on_can_be_watched() {
+    let folder = folder("watch");
+    let file = scenario(&folder, 600, "payload_bytes = 100\nsubscribers = 2", "");
+    let out = folder.join("out");
+    let lab = Running::start(command(&["lab", "run", text(&file), "--out", text(&out)]));
+    wait_for_workers(&lab, 3);
+    let deadline = Instant::now() + PATIENCE;
+    let watched = loop {
+        let watched = run(&["lab", "top", text(&out), "--once"]).expect_code(0).stdout;
+        if let Some((_, samples)) = watched.split_once("so far: ") {
+            break samples.to_owned();
+        }
+        assert!(Instant::now() < deadline, "no word of the samples in\n{watched}");
+    };
+    for part in [" in time, ", " late, ", " lost or on the way, ", " not sent\nresponse latency: p50 "] {
+        assert!(watched.contains(part), "{part} in\n{watched}");
+    }
+    lab.signal("INT");
+    lab.finish().expect_code(130);
+}
+
+#[test]
 fn a_crashed_worker_fails_the_runs_and_leaves_no_result() {
     let folder = folder("crash");
     let file = scenario(&folder, 5, "payload_bytes = 100", "");

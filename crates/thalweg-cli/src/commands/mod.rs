@@ -5,6 +5,7 @@ pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;
+pub mod page;
 pub mod peers;
 pub mod preset;
 pub mod publish;

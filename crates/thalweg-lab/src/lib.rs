@@ -11,6 +11,7 @@
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds what was found best on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
+//! * [`coap_load`] makes load for CoAP servers and verifies their answers;
 //! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
 //! * [`host`] tells what the machine is and what else it did;
 //! * [`agent`] lets other machines take part;
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod coap_load;
 mod error;
 pub mod figures;
 pub mod host;

@@ -30,6 +30,8 @@ pub struct LoadPlan {
     pub window: Option<Duration>,
     /// Requests of others beside the measured ones.
     pub flood: Option<Flood>,
+    /// The server's process on this host, whose processor time and memory are told.
+    pub server_process: Option<u32>,
 }
 
 /// What each client asks for.
@@ -107,6 +109,7 @@ impl LoadPlan {
             time_limit: Duration::from_secs(5),
             window: None,
             flood: None,
+            server_process: None,
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) const OFFERED: Measure = |run| Some(run.load.offered_per_s);
 pub(super) const LOSS: Measure = |run| Some(run.loss());
 pub(super) const P50: Measure = |run| run.load.latency.p50_us;
 pub(super) const P99: Measure = |run| run.load.latency.p99_us;
-pub(super) const CPU: Measure = |run| Some(run.cpu_share());
+pub(super) const CPU: Measure = |run| run.cpu_share();
 pub(super) const PER_CPU_S: Measure = |run| run.served_per_cpu_s();
 pub(super) const RESIDENT: Measure = |run| Some(run.server.resident_max_mib);
 pub(super) const THREADS: Measure = |run| Some(run.server.threads_max as f64);
@@ -22,7 +22,8 @@ pub(super) const HANDLED: Measure = |run| run.handled_per_s();
 /// Millijoules, or without counters processor microseconds of the server, for a verified answer.
 pub(super) const COST: Measure = |run| {
     let served = run.load.counts.served as f64;
-    let cost = run.server.energy_j.map_or(run.server.cpu_s * 1e6, |joules| joules * 1e3);
+    let processor_us = || Some(run.load.server.as_ref()?.cpu_s * 1e6);
+    let cost = run.server.energy_j.map(|joules| joules * 1e3).or_else(processor_us)?;
     (served > 0.0).then(|| cost / served)
 };
 

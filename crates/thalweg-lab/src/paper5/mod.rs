@@ -27,7 +27,7 @@ pub use observed::{PoolLine, ServerLine};
 pub use peer::{CoapPeer, Deduplication};
 pub use plan::{Length, Paper5Plan, law_named};
 pub use presentation::{page, to_text};
-pub use result::{CellResult, ContenderFacts, CourseFacts, Paper5Result, Run, ServerFigures};
+pub use result::{CellResult, ContenderFacts, CourseFacts, Paper5Result, Run, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
 pub use scenario::run;
 pub use usage::Moment;

@@ -91,7 +91,7 @@ pub struct Run {
     /// What its clients saw.
     pub load: LoadResult,
     /// What the server used.
-    pub server: ServerFigures,
+    pub server: ServerUsage,
     /// The same over time, once a second.
     pub moments: Vec<Moment>,
     /// What the server said of itself; Thalweg alone, where laws are compared.
@@ -100,11 +100,9 @@ pub struct Run {
     pub conditions: Conditions,
 }
 
-/// What a server used while requests were counted.
+/// What a server used while requests were counted, beside what the generator saw of it ([`LoadResult::server`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerFigures {
-    /// Processor seconds.
-    pub cpu_s: f64,
+pub struct ServerUsage {
     /// The most memory in MiB.
     pub resident_max_mib: f64,
     /// The most threads.
@@ -117,7 +115,7 @@ pub struct ServerFigures {
 impl Run {
     /// Verified answers for each second of the server's processor time.
     pub fn served_per_cpu_s(&self) -> Option<f64> {
-        (self.server.cpu_s > 0.0).then(|| self.load.counts.served as f64 / self.server.cpu_s)
+        self.load.server.as_ref().map(|server| server.served_per_cpu_s).filter(|per_cpu_s| per_cpu_s.is_finite())
     }
 
     /// Share of the counted requests without a verified answer, 0 to 1.
@@ -127,8 +125,8 @@ impl Run {
     }
 
     /// Share of one processor that the server used.
-    pub fn cpu_share(&self) -> f64 {
-        self.server.cpu_s / self.load.seconds.max(f64::EPSILON)
+    pub fn cpu_share(&self) -> Option<f64> {
+        self.load.server.as_ref().map(|server| server.cpu_s / self.load.seconds)
     }
 
     /// Datagrams that the server took a second, as far as it tells (the paper's NR).

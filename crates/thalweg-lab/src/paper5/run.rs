@@ -7,7 +7,7 @@ use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
 
 use super::cell::{Cell, Figure, Load};
 use super::plan::Paper5Plan;
-use super::result::{Run, ServerFigures};
+use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
 use crate::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, RequestPlan};
@@ -46,7 +46,7 @@ pub(crate) fn make_load(order: &LoadOrder, link: &Link) -> Result<LoadAnswer, La
         pin_to_cpu(cpu).map_err(LabError::here)?;
     }
     let counted_from_ns = monotonic_nanos() + order.plan.warm_up.as_nanos() as u64;
-    let result = coap_load::run(&order.plan, link.stop())?;
+    let result = coap_load::run(&order.plan, link.stop().flag())?;
     Ok(LoadAnswer { counted_from_ns, result })
 }
 
@@ -95,7 +95,7 @@ pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage
     let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
     Ok(Run {
         round,
-        server: figures(&moments, result.seconds),
+        server: used(&moments, &result),
         moments: usage::thinned(&moments),
         lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
         load: result,
@@ -104,18 +104,15 @@ pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage
 }
 
 /// What the server used between the first and the last counted request.
-fn figures(moments: &[Moment], seconds: f64) -> ServerFigures {
-    let grown = |value: fn(&Moment) -> f64| {
-        let (from, to) = (usage::at(moments, 0.0, value)?, usage::at(moments, seconds, value)?);
-        Some(to - from)
-    };
+fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
+    let energy = |at_s: f64| usage::at(moments, at_s, |moment| moment.energy_j.unwrap_or(0.0));
+    let grown = energy(load.seconds).zip(energy(0.0)).map(|(to, from)| to - from);
     let counted = || moments.iter().filter(|moment| moment.at_s >= 0.0);
     let has_energy = moments.iter().all(|moment| moment.energy_j.is_some()) && !moments.is_empty();
-    ServerFigures {
-        cpu_s: grown(|moment| moment.cpu_s).unwrap_or(0.0),
+    ServerUsage {
         resident_max_mib: counted().map(|moment| moment.resident_mib).fold(0.0, f64::max),
         threads_max: counted().map(|moment| moment.threads).max().unwrap_or(0),
-        energy_j: grown(|moment| moment.energy_j.unwrap_or(0.0)).filter(|_| has_energy),
+        energy_j: grown.filter(|_| has_energy),
     }
 }
 
@@ -158,6 +155,7 @@ fn load_plan(
         warm_up: times.warm_up,
         time_limit: if matches!(cell.load, Load::Phases { .. }) { PHASES_LIMIT } else { times.limit },
         flood,
+        server_process: Some(server.id()),
     })
 }
 

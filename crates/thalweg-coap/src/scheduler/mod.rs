@@ -26,7 +26,7 @@ use thalweg_transport::clock;
 
 use admission::Patience;
 use controller::{Controller, Decision, Law, Limits};
-use observer::{Observer, Record};
+use observer::{Gauge, Observer, Record, Totals};
 use pool::{Crew, Observed, Pool};
 use priority::{Priorities, PriorityRefusal};
 use thread_pool::{Group, ThreadPoolManager};
@@ -98,6 +98,10 @@ pub struct PoolSnapshot {
     pub law: Law,
     /// Threads that it has now.
     pub threads: usize,
+    /// What it did since it was made, as of the law's last decision.
+    pub totals: Totals,
+    /// What it was like then.
+    pub gauge: Gauge,
     /// A record a second, oldest first.
     pub history: Vec<Record>,
     /// Why it has fewer threads than the law gave it, where the system refused some.
@@ -119,6 +123,8 @@ struct Watched {
     law: Law,
     controller: Box<dyn Controller>,
     observer: Observer,
+    totals: Totals,
+    gauge: Gauge,
     threads: usize,
     shortage: Option<String>,
 }
@@ -160,6 +166,8 @@ impl Scheduler {
             law: config.law,
             controller,
             observer: Observer::new(clock::now()),
+            totals: Totals::default(),
+            gauge: Gauge::default(),
             threads,
             shortage: None,
         });
@@ -182,6 +190,8 @@ impl Scheduler {
             name: watched.pool.name().to_owned(),
             law: watched.law,
             threads: watched.threads,
+            totals: watched.totals,
+            gauge: watched.gauge,
             history: watched.observer.history(),
             shortage: watched.shortage.clone(),
         };
@@ -199,6 +209,7 @@ impl Watched {
         self.observer.handle_decision(decision);
         self.shortage = self.pool.set_threads(decision.threads).err().map(|error| error.to_string());
         self.pool.set_forecast(&observation, decision);
+        (self.totals, self.gauge) = (totals, gauge);
         self.threads = decision.threads;
     }
 }

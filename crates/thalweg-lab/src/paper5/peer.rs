@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use crate::error::LabError;
 use crate::nearest::nearest;
 use crate::peers::find_program;
 
@@ -80,6 +82,22 @@ impl CoapPeer {
             other => format!("coap-{}", other.name()),
         };
         find_program(&[program], folder)
+    }
+
+    /// Its program, looked for as in [`CoapPeer::find`], and what it says of its version; `None` when there is no program.
+    pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), LabError>> {
+        let program = self.find(folder)?;
+        Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
+            Ok(said) if said.status.success() => {
+                Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned()))
+            }
+            Ok(said) => Err(LabError::Died {
+                process: format!("CoAP server with {self}"),
+                status: said.status.to_string(),
+                last_words: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            }),
+            Err(source) => Err(LabError::NotStarted { process: format!("CoAP server with {self}"), source }),
+        })
     }
 }
 

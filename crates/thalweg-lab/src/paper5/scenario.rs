@@ -8,7 +8,7 @@ use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
 use super::result::{CellResult, ContenderFacts, CourseFacts, Paper5Result};
 use super::run::{self, Stage};
-use super::{server, usage};
+use super::usage;
 use crate::error::LabError;
 use crate::host::{Environment, Watch};
 use crate::paper1::Missing;
@@ -34,7 +34,7 @@ pub fn run(
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
     let watch = Watch::start();
-    let (plan, missing) = &with_peers_that_are_there(plan, launcher);
+    let (plan, missing) = &with_peers_that_are_there(plan);
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
     let cpus = (environment.cores >= 2).then_some((0, 1));
     let mut cells = journal::empty(plan.cells());
@@ -69,7 +69,7 @@ pub fn run(
         },
         environment,
         conditions: watch.finish(),
-        contenders: contenders(&cells, (launcher, plan.peer_folder.as_deref())),
+        contenders: contenders(&cells, plan.peer_folder.as_deref()),
         missing: missing.clone(),
         left_out: left_out_words(left_out),
         cells,
@@ -77,19 +77,24 @@ pub fn run(
 }
 
 /// The plan without the peers whose programs are not there, which are told.
-fn with_peers_that_are_there(plan: &Paper5Plan, launcher: &Launcher) -> (Paper5Plan, Vec<Missing>) {
-    let programs = (launcher, plan.peer_folder.as_deref());
+fn with_peers_that_are_there(plan: &Paper5Plan) -> (Paper5Plan, Vec<Missing>) {
+    let folder = plan.peer_folder.as_deref();
     let mut missing = Vec::new();
     let mut peers = Vec::new();
     for peer in &plan.peers {
-        match server::version(Contender::Peer(*peer, peer.variants()[0]), programs) {
-            Ok(_) => peers.push(*peer),
-            Err(error) => missing.push(Missing {
-                what: format!("the CoAP server with {peer}"),
-                why: error.to_string(),
-                remedy: format!("set it up with `thalweg lab peers install {peer}`, or leave it out with --peers"),
-            }),
-        }
+        let why = match peer.version(folder) {
+            Some(Ok(_)) => {
+                peers.push(*peer);
+                continue;
+            }
+            Some(Err(error)) => error.to_string(),
+            None => "its program is not there".to_owned(),
+        };
+        missing.push(Missing {
+            what: format!("the CoAP server with {peer}"),
+            why,
+            remedy: format!("set it up with `thalweg lab peers install {peer}`, or leave it out with --peers"),
+        });
     }
     (Paper5Plan { peers, ..plan.clone() }, missing)
 }
@@ -171,12 +176,16 @@ impl Course<'_> {
 }
 
 /// Everybody who has a run, with the version.
-fn contenders(cells: &[CellResult], programs: (&Launcher, Option<&Path>)) -> Vec<ContenderFacts> {
+fn contenders(cells: &[CellResult], folder: Option<&Path>) -> Vec<ContenderFacts> {
     let mut out: Vec<ContenderFacts> = Vec::new();
     for contender in cells.iter().map(|cell| cell.cell.contender) {
         let name = contender.middleware_name();
         if out.iter().all(|known| known.name != name) {
-            let version = server::version(contender, programs).unwrap_or_else(|error| error.to_string());
+            let version = match contender {
+                Contender::Thalweg(_) => Some(format!("Thalweg {}", env!("CARGO_PKG_VERSION"))),
+                Contender::Peer(peer, _) => peer.version(folder).and_then(Result::ok).map(|(_, version)| version),
+            };
+            let version = version.unwrap_or_else(|| "unknown".to_owned());
             out.push(ContenderFacts { name, version, is_ours: contender.is_ours() });
         }
     }

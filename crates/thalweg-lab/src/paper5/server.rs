@@ -145,27 +145,6 @@ impl Drop for Server {
     }
 }
 
-/// What a server of `contender` says of its version.
-///
-/// # Errors
-/// Its program is not there or does not run.
-pub(super) fn version(contender: Contender, programs: (&Launcher, Option<&Path>)) -> Result<String, LabError> {
-    let (mut command, name) = match contender {
-        Contender::Thalweg(_) => return Ok(format!("Thalweg {}", env!("CARGO_PKG_VERSION"))),
-        Contender::Peer(..) => (program_of(contender, programs)?, contender.to_string()),
-    };
-    let said = command.arg("--version").stdin(Stdio::null()).output();
-    match said {
-        Ok(said) if said.status.success() => Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned()),
-        Ok(said) => Err(LabError::Died {
-            process: name,
-            status: said.status.to_string(),
-            last_words: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-        }),
-        Err(source) => Err(LabError::NotStarted { process: name, source }),
-    }
-}
-
 fn command_of(
     contender: Contender,
     programs: (&Launcher, Option<&Path>),

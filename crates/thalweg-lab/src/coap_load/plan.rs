@@ -152,7 +152,11 @@ impl LoadPlan {
             return refuse(format!("{counted:?} cannot be measured; use up to {} s", DURATION_MAX.as_secs()));
         }
         if self.time_limit.is_zero() || self.time_limit > LIMIT_MAX {
-            return refuse(format!("a time limit of {:?} is impossible; use up to {} s", self.time_limit, LIMIT_MAX.as_secs()));
+            return refuse(format!(
+                "a time limit of {:?} is impossible; use up to {} s",
+                self.time_limit,
+                LIMIT_MAX.as_secs()
+            ));
         }
         match self.window {
             Some(window) if window.is_zero() || counted.as_nanos() / window.as_nanos() >= WINDOWS_MAX => {

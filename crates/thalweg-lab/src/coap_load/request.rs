@@ -1,6 +1,8 @@
 //! The datagram of a request, and what an answer has to look like.
 
-use thalweg_coap::message::{Code, HEADER_LEN, Message, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, write_option};
+use thalweg_coap::message::{
+    Code, HEADER_LEN, Message, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, write_option,
+};
 
 use super::plan::{Delivery, RequestPlan};
 use crate::error::LabError;

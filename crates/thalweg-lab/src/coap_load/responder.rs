@@ -105,6 +105,8 @@ fn respond(
     let (mut arrivals, mut scratch, mut replies) =
         (Arrivals::new(DATAGRAM_BYTES), BatchScratch::default(), Replies::default());
     loop {
+        // Looked at first: what was sent before the end is read after this.
+        let is_ending = is_over.load(Ordering::SeqCst);
         let count = socket.receive(&mut arrivals)?;
         for arrived in arrivals.iter().flatten() {
             let Ok(message) = Message::parse(arrived.bytes) else {
@@ -119,7 +121,7 @@ fn respond(
         replies.bytes.clear();
         replies.ends.clear();
         if count < arrivals.capacity() {
-            if is_over.load(Ordering::SeqCst) {
+            if is_ending {
                 return Ok(counts);
             }
             watch.wait(None)?;

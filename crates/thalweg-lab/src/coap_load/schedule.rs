@@ -57,13 +57,6 @@ impl Schedule {
             self.taken = 0;
         }
     }
-
-    /// Whether all times were taken.
-    pub(super) fn is_over(&self) -> bool {
-        self.steps.get(self.current).is_none_or(|step| {
-            self.taken == step.count && self.steps[self.current + 1..].iter().all(|step| step.count == 0)
-        })
-    }
 }
 
 #[cfg(test)]
@@ -79,11 +72,9 @@ mod tests {
         plan.arrival = Arrival::Phases(vec!["10x1s".parse().unwrap(), "100x0.5s".parse().unwrap()]);
         let mut schedule = Schedule::of(&plan).unwrap();
         assert_eq!((schedule.take(0), schedule.take(0)), (Some(0), None));
-        assert!(!schedule.is_over());
         let times: Vec<u64> = std::iter::from_fn(|| schedule.take(u64::MAX)).map(|nanos| nanos / 1_000_000).collect();
         let expected: Vec<u64> = (1..20).map(|k| k * 100).chain((0..50).map(|k| 2000 + k * 10)).collect();
         assert_eq!(times, expected);
-        assert!(schedule.is_over());
     }
 
     #[test]

@@ -77,10 +77,11 @@ impl Tally {
 
     /// The first answer to a request came in time.
     pub(super) fn handle_answer(&mut self, due: u64, now: u64, code: Code, verdict: Verdict) {
-        if verdict == Verdict::Right && self.is_counted(now) {
-            if let Some(window) = self.window_at(now) {
-                window.answered += 1;
-            }
+        if verdict == Verdict::Right
+            && self.is_counted(now)
+            && let Some(window) = self.window_at(now)
+        {
+            window.answered += 1;
         }
         if !self.is_counted(due) {
             return;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, Phase, RequestPlan};
+use thalweg_lab::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes};
 use thalweg_lab::figures::{grouped, rounded};
 use thalweg_lab::host::pin_to_cpu;
 
@@ -168,23 +168,15 @@ fn responder_cpu(generator_cpu: Option<usize>) -> Option<usize> {
 
 /// The result for people.
 fn text(result: &LoadResult) -> String {
-    let LoadResult { counts, latency, generator, .. } = result;
-    let micros = |name: &str, value: Option<f64>| value.map(|value| format!(" {name} {}", rounded(value)));
-    let times = [
-        micros("p50", latency.p50_us),
-        micros("p90", latency.p90_us),
-        micros("p99", latency.p99_us),
-        micros("p99.9", latency.p999_us),
-        micros("max", latency.max_us),
-    ];
-    let times: String = times.into_iter().flatten().collect();
+    let LoadResult { counts, generator, .. } = result;
     let codes: String = counts.codes.iter().map(|(code, count)| format!(" {code} {}", grouped(*count))).collect();
     let mut lines = vec![
         format!(
-            "served {}/s of {}/s offered for {} s; response time in µs:{times}",
+            "served {}/s of {}/s offered for {} s{}",
             rounded(result.served_per_s),
             rounded(result.offered_per_s),
-            rounded(result.seconds)
+            rounded(result.seconds),
+            response_times(&result.latency)
         ),
         format!(
             "sent {} served {} rejected {} wrong {} lost {} (late {}) duplicates {} unexpected {};{codes}",
@@ -200,7 +192,7 @@ fn text(result: &LoadResult) -> String {
         format!(
             "generator busy {} % of its time{}{}",
             rounded(generator.busy * 100.0),
-            micros(", requests late by µs: p99", generator.slip_p99_us).unwrap_or_default(),
+            generator.slip_p99_us.map_or(String::new(), |slip| format!(", 99 % sent within {} µs", rounded(slip))),
             if generator.generator_limited { "; it limits these figures, not the server" } else { "" }
         ),
     ];
@@ -220,17 +212,30 @@ fn text(result: &LoadResult) -> String {
         )
     }));
     lines.extend(result.windows.iter().map(|window| {
-        let quantile = micros("p99", window.latency.p99_us).unwrap_or_default();
         format!(
-            "from {} s: offered {} served {} rejected {} lost {} answered {}{}{quantile}",
+            "from {} s: offered {} served {} rejected {} lost {} answered {}{}",
             rounded(window.start_s),
             window.offered,
             window.served,
             window.rejected,
             window.lost,
             window.answered,
-            micros(", µs: p50", window.latency.p50_us).unwrap_or_default()
+            response_times(&window.latency)
         )
     }));
     lines.join("\n")
+}
+
+/// The quantiles that there are.
+fn response_times(times: &ResponseTimes) -> String {
+    let named = [
+        ("p50", times.p50_us),
+        ("p90", times.p90_us),
+        ("p99", times.p99_us),
+        ("p99.9", times.p999_us),
+        ("max", times.max_us),
+    ];
+    let told = named.into_iter().filter_map(|(name, value)| Some(format!(" {name} {}", rounded(value?))));
+    let told: String = told.collect();
+    if told.is_empty() { told } else { format!("; response time in µs:{told}") }
 }

@@ -95,7 +95,9 @@ fn source_of(name: &str) -> Result<&'static str, Failure> {
     if let Ok(peer) = CoapPeer::parse(name) {
         return Ok(peer.name());
     }
-    Peer::parse(name).map(Peer::source).ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name))))
+    Peer::parse(name)
+        .map(Peer::source)
+        .ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name))))
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {

@@ -205,9 +205,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(option) = options.given(|option| option != "--quick") {
-        return Err(Failure::Usage(format!(
-            "{option} is not for paper2, which takes --quick, --out and --seed"
-        )));
+        return Err(Failure::Usage(format!("{option} is not for paper2, which takes --quick, --out and --seed")));
     }
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use thalweg_rtps::time::Instant;
 use thalweg_transport::clock;
 
 use admission::Patience;
@@ -102,6 +103,8 @@ pub struct PoolSnapshot {
     pub totals: Totals,
     /// What it was like then.
     pub gauge: Gauge,
+    /// How long ago that was.
+    pub age: Duration,
     /// A record a second, oldest first.
     pub history: Vec<Record>,
     /// Why it has fewer threads than the law gave it, where the system refused some.
@@ -125,6 +128,7 @@ struct Watched {
     observer: Observer,
     totals: Totals,
     gauge: Gauge,
+    looked_at: Instant,
     threads: usize,
     shortage: Option<String>,
 }
@@ -168,6 +172,7 @@ impl Scheduler {
             observer: Observer::new(clock::now()),
             totals: Totals::default(),
             gauge: Gauge::default(),
+            looked_at: clock::now(),
             threads,
             shortage: None,
         });
@@ -192,6 +197,7 @@ impl Scheduler {
             threads: watched.threads,
             totals: watched.totals,
             gauge: watched.gauge,
+            age: clock::now().since(watched.looked_at),
             history: watched.observer.history(),
             shortage: watched.shortage.clone(),
         };
@@ -209,7 +215,7 @@ impl Watched {
         self.observer.handle_decision(decision);
         self.shortage = self.pool.set_threads(decision.threads).err().map(|error| error.to_string());
         self.pool.set_forecast(&observation, decision);
-        (self.totals, self.gauge) = (totals, gauge);
+        (self.totals, self.gauge, self.looked_at) = (totals, gauge, now);
         self.threads = decision.threads;
     }
 }

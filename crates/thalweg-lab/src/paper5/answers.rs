@@ -53,11 +53,7 @@ pub(super) fn mean(cell: &CellResult, measure: Measure) -> Option<f64> {
 }
 
 /// The cell of a part for which `is_meant` holds.
-pub(super) fn find(
-    result: &Paper5Result,
-    figure: Figure,
-    is_meant: impl Fn(&Cell) -> bool,
-) -> Option<&CellResult> {
+pub(super) fn find(result: &Paper5Result, figure: Figure, is_meant: impl Fn(&Cell) -> bool) -> Option<&CellResult> {
     result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
 }
 
@@ -77,7 +73,9 @@ pub(super) struct PoolFigure {
 /// What pools served with `handler`, in the order of the plan.
 pub(super) fn pools(result: &Paper5Result, handler: Handler) -> Vec<PoolFigure> {
     let of = |cell: &CellResult| match cell.cell.contender {
-        Contender::Thalweg(law) if cell.cell.handler == handler => Some(PoolFigure { law, served: mean(cell, SERVED)? }),
+        Contender::Thalweg(law) if cell.cell.handler == handler => {
+            Some(PoolFigure { law, served: mean(cell, SERVED)? })
+        }
         _ => None,
     };
     result.cells_of(Figure::Pools).filter_map(of).collect()

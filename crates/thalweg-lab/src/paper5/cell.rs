@@ -229,7 +229,9 @@ pub enum Load {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Load::Closed { clients, outstanding } => write!(f, "{} × {outstanding} outstanding", grouped((*clients).into())),
+            Load::Closed { clients, outstanding } => {
+                write!(f, "{} × {outstanding} outstanding", grouped((*clients).into()))
+            }
             Load::Open { clients, rate, bytes, flood } => {
                 write!(f, "{} clients × {}/s", grouped((*clients).into()), rounded(*rate))?;
                 bytes.map_or(Ok(()), |bytes| write!(f, ", {bytes} B"))?;

@@ -47,8 +47,12 @@ impl Journal {
         for entry in entries {
             journal.write(&entry)?;
             match entry {
-                Entry::Made { cell, run } => cells.get_mut(cell).into_iter().for_each(|cell| cell.runs.push((*run).clone())),
-                Entry::Failed { cell, reason } => cells.get_mut(cell).into_iter().for_each(|cell| cell.failures.push(reason.clone())),
+                Entry::Made { cell, run } => {
+                    cells.get_mut(cell).into_iter().for_each(|cell| cell.runs.push((*run).clone()))
+                }
+                Entry::Failed { cell, reason } => {
+                    cells.get_mut(cell).into_iter().for_each(|cell| cell.failures.push(reason.clone()))
+                }
                 Entry::Begun { .. } => {}
             }
         }

@@ -29,18 +29,20 @@ pub struct ServerLine {
     pub pools: Vec<PoolLine>,
 }
 
-/// What a handler pool did since it was made, as of its law's last decision.
+/// What a handler pool did since it was made, as of its law's last decision `age_s` ago.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolLine {
     /// The resource class.
     pub name: String,
     /// Who decides about its threads.
     pub law: String,
-    /// Threads now (N).
+    /// How old these numbers are, in seconds.
+    pub age_s: f64,
+    /// Threads (N).
     pub threads: u64,
-    /// The most that the law would give now (`NT_max`).
+    /// The most that the law would give (`NT_max`).
     pub threads_max: u64,
-    /// Requests in the queue now (QS).
+    /// Requests in the queue (QS).
     pub queue: u64,
     /// Requests let into the queue.
     pub accepted: u64,
@@ -60,6 +62,11 @@ impl ServerLine {
     /// Requests that handlers finished, wherever they ran.
     pub fn handled(&self) -> u64 {
         self.inline + self.pools.iter().map(|pool| pool.completed).sum::<u64>()
+    }
+
+    /// When its numbers of handlers were taken: those of pools are older than the line.
+    pub fn handled_at_s(&self) -> f64 {
+        self.at_s - self.busiest().map_or(0.0, |pool| pool.age_s)
     }
 
     /// The pool that did most; `None` where there is no pool.

@@ -32,8 +32,7 @@ pub enum Deduplication {
 
 impl CoapPeer {
     /// Every peer.
-    pub const ALL: [CoapPeer; 4] =
-        [CoapPeer::Libcoap, CoapPeer::Californium, CoapPeer::Aiocoap, CoapPeer::CoapRs];
+    pub const ALL: [CoapPeer; 4] = [CoapPeer::Libcoap, CoapPeer::Californium, CoapPeer::Aiocoap, CoapPeer::CoapRs];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -88,9 +87,7 @@ impl CoapPeer {
     pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), LabError>> {
         let program = self.find(folder)?;
         Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
-            Ok(said) if said.status.success() => {
-                Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned()))
-            }
+            Ok(said) if said.status.success() => Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned())),
             Ok(said) => Err(LabError::Died {
                 process: format!("CoAP server with {self}"),
                 status: said.status.to_string(),

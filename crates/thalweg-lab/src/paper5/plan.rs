@@ -77,9 +77,8 @@ impl Paper5Plan {
     /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let needs_capacity = self.figures.contains(&Figure::Overload);
-        let is_wanted = |figure: &Figure| {
-            self.figures.contains(figure) || *figure == Figure::Capacity && needs_capacity
-        };
+        let is_wanted =
+            |figure: &Figure| self.figures.contains(figure) || *figure == Figure::Capacity && needs_capacity;
         Figure::ALL.into_iter().filter(is_wanted).flat_map(|figure| self.cells_of(figure)).collect()
     }
 
@@ -94,7 +93,8 @@ impl Paper5Plan {
             handlers.iter().flat_map(of).map(|(contender, handler)| cell(contender, handler, load)).collect()
         };
         let by_middleware = |handler: Handler, loads: &[Load]| -> Vec<Cell> {
-            let each = |load: &Load| self.contenders().into_iter().map(|one| cell(one, handler, load)).collect::<Vec<_>>();
+            let each =
+                |load: &Load| self.contenders().into_iter().map(|one| cell(one, handler, load)).collect::<Vec<_>>();
             loads.iter().flat_map(each).collect()
         };
         match figure {
@@ -102,14 +102,12 @@ impl Paper5Plan {
             Figure::Course => by_law(&[Handler::Blocking(1)], &self.course()),
             Figure::Clients => by_middleware(Handler::Greeting, &self.client_loads()),
             Figure::Sizes => by_middleware(Handler::Greeting, &self.size_loads()),
-            Figure::Capacity => by_middleware(
-                Handler::Greeting,
-                &[self.saturating(), Load::Closed { clients: 1, outstanding: 1 }],
-            ),
-            Figure::Overload => by_middleware(
-                Handler::Greeting,
-                &[Load::Overload { clients: self.clients(1_000), factor: OVERLOAD }],
-            ),
+            Figure::Capacity => {
+                by_middleware(Handler::Greeting, &[self.saturating(), Load::Closed { clients: 1, outstanding: 1 }])
+            }
+            Figure::Overload => {
+                by_middleware(Handler::Greeting, &[Load::Overload { clients: self.clients(1_000), factor: OVERLOAD }])
+            }
             Figure::Flood => by_middleware(Handler::Greeting, &self.flood_loads()),
             Figure::Ramp => {
                 let mut cells = by_law(&[Handler::Blocking(2)], &self.ramp());

@@ -1,6 +1,7 @@
 //! What a law did under a load that changes: how far handlers fell behind, how many threads there were and how many were needed.
 
 use super::cell::Load;
+use super::observed::{PoolLine, ServerLine};
 use super::result::Run;
 use crate::coap_load::{Phase, Window};
 
@@ -44,23 +45,23 @@ pub(super) fn figures(run: &Run, load: &Load) -> Option<RampFigures> {
     let end = start + high.duration.as_secs_f64();
     let within = |window: &&Window| window.start_s >= start - SLACK && window.start_s < end - SLACK;
     let windows: Vec<&Window> = run.load.windows.iter().filter(within).collect();
-    let (served, offered) = windows.iter().fold((0, 0), |(served, offered), window| {
-        (served + window.served, offered + window.offered)
-    });
+    let (served, offered) =
+        windows.iter().fold((0, 0), |(served, offered), window| (served + window.served, offered + window.offered));
     let late = windows.iter().rposition(|window| !is_soon(window));
     let caught_up_s = match late {
         None => Some(0.0),
         Some(last) => windows.get(last + 1).map(|window| window.start_s - start),
     };
-    let pools = || run.lines.iter().filter_map(|line| Some((line.at_s, line.busiest()?)));
-    let threads_at = |at_s: f64| pools().take_while(|(at, _)| *at <= at_s).last().map(|(_, pool)| pool.threads);
     let duration: f64 = phases.iter().map(|(_, phase)| phase.duration.as_secs_f64()).sum();
+    let all = run.lines.iter().filter_map(|line| Some((line.handled_at_s(), line.busiest()?)));
+    let pools: Vec<(f64, &PoolLine)> = all.filter(|(at, _)| *at <= duration).collect();
+    let threads_at = |at_s: f64| pools.iter().take_while(|(at, _)| *at <= at_s).last().map(|(_, pool)| pool.threads);
     Some(RampFigures {
         served: served as f64 / (offered as f64).max(1.0),
         caught_up_s,
-        queue_max: pools().map(|(_, pool)| pool.queue).max().unwrap_or(0),
+        queue_max: pools.iter().map(|(_, pool)| pool.queue).max().unwrap_or(0),
         needed: service_s(run).map(|seconds| high.rate * seconds / UTILISATION),
-        threads_max: pools().map(|(_, pool)| pool.threads).max(),
+        threads_max: pools.iter().map(|(_, pool)| pool.threads).max(),
         threads_high: threads_at(end),
         threads_end: threads_at(duration),
         after_s: duration - end,
@@ -82,36 +83,37 @@ fn service_s(run: &Run) -> Option<f64> {
 /// Requests that came to the pools less those that were handled, since the load began: `(seconds, difference)`. What was refused or
 /// dropped stays in it.
 pub(super) fn behind(run: &Run) -> Vec<(f64, f64)> {
-    let difference = |line: &super::ServerLine| {
-        let came: u64 = line.pools.iter().map(|pool| pool.accepted + pool.refused).sum();
-        let handled: u64 = line.pools.iter().map(|pool| pool.completed).sum();
-        came as f64 - handled as f64
+    let difference = |line: &ServerLine| {
+        let [came, handled] = counts(line);
+        (line.handled_at_s(), came as f64 - handled as f64)
     };
-    run.lines.iter().map(|line| (line.at_s, difference(line))).collect()
+    run.lines.iter().map(difference).collect()
 }
 
 /// Rates between lines that are half a second apart or more, of requests that came to the pools and of requests that were handled.
 pub(super) fn rates(run: &Run) -> Vec<(f64, [f64; 2])> {
-    let counts = |line: &super::ServerLine| {
-        let came: u64 = line.pools.iter().map(|pool| pool.accepted + pool.refused).sum();
-        let handled: u64 = line.pools.iter().map(|pool| pool.completed).sum();
-        [came, handled]
-    };
     let mut out = Vec::new();
     let mut before = run.lines.first();
     for line in &run.lines {
-        let Some(last) = before.filter(|last| line.at_s - last.at_s >= RATE_PERIOD_S) else { continue };
-        let seconds = line.at_s - last.at_s;
+        let at = line.handled_at_s();
+        let Some(last) = before.filter(|last| at - last.handled_at_s() >= RATE_PERIOD_S) else { continue };
         let (now, then) = (counts(line), counts(last));
-        out.push((line.at_s, [0, 1].map(|index| now[index].saturating_sub(then[index]) as f64 / seconds)));
+        let rate = |index: usize| now[index].saturating_sub(then[index]) as f64 / (at - last.handled_at_s());
+        out.push((at, [rate(0), rate(1)]));
         before = Some(line);
     }
     out
 }
 
+/// Requests that came to the pools, and those that their handlers finished.
+fn counts(line: &ServerLine) -> [u64; 2] {
+    let came = |pool: &PoolLine| pool.accepted + pool.refused;
+    [line.pools.iter().map(came).sum(), line.pools.iter().map(|pool| pool.completed).sum()]
+}
+
 /// Threads over time.
 pub(super) fn threads(run: &Run) -> Vec<(f64, f64)> {
-    run.lines.iter().filter_map(|line| Some((line.at_s, line.busiest()?.threads as f64))).collect()
+    run.lines.iter().filter_map(|line| Some((line.handled_at_s(), line.busiest()?.threads as f64))).collect()
 }
 
 /// Windows and phases begin at the same multiples of a second but for rounding.

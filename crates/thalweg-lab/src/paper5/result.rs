@@ -115,7 +115,7 @@ pub struct ServerUsage {
 impl Run {
     /// Verified answers for each second of the server's processor time.
     pub fn served_per_cpu_s(&self) -> Option<f64> {
-        self.load.server.as_ref().map(|server| server.served_per_cpu_s).filter(|per_cpu_s| per_cpu_s.is_finite())
+        self.load.server.as_ref()?.served_per_cpu_s
     }
 
     /// Share of the counted requests without a verified answer, 0 to 1.
@@ -131,20 +131,20 @@ impl Run {
 
     /// Datagrams that the server took a second, as far as it tells (the paper's NR).
     pub fn received_per_s(&self) -> Option<f64> {
-        self.rate(|line| line.received)
+        self.rate(|line| line.at_s, |line| line.received)
     }
 
     /// Requests that its handlers finished a second, as far as it tells (the paper's H).
     pub fn handled_per_s(&self) -> Option<f64> {
-        self.rate(ServerLine::handled)
+        self.rate(ServerLine::handled_at_s, ServerLine::handled)
     }
 
     /// How fast a count grew between the first and the last line within the counted time.
-    fn rate(&self, count: impl Fn(&ServerLine) -> u64) -> Option<f64> {
-        let within = |line: &&ServerLine| line.at_s >= 0.0 && line.at_s <= self.load.seconds;
+    fn rate(&self, at: fn(&ServerLine) -> f64, count: fn(&ServerLine) -> u64) -> Option<f64> {
+        let within = |line: &&ServerLine| (0.0..=self.load.seconds).contains(&at(line));
         let first = self.lines.iter().find(within)?;
         let last = self.lines.iter().rev().find(within)?;
-        let seconds = last.at_s - first.at_s;
+        let seconds = at(last) - at(first);
         (seconds > 0.0).then(|| (count(last) - count(first)) as f64 / seconds)
     }
 }

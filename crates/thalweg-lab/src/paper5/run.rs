@@ -116,12 +116,7 @@ fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
     }
 }
 
-fn load_plan(
-    cell: &Cell,
-    server: &Server,
-    capacity: Option<f64>,
-    plan: &Paper5Plan,
-) -> Result<LoadPlan, LabError> {
+fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5Plan) -> Result<LoadPlan, LabError> {
     let times = plan.times();
     let open = |clients: u32, rate: f64| (clients, Arrival::Rate(rate));
     let (mut bytes, mut flood) = (None, None);
@@ -134,7 +129,10 @@ fn load_plan(
         }
         Load::Overload { clients, factor } => {
             let capacity = capacity.ok_or_else(|| {
-                LabError::Here(format!("{} has no capacity to be overloaded: its runs at capacity failed", cell.contender))
+                LabError::Here(format!(
+                    "{} has no capacity to be overloaded: its runs at capacity failed",
+                    cell.contender
+                ))
             })?;
             open(*clients, capacity * factor / f64::from(*clients))
         }

@@ -45,8 +45,8 @@ impl Server {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the laboratory alone decides when a server ends.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = spawn_on(&mut command, cpu)
-            .map_err(|source| LabError::NotStarted { process: name.clone(), source })?;
+        let mut child =
+            spawn_on(&mut command, cpu).map_err(|source| LabError::NotStarted { process: name.clone(), source })?;
         let last_words = LastWords::default();
         let (heard, output) = channel();
         if let Some(stdout) = child.stdout.take() {

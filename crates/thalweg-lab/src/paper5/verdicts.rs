@@ -13,9 +13,21 @@ use crate::figures::{grouped, percent, rounded};
 pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(shrinking(result));
-    out.extend(growing(result, Law::VtaPrinted, "Equation (2) as printed, PD = (R − H) / HT, is 0 in every steady state, however full the queue is"));
-    out.extend(growing(result, Law::VtaAuthors, "The authors' code compares capacities and adds a thread for every 100,000 queued requests and period"));
-    out.extend(growing(result, Law::Vta, "The corrected equations count threads that are needed, (R / (0.8 · HT)), and the backlog"));
+    out.extend(growing(
+        result,
+        Law::VtaPrinted,
+        "Equation (2) as printed, PD = (R − H) / HT, is 0 in every steady state, however full the queue is",
+    ));
+    out.extend(growing(
+        result,
+        Law::VtaAuthors,
+        "The authors' code compares capacities and adds a thread for every 100,000 queued requests and period",
+    ));
+    out.extend(growing(
+        result,
+        Law::Vta,
+        "The corrected equations count threads that are needed, (R / (0.8 · HT)), and the backlog",
+    ));
     out.extend(growing(result, Law::QueueDelay, "A law that looks at the queue's delay alone needs no equation"));
     out.extend(accumulated(result));
     out
@@ -52,13 +64,19 @@ fn shrinking(result: &Paper5Result) -> Option<String> {
 fn growing(result: &Paper5Result, law: Law, why: &str) -> Option<String> {
     let figures = ramp_of(result, Contender::Thalweg(law))?;
     let needed = figures.needed.map_or_else(String::new, |needed| format!(" of {} that were needed", rounded(needed)));
-    let threads = figures.threads_high.map_or_else(String::new, |threads| {
-        format!(" with {threads} threads{needed} at the end of the high load")
-    });
+    let threads = figures
+        .threads_high
+        .map_or_else(String::new, |threads| format!(" with {threads} threads{needed} at the end of the high load"));
     let outcome = match figures.caught_up_s {
         Some(seconds) if seconds < 1.0 => "it met the step within a second".to_owned(),
         Some(seconds) => format!("it met the step after {} s", rounded(seconds)),
-        None => format!("it did not meet the step at all and left {} of the requests of that phase unserved", percent(1.0 - figures.served)),
+        None if figures.served > NOTHING => {
+            "it answered all of that phase, but half of it later than after 0.1 s up to its end".to_owned()
+        }
+        None => format!(
+            "it did not meet the step and left {} of the requests of that phase unserved",
+            percent(1.0 - figures.served)
+        ),
     };
     Some(format!("{law}: {why}; {outcome},{threads} and a queue of {} at most.", grouped(figures.queue_max)))
 }
@@ -73,7 +91,10 @@ fn accumulated(result: &Paper5Result) -> Option<String> {
     }
     let least = ramp_extreme(&cells, f64::min)?;
     Some(if least < 0.0 {
-        format!("Figure 6 has handlers up to six million requests ahead of the receiver; here they were ahead by {} at most.", rounded(-least))
+        format!(
+            "Figure 6 has handlers up to six million requests ahead of the receiver; here they were ahead by {} at most.",
+            rounded(-least)
+        )
     } else {
         "Figure 6 has handlers up to six million requests ahead of the receiver, which counts cannot show: nothing is handled before it \
          came. The paper's H is what its threads could have handled while they were busy; here H is what they did, and the difference was \
@@ -114,7 +135,9 @@ pub(super) fn pools_seen(result: &Paper5Result) -> Vec<String> {
     };
     let mut out: Vec<String> = answers::handlers(result, Figure::Pools).into_iter().filter_map(of).collect();
     let short = pools(result, Handler::Short);
-    if let (Some((best, _)), Some(inline)) = (best_and_largest(&short), short.iter().find(|pool| pool.law == Law::Inline)) {
+    if let (Some((best, _)), Some(inline)) =
+        (best_and_largest(&short), short.iter().find(|pool| pool.law == Law::Inline))
+    {
         let gain = inline.served / best.served;
         out.push(if gain > 1.0 {
             format!("Without a hand-over to a pool short handlers do {} times as much as the best pool, with no law at all.", rounded(gain))
@@ -145,7 +168,8 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
         let Some((clients, last)) = points.last() else { continue };
         let peak = points.iter().map(|(_, served)| served.estimate).fold(0.0, f64::max);
         let is_most = |cell: &super::Cell| {
-            cell.contender == contender && matches!(cell.load, Load::Open { clients: count, .. } if f64::from(count) == *clients)
+            cell.contender == contender
+                && matches!(cell.load, Load::Open { clients: count, .. } if f64::from(count) == *clients)
         };
         let loss = answers::find(result, Figure::Clients, is_most).and_then(|cell| mean(cell, LOSS));
         let loss = loss.map_or_else(String::new, |loss| format!(", {} lost", percent(loss)));
@@ -188,7 +212,8 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
     let of = |contender: Contender| {
         let cell = answers::find(result, Figure::Overload, |cell| cell.contender == contender)?;
         let share = mean(cell, SERVED)? / answers::capacity(result, contender)?;
-        let p99 = mean(cell, answers::P99).map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
+        let p99 = mean(cell, answers::P99)
+            .map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
         Some(format!("{} kept {} of its capacity{p99}.", contender.middleware_name(), percent(share)))
     };
     answers::contenders(result, Figure::Overload).into_iter().filter_map(of).collect()
@@ -205,8 +230,14 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
     let of = |contender: Contender| {
         let share = served(contender, true)? / served(contender, false)?;
         Some(match share {
-            share if share > NOTHING => format!("{}: honest clients noticed nothing of the flood.", contender.middleware_name()),
-            share => format!("{}: the flood cost honest clients {} of their answers.", contender.middleware_name(), percent(1.0 - share)),
+            share if share > NOTHING => {
+                format!("{}: honest clients noticed nothing of the flood.", contender.middleware_name())
+            }
+            share => format!(
+                "{}: the flood cost honest clients {} of their answers.",
+                contender.middleware_name(),
+                percent(1.0 - share)
+            ),
         })
     };
     answers::contenders(result, Figure::Flood).into_iter().filter_map(of).collect()

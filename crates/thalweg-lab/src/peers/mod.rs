@@ -103,8 +103,7 @@ pub(crate) fn find_program(programs: &[String], folder: Option<&Path>) -> Option
         Some(folder) => vec![folder],
         None => {
             let own = std::env::current_exe().ok();
-            let own =
-                own.iter().flat_map(|path| path.ancestors().skip(1).take(3)).map(|folder| folder.join("peers"));
+            let own = own.iter().flat_map(|path| path.ancestors().skip(1).take(3)).map(|folder| folder.join("peers"));
             own.chain([PathBuf::from("target/peers")]).collect()
         }
     };

@@ -227,7 +227,10 @@ mod tests {
     fn a_mean_is_as_sure_as_the_runs_agree() {
         assert_eq!(mean_interval(&[4.0; 5], 1), Some(Interval { estimate: 4.0, low: 4.0, high: 4.0 }));
         let uneven = mean_interval(&[1.0, 2.0, 3.0, 4.0, 10.0], 1).expect("enough");
-        assert!(uneven.estimate == 4.0 && (1.5..3.0).contains(&uneven.low) && (5.0..8.5).contains(&uneven.high), "{uneven:?}");
+        assert!(
+            uneven.estimate == 4.0 && (1.5..3.0).contains(&uneven.low) && (5.0..8.5).contains(&uneven.high),
+            "{uneven:?}"
+        );
         assert_eq!(mean_interval(&[4.0; 4], 1), None);
     }
 

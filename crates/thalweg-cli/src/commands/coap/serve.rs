@@ -9,8 +9,8 @@ use clap::Args;
 use thalweg_coap::interaction::rate_limit::PeerRate;
 use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig};
 use thalweg_coap::resource::LocalStore;
-use thalweg_coap::scheduler::controller::Law;
 use thalweg_coap::scheduler::SchedulerConfig;
+use thalweg_coap::scheduler::controller::Law;
 
 use super::demonstration::{self, Note};
 use super::sensors::Sensors;

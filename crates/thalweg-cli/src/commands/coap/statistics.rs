@@ -37,6 +37,7 @@ fn pool_line(pool: &PoolSnapshot) -> PoolLine {
     PoolLine {
         name: pool.name.clone(),
         law: pool.law.to_string(),
+        age_s: pool.age.as_secs_f64(),
         threads: pool.threads as u64,
         threads_max: pool.history.last().map_or(0, |record| record.threads_max as u64),
         queue: pool.gauge.queue as u64,

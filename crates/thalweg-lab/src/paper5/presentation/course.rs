@@ -13,8 +13,11 @@ use crate::table::Table;
 
 pub(super) fn course(result: &Paper5Result) -> Section {
     let cells = || result.cells_of(Part::Course).filter(|cell| !cell.runs.is_empty());
-    let behind: Vec<(f64, f64)> =
-        cells().flat_map(|cell| &cell.runs[..1]).flat_map(ramp::behind).map(|(_, value)| (value.min(0.0), value)).collect();
+    let behind: Vec<(f64, f64)> = cells()
+        .flat_map(|cell| &cell.runs[..1])
+        .flat_map(ramp::behind)
+        .map(|(_, value)| (value.min(0.0), value))
+        .collect();
     let most = behind.iter().map(|(_, value)| *value).fold(1.0, f64::max);
     let panel = |cell: &CellResult| {
         let layer = Layer { points: ramp::behind(&cell.runs[0]), ..line("", 0) };
@@ -93,13 +96,21 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
     let waits = |cell: &CellResult| {
         let points = cell.runs[0].load.windows.iter();
         let points = points.filter_map(|one| Some((one.start_s, one.latency.p50_us?))).collect();
-        small(&cell.cell.contender.law_name(), Axis::micros("median response time"), vec![Layer { points, ..line("", 1) }])
+        small(
+            &cell.cell.contender.law_name(),
+            Axis::micros("median response time"),
+            vec![Layer { points, ..line("", 1) }],
+        )
     };
     Section {
         title: "A blocking load that rises and falls".to_owned(),
         lead: "A handler that blocks for 2 ms, asked 1,000, 6,000 and 1,000 times a second.".to_owned(),
         figures: vec![
-            Figure::of_many("Threads over time; grey is what is needed.", Layout::Grid, cells().filter(of_law).map(threads).collect()),
+            Figure::of_many(
+                "Threads over time; grey is what is needed.",
+                Layout::Grid,
+                cells().filter(of_law).map(threads).collect(),
+            ),
             Figure::of_many("Median response time of what was served.", Layout::Grid, cells().map(waits).collect()),
         ],
         tables: vec![table(result, Part::Ramp)],
@@ -121,8 +132,18 @@ fn needed(run: &Run, cell: &CellResult) -> Option<Layer> {
 
 fn table(result: &Paper5Result, part: Part) -> Table {
     let header = [
-        "law or server", "runs", "loss, %", "p50, ms", "p99, ms", "served of the highest phase, %", "caught up after, s",
-        "longest queue", "threads needed", "most", "at the end of the highest phase", "at the end",
+        "law or server",
+        "runs",
+        "loss, %",
+        "p50, ms",
+        "p99, ms",
+        "served of the highest phase, %",
+        "caught up after, s",
+        "longest queue",
+        "threads needed",
+        "most",
+        "at the end of the highest phase",
+        "at the end",
     ];
     let mut table = Table::new("What each law did; threads and queue of the run in the middle", &header);
     let row = |cell: &CellResult| {

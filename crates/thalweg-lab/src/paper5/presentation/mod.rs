@@ -127,7 +127,9 @@ fn warnings(result: &Paper5Result) -> Vec<String> {
     }
     if result.course.scale < 1.0 {
         let scale = result.course.scale;
-        out.push(format!("Clients and times are {scale} of the preset's: this shows that the preset works, and no more."));
+        out.push(format!(
+            "Clients and times are {scale} of the preset's: this shows that the preset works, and no more."
+        ));
     }
     if result.conditions.is_disturbed() {
         out.push(
@@ -192,9 +194,8 @@ fn method(result: &Paper5Result) -> Vec<String> {
 
 /// A figure with its interval.
 fn with_interval(interval: Option<Interval>) -> String {
-    interval.map_or_else(missing, |one| {
-        format!("{} ({} … {})", rounded(one.estimate), rounded(one.low), rounded(one.high))
-    })
+    interval
+        .map_or_else(missing, |one| format!("{} ({} … {})", rounded(one.estimate), rounded(one.low), rounded(one.high)))
 }
 
 /// A figure alone.

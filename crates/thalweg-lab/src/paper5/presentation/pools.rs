@@ -3,7 +3,9 @@
 use thalweg_coap::scheduler::controller::Law;
 
 use super::{figure, runs, with_interval};
-use crate::paper5::answers::{self, CPU, HANDLED, LOSS, P50, P99, PER_CPU_S, RECEIVED, RESIDENT, SERVED, estimate, mean};
+use crate::paper5::answers::{
+    self, CPU, HANDLED, LOSS, P50, P99, PER_CPU_S, RECEIVED, RESIDENT, SERVED, estimate, mean,
+};
 use crate::paper5::cell::{Contender, Figure as Part, Handler};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::verdicts;
@@ -81,8 +83,17 @@ fn by_law(handler: Handler, cells: &[&CellResult]) -> String {
 
 fn table(handler: Handler, cells: &[&CellResult]) -> Table {
     let header = [
-        "law", "runs", "served/s", "received/s (NR)", "handled/s (H)", "loss, %", "p50, ms", "p99, ms", "CPU, %",
-        "per CPU second", "memory, MiB",
+        "law",
+        "runs",
+        "served/s",
+        "received/s (NR)",
+        "handled/s (H)",
+        "loss, %",
+        "p50, ms",
+        "p99, ms",
+        "CPU, %",
+        "per CPU second",
+        "memory, MiB",
     ];
     let mut table = Table::new(format!("Handler: {handler}"), &header);
     let row = |cell: &&CellResult| {

@@ -71,8 +71,8 @@ fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
     };
     let memory = picture("memory, MiB", |one| one.resident_mib)
         .map(|svg| Figure::new("Memory over time with the most clients.", svg));
-    let threads =
-        picture("threads", |one| one.threads as f64).map(|svg| Figure::new("Threads over time with the most clients.", svg));
+    let threads = picture("threads", |one| one.threads as f64)
+        .map(|svg| Figure::new("Threads over time with the most clients.", svg));
     [memory, threads].into_iter().flatten().collect()
 }
 
@@ -121,7 +121,8 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
     let contenders = answers::contenders(result, Part::Capacity);
     let cell = |contender: &Contender, is_full: bool| {
         answers::find(result, Part::Capacity, |cell| {
-            cell.contender == *contender && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
+            cell.contender == *contender
+                && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
         })
     };
     let row = |contender: &Contender| {
@@ -181,8 +182,19 @@ pub(super) fn flood(result: &Paper5Result) -> Section {
 fn table(result: &Paper5Result, part: Part, caption: &str) -> Table {
     let cost = if result.course.has_energy { "mJ an answer" } else { "CPU µs an answer" };
     let header = [
-        "server", "load", "runs", "offered/s", "served/s", "loss, %", "p50, ms", "p99, ms", "CPU, %", "per CPU second",
-        "memory, MiB", "threads", cost,
+        "server",
+        "load",
+        "runs",
+        "offered/s",
+        "served/s",
+        "loss, %",
+        "p50, ms",
+        "p99, ms",
+        "CPU, %",
+        "per CPU second",
+        "memory, MiB",
+        "threads",
+        cost,
     ];
     let mut table = Table::new(caption, &header);
     let row = |cell: &CellResult| {

@@ -205,7 +205,7 @@ impl Paper5Plan {
     }
 
     pub(super) fn times(&self) -> Times {
-        let [counted, warm_up, limit] = if self.is_quick() { [1.0, 0.3, 0.5] } else { [10.0, 2.0, 2.0] };
+        let [counted, warm_up, limit] = if self.is_quick() { [0.9, 0.2, 0.4] } else { [10.0, 2.0, 2.0] };
         let scaled = |seconds: f64| Duration::from_secs_f64((seconds * self.scale).max(SHORTEST));
         Times { counted: scaled(counted), warm_up: scaled(warm_up), limit: Duration::from_secs_f64(limit) }
     }

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg_coap::scheduler::controller::Law;
@@ -23,6 +24,8 @@ pub(super) struct Server {
     input: Option<ChildStdin>,
     output: Receiver<(u64, String)>,
     last_words: LastWords,
+    /// Ends when its standard error does.
+    listening: Option<JoinHandle<()>>,
     address: SocketAddr,
     lines: Vec<(u64, ServerLine)>,
 }
@@ -52,12 +55,12 @@ impl Server {
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || forward(stdout, |line| heard.send((monotonic_nanos(), line)).is_ok()));
         }
-        if let Some(stderr) = child.stderr.take() {
+        let listening = child.stderr.take().map(|stderr| {
             let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr));
-        }
+            std::thread::spawn(move || words.keep(stderr))
+        });
         let input = child.stdin.take();
-        let mut server = Server { name, child, input, output, last_words, address, lines: Vec::new() };
+        let mut server = Server { name, child, input, output, last_words, listening, address, lines: Vec::new() };
         server.wait_until_ready(stop)?;
         Ok(server)
     }
@@ -131,7 +134,12 @@ impl Server {
                 _ => break "it closed its output".to_owned(),
             }
         };
-        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
+        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let words = self.last_words.text();
+        let words = if words.is_empty() { "it said nothing".to_owned() } else { format!("its last words: {words}") };
+        LabError::Here(format!("the {} ended during its run ({status}); {words}", self.name))
     }
 }
 

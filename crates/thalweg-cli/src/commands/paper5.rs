@@ -51,12 +51,7 @@ fn check(result: &Paper5Result) -> Result<(), Failure> {
 }
 
 fn plan(options: &RunOptions) -> Result<Paper5Plan, Failure> {
-    let foreign = ["--tables", "--tokens", "--link"];
-    if let Some(option) = options.given(|option| foreign.contains(&option)) {
-        return Err(Failure::Usage(format!(
-            "{option} is for paper1; paper5 takes --quick, --figures, --laws, --peers, --peer-dir, --runs, --out and --seed"
-        )));
-    }
+    options.refuse_foreign("paper5", &["--quick", "--figures", "--laws", "--peers", "--runs", "--scale"])?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let seed = options.seed.unwrap_or(now);
     let mut plan = if options.quick { Paper5Plan::quick(seed) } else { Paper5Plan::full(seed) };

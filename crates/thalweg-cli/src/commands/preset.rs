@@ -153,11 +153,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 
 /// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
 fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.given(|option| !["--quick", "--peers"].contains(&option)) {
-        return Err(Failure::Usage(format!(
-            "{option} is not for paper4, which takes --quick, --peers, --peer-dir, --out and --seed"
-        )));
-    }
+    options.refuse_foreign("paper4", &["--quick", "--peers"])?;
     let wanted = match options.peers.as_slice() {
         [] => Peer::ALL.to_vec(),
         [none] if none == "none" => Vec::new(),
@@ -178,9 +174,7 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.given(|option| ["--figures", "--laws"].contains(&option)) {
-        return Err(Failure::Usage(format!("{option} is for paper5; paper1 takes --tables")));
-    }
+    options.refuse_foreign("paper1", &["--quick", "--peers", "--runs", "--tables", "--tokens", "--link", "--scale"])?;
     let plan = options.plan()?;
     let out = options.out.as_deref().unwrap_or(Path::new("."));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
@@ -204,9 +198,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.given(|option| option != "--quick") {
-        return Err(Failure::Usage(format!("{option} is not for paper2, which takes --quick, --out and --seed")));
-    }
+    options.refuse_foreign("paper2", &["--quick"])?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -255,8 +247,18 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 impl RunOptions {
+    /// Refuses options that `preset` has not.
+    pub(super) fn refuse_foreign(&self, preset: &str, own: &[&str]) -> Result<(), Failure> {
+        let Some(option) = self.given(|option| !own.contains(&option)) else { return Ok(()) };
+        let owner = if ["--figures", "--laws"].contains(&option) { "paper5" } else { "paper1" };
+        Err(Failure::Usage(format!(
+            "{option} is for the preset {owner}; {preset} takes {}, --peer-dir, --out and --seed",
+            own.join(", ")
+        )))
+    }
+
     /// The first option of presets that was given and for which `is_meant` holds.
-    pub(super) fn given(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
+    fn given(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
         let given = [
             ("--quick", self.quick),
             ("--peers", !self.peers.is_empty()),

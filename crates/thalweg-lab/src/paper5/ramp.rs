@@ -45,6 +45,9 @@ pub(super) fn figures(run: &Run, load: &Load) -> Option<RampFigures> {
     let end = start + high.duration.as_secs_f64();
     let within = |window: &&Window| window.start_s >= start - SLACK && window.start_s < end - SLACK;
     let windows: Vec<&Window> = run.load.windows.iter().filter(within).collect();
+    if windows.is_empty() {
+        return None; // Too short a phase tells nothing.
+    }
     let (served, offered) =
         windows.iter().fold((0, 0), |(served, offered), window| (served + window.served, offered + window.offered));
     let late = windows.iter().rposition(|window| !is_soon(window));

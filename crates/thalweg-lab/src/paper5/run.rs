@@ -147,7 +147,7 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
             expected: Some(cell.handler.answer()),
         },
         clients,
-        window: matches!(arrival, Arrival::Phases(_)).then_some(WINDOW),
+        window: window(&arrival),
         arrival,
         duration: times.counted,
         warm_up: times.warm_up,
@@ -157,12 +157,19 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
     })
 }
 
+/// The length of windows where rates change: a few for each phase.
+fn window(arrival: &Arrival) -> Option<Duration> {
+    let Arrival::Phases(phases) = arrival else { return None };
+    phases.iter().map(|phase| (phase.duration / 4).clamp(WINDOW_MIN, WINDOW_MAX)).min()
+}
+
 /// How often the server's usage is read.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(20);
 /// How often ours says what it does in a long run, and in a short one.
 const LONG_STATISTICS: Duration = Duration::from_millis(250);
 const SHORT_STATISTICS: Duration = Duration::from_millis(100);
-const WINDOW: Duration = Duration::from_millis(500);
+const WINDOW_MIN: Duration = Duration::from_millis(50);
+const WINDOW_MAX: Duration = Duration::from_millis(500);
 /// Answers that come later than a client repeats its request (`ACK_TIMEOUT`) are of no use to anybody.
 const PHASES_LIMIT: Duration = Duration::from_secs(2);
 /// A hundred thousand sockets take some seconds.

@@ -37,4 +37,4 @@ pub use records::{Raw, Received, Written, not_written, write_received, write_wri
 pub use so_far::SoFar;
 pub use station::{serve_station, work};
 pub use timetable::{Phase, Timetable};
-pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers};
+pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on};

@@ -3,6 +3,7 @@
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
+//! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
 //! * [`presets`] computes scenarios that follow from a paper and from this machine;
 //! * [`scenario`] reads files that say what to measure;
 //! * [`trial`] makes one run of a scenario and follows every sample;
@@ -29,6 +30,7 @@ mod network;
 pub mod pages;
 pub mod paper1;
 pub mod paper2;
+pub mod paper5;
 pub mod peers;
 pub mod perf;
 pub mod plot;

@@ -35,12 +35,13 @@ pub enum Experiment {
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
     /// programs, searches every method's best parameters first and writes them as a profile; paper2 asks whether multicast helps when
     /// there are many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
-    /// ROS 2, with every middleware in turns.
+    /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
+        "thalweg lab run paper5 --quick --peers libcoap,californium",
         "sudo thalweg lab run paper2 --quick --out /tmp/paper2",
         "thalweg perf throughput --size 256 --profile profile.toml"
     ))]

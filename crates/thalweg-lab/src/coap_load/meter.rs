@@ -82,7 +82,8 @@ impl Meter {
     pub(super) fn server(&self, served: u64) -> Option<ServerFigures> {
         let (start, end) = (self.start?.server?, self.end?.server?);
         let cpu_s = end.cpu_seconds - start.cpu_seconds;
-        Some(ServerFigures { cpu_s, served_per_cpu_s: served as f64 / cpu_s, resident_kib: end.resident_kib })
+        let served_per_cpu_s = (cpu_s > 0.0).then(|| served as f64 / cpu_s);
+        Some(ServerFigures { cpu_s, served_per_cpu_s, resident_kib: end.resident_kib })
     }
 }
 

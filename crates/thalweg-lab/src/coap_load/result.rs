@@ -157,8 +157,8 @@ pub struct Capacity {
 pub struct ServerFigures {
     /// Processor seconds of all its threads.
     pub cpu_s: f64,
-    /// Verified answers for each of them.
-    pub served_per_cpu_s: f64,
+    /// Verified answers for each of them; null when it used less than a tick of the system.
+    pub served_per_cpu_s: Option<f64>,
     /// Memory at the end in KiB (`VmRSS`).
     pub resident_kib: u64,
 }

@@ -207,7 +207,7 @@ fn text(result: &LoadResult) -> String {
         format!(
             "server {} CPU s, {} served for each, {} KiB of memory",
             rounded(server.cpu_s),
-            rounded(server.served_per_cpu_s),
+            server.served_per_cpu_s.map_or_else(|| "–".to_owned(), rounded),
             grouped(server.resident_kib)
         )
     }));

@@ -8,6 +8,7 @@ mod load;
 mod observe;
 mod sensors;
 mod serve;
+mod statistics;
 mod target;
 
 use clap::{Args, Subcommand};

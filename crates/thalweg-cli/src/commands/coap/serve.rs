@@ -14,6 +14,7 @@ use thalweg_coap::scheduler::controller::Law;
 use thalweg_coap::scheduler::{PoolSnapshot, SchedulerConfig};
 
 use super::demonstration::{self, Note};
+use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
@@ -57,6 +58,10 @@ pub struct ServeOptions {
     /// Print a line of statistics every SECONDS (default: none).
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub statistics: Option<Duration>,
+
+    #[command(flatten)]
+    /// Whose protected requests it answers.
+    pub protection: ServerProtection,
 }
 
 /// Serves until the user has enough.
@@ -69,6 +74,7 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
+    let routes = options.protection.paths.iter().fold(routes, |routes, path| routes.protect(path));
     let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
     let notifier = server.notifier();
@@ -119,6 +125,7 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     scheduler.limits.threads_max = usize::from(options.threads_max);
     scheduler.priorities.interaction = options.nice;
     config.scheduler = scheduler;
+    config.keyring = options.protection.keyring()?;
     Ok(config)
 }
 

@@ -21,7 +21,10 @@ impl Keys {
             format!(r#"{{"master_secret": "{secret}", "sender_id": "{own}", "recipient_id": "{other}"}}"#)
         };
         let secrets = ["000102030405060708090a0b0c0d0e0f", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"];
-        keys.write("server.json", &format!("[{}, {}]", context(secrets[0], "00", "01"), context(secrets[1], "00", "02")));
+        keys.write(
+            "server.json",
+            &format!("[{}, {}]", context(secrets[0], "00", "01"), context(secrets[1], "00", "02")),
+        );
         keys.write("first.json", &context(secrets[0], "01", "00"));
         keys.write("second.json", &context(secrets[1], "02", "00"));
         keys.write("stranger.json", &context(secrets[1], "01", "00"));

@@ -4,10 +4,10 @@ use thalweg_rtps::time::Instant;
 
 use super::cache::{self, Cache};
 use super::in_flight::{Owner, Use};
+use super::protected::push_request;
 use super::slab::Slab;
 use super::timers::TimerId;
 use super::transfer::Transfer;
-use super::protected::push_request;
 use super::{Config, Delivery, Due, Endpoint, Event, Peer, RequestError, RequestId};
 use crate::message::{
     Block, Message, MessageId, MessageType, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
@@ -173,7 +173,12 @@ impl Endpoint {
         self.close_request(now, request.0);
     }
 
-    pub(super) fn check_request(&self, peer: Peer, request: &RequestBuf, delivery: Delivery) -> Result<(), RequestError> {
+    pub(super) fn check_request(
+        &self,
+        peer: Peer,
+        request: &RequestBuf,
+        delivery: Delivery,
+    ) -> Result<(), RequestError> {
         let view = request.view();
         let is_large = view.payload.len() > 16 << self.config.block_exponent.min(Block::EXPONENT_MAX);
         let is_for_groups = delivery == Delivery::NonConfirmable && view.code.is_safe() && !is_large;

@@ -231,7 +231,13 @@ impl Endpoint {
     }
 
     /// Sends what the handler says about a change.
-    pub(super) fn finish_notification(&mut self, now: Instant, mut exchange: Exchange, id: u64, mut response: Response) {
+    pub(super) fn finish_notification(
+        &mut self,
+        now: Instant,
+        mut exchange: Exchange,
+        id: u64,
+        mut response: Response,
+    ) {
         let place = exchange.peer;
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let number = self.server.observers.next_number();

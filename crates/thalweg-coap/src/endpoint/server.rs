@@ -14,7 +14,8 @@ use super::slab::{Slab, index_of};
 use super::timers::TimerId;
 use super::{Config, Delivery, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token, empty_message,
+    Block, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
+    empty_message,
 };
 use crate::oscore::ServerAssociation;
 
@@ -252,7 +253,13 @@ impl Endpoint {
 
     /// Whether a request came before; its duplicate is dealt with then.
     #[inline]
-    pub(super) fn is_duplicate(&mut self, now: Instant, place: u32, message: &Message<'_>, is_repeatable: bool) -> bool {
+    pub(super) fn is_duplicate(
+        &mut self,
+        now: Instant,
+        place: u32,
+        message: &Message<'_>,
+        is_repeatable: bool,
+    ) -> bool {
         let state = self.peers.get(place);
         if is_repeatable {
             let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;

@@ -280,7 +280,8 @@ mod tests {
 
     #[test]
     fn what_needs_protection_says_so_and_is_not_reached_by_other_spellings() {
-        let routes = Routes::new().add("/a", saying("a")).add("/a/b", saying("b")).add("/ab", saying("c")).protect("/a");
+        let routes =
+            Routes::new().add("/a", saying("a")).add("/a/b", saying("b")).add("/ab", saying("c")).protect("/a");
         let needs = |path: &str| routes.needs_protection(&RequestBuf::get(path).view());
         for path in ["/a", "/a/b", "/a/b/c", "/a%2Fb", "//a", "/a?x", "/%2Fa"] {
             assert!(needs(path), "{path}");

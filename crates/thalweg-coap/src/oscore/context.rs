@@ -132,11 +132,7 @@ impl Context {
     }
 
     /// Takes the protection off a request (RFC 8613 §8.2).
-    pub(super) fn open_request(
-        &self,
-        partial_iv: PartialIv,
-        message: &Message<'_>,
-    ) -> Result<(Opened, Age), Refusal> {
+    pub(super) fn open_request(&self, partial_iv: PartialIv, message: &Message<'_>) -> Result<(Opened, Age), Refusal> {
         if let Requests::Known(window) = &self.state().requests
             && !window.is_free(partial_iv)
         {

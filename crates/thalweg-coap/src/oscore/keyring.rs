@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
+use super::Refusal;
 use super::association::{ServerAssociation, Verified};
 use super::classes;
 use super::context::Context;
 use super::header::Header;
-use super::Refusal;
 use crate::message::{Message, OptionNumber};
 
 /// Security contexts by the IDs of their peers. Finding one costs the same for one and for a million.

@@ -47,8 +47,9 @@ impl fmt::Display for ParameterError {
             ParameterError::LongId => {
                 write!(formatter, "sender_id and recipient_id may have {ID_LEN_MAX} bytes at most")
             }
-            ParameterError::EqualIds => formatter
-                .write_str("sender_id and recipient_id must differ; what is one at this end is the other at the peer's"),
+            ParameterError::EqualIds => formatter.write_str(
+                "sender_id and recipient_id must differ; what is one at this end is the other at the peer's",
+            ),
             ParameterError::LongIdContext => {
                 write!(formatter, "id_context may have {ID_CONTEXT_LEN_MAX} bytes at most")
             }

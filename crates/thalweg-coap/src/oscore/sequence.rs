@@ -47,7 +47,10 @@ impl fmt::Display for SequenceError {
                 formatter.write_str("all sequence numbers of the OSCORE context were used; give both ends new keys")
             }
             SequenceError::NotStored(reason) => {
-                write!(formatter, "the state of the OSCORE context cannot be stored ({reason}); nothing is sent without")
+                write!(
+                    formatter,
+                    "the state of the OSCORE context cannot be stored ({reason}); nothing is sent without"
+                )
             }
         }
     }

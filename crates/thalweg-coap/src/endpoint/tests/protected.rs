@@ -44,7 +44,7 @@ fn a_protected_request_is_answered_protected() {
         served.borrow_mut().push(request.to_owned());
         Response::content("done", 0).with_max_age(7)
     });
-    assert_eq!(lines, ["> CON 0.02 OSCORE=589923 [16]", "< ACK 2.04 OSCORE=0 [18]"]);
+    assert_eq!(lines, ["> CON 0.02 OSCORE=589923 [16]", "< ACK 2.04 OSCORE=0 [17]"]);
     assert_eq!(served.into_inner(), [request]);
     let response = response(&mut client);
     assert_eq!((&*response.payload, response.max_age, response.code), (&b"done"[..], Some(7), Code::CONTENT));
@@ -104,8 +104,7 @@ fn blocks_of_others_do_not_mix_with_protected_ones() {
     let forged = forged.with_uint(OptionNumber::BLOCK1, 1 << 4 | 6);
     let mut bytes = Vec::new();
     let (id, token) = (crate::message::MessageId(99), crate::message::Token::EMPTY);
-    let mut writer =
-        crate::message::MessageWriter::new(&mut bytes, MessageType::Confirmable, Code::PUT, id, &token);
+    let mut writer = crate::message::MessageWriter::new(&mut bytes, MessageType::Confirmable, Code::PUT, id, &token);
     writer.options(forged.view().options);
     writer.payload(forged.view().payload);
     server.receive(CLIENT, &bytes);
@@ -215,7 +214,7 @@ fn separate_responses_are_protected_too() {
     server.sent().iter().for_each(|bytes| client.receive(SERVER, bytes));
     server.endpoint.respond(server.now, exchanges[0], Response::content("late", 0)).unwrap();
     let lines = exchange(&mut client, &mut server, nobody);
-    assert_eq!(lines, ["< CON 2.04 OSCORE=0 [14]", "> ACK 0.00"]);
+    assert_eq!(lines, ["< CON 2.04 OSCORE=0 [15]", "> ACK 0.00"]);
     assert_eq!(&*response(&mut client).payload, b"late");
 }
 

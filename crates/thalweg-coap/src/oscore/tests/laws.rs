@@ -103,7 +103,9 @@ proptest! {
 
 #[test]
 fn headers_of_another_form_are_refused() {
-    for value in ["00", "0000", "01", "0200ff", "020001", "06010203040506", "07", "20", "4900", "8901", "10", "1002aa", "0101ff"] {
+    for value in
+        ["00", "0000", "01", "0200ff", "020001", "06010203040506", "07", "20", "4900", "8901", "10", "1002aa", "0101ff"]
+    {
         assert_eq!(Header::parse(&bytes(value)), None, "{value}");
     }
     assert_eq!(Header::parse(&bytes("08")), Some(Header { kid: Some(&[]), ..Header::default() }));

@@ -76,6 +76,8 @@ impl Serving {
 fn what_is_protected_is_for_those_with_the_keys() {
     let keys = Keys::new();
     let server = Serving::start(&keys);
+    let stranger = server.ask(&keys, Some("stranger.json"), "get", "/note", &[]).expect_code(1);
+    assert!(stranger.stderr.contains("Decryption failed"), "{}", stranger.stderr);
     server.ask(&keys, Some("first.json"), "put", "/note", &["secret"]).expect_code(0);
     let read = server.ask(&keys, Some("second.json"), "get", "/note", &[]).expect_code(0);
     assert_eq!(read.stdout, "secret\n");
@@ -87,8 +89,6 @@ fn what_is_protected_is_for_those_with_the_keys() {
     assert_eq!(server.ask(&keys, None, "get", "/request", &[]).expect_code(0).stdout, "hello world\n");
     let open = server.ask(&keys, Some("first.json"), "get", "/request", &[]).expect_code(0);
     assert_eq!(open.stdout, "hello world\n");
-    let stranger = server.ask(&keys, Some("stranger.json"), "get", "/note", &[]).expect_code(1);
-    assert!(stranger.stderr.contains("Decryption failed"), "{}", stranger.stderr);
     let links = server.ask(&keys, None, "get", "/.well-known/core", &[]).expect_code(0).stdout;
     assert!(links.contains("</note>;ct=0;obs;osc,") && !links.contains("</request>;osc"), "{links}");
 }

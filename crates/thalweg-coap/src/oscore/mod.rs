@@ -1,5 +1,5 @@
 //! OSCORE: requests and responses that are encrypted and authenticated between client and server, whatever lies between
-//! them (RFC 8613). Everything here is without I/O but [`file`].
+//! them (RFC 8613). Everything here is without I/O but [`mod@file`].
 //!
 //! ```text
 //! application ── request ── blocks, observation, Echo ── OSCORE ── message layer ── datagram

@@ -199,6 +199,8 @@ impl Endpoint {
         let state = self.peers.get(place);
         let blocked = state.ids.blocked_until(now, self.config.times.message_id_lifetime);
         let paused = Some(state.requests.paused_until).filter(|until| now < *until);
+        let probes = delivery == Delivery::NonConfirmable && !peer.is_multicast();
+        let silent = Some(state.requests.silence.blocked_until(&self.config)).filter(|until| probes && now < *until);
         if let Some(until) = blocked {
             self.peers.release(place);
             return Err(RequestError::MessageIdsExhausted { until });
@@ -206,6 +208,10 @@ impl Endpoint {
         if let Some(until) = paused {
             self.peers.release(place);
             return Err(RequestError::Paused { until });
+        }
+        if let Some(until) = silent {
+            self.peers.release(place);
+            return Err(RequestError::Silent { until });
         }
         self.client.tokens += 1;
         let tag = self.secret.hash((self.client.tokens, "tag"));
@@ -276,7 +282,7 @@ impl Endpoint {
         let (options, range) = outgoing.transfer.compose(&outgoing.request, etag);
         let token = Token::from_u64(outgoing.tokens.current);
         let view = outgoing.request.view();
-        self.outbox.push(outgoing.target, |out| {
+        let len = self.outbox.push(outgoing.target, |out| {
             let mut writer = MessageWriter::new(out, message_type, view.code, message, &token);
             writer.options(Options::new(&options));
             writer.payload(&view.payload[range]);
@@ -289,6 +295,7 @@ impl Endpoint {
         } else {
             self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
             last.unacknowledged = Some(message);
+            self.peers.get_mut(place).requests.silence.note_sent(now, len);
         }
         if let Some(outgoing) = self.client.requests.get_mut(id) {
             outgoing.stage = Stage::Sent;

@@ -41,12 +41,14 @@ mod delivery;
 mod echo;
 mod encode;
 mod event;
+mod expiry;
 mod ids;
 mod in_flight;
 mod observers;
 mod outbox;
 mod peer;
 mod peers;
+mod probing;
 mod receive;
 mod response;
 mod secret;
@@ -109,6 +111,8 @@ enum Due {
     Observer(u64),
     /// A request of this endpoint has no answer, or its observation no fresh one.
     Request(u64),
+    /// Handlers may have forgotten requests.
+    Sweep,
 }
 
 /// What a datagram was sent to.
@@ -166,6 +170,7 @@ impl Endpoint {
                 }
                 Due::Observer(id) => self.handle_observer_timeout(now, id),
                 Due::Request(id) => self.handle_request_timeout(now, id),
+                Due::Sweep => self.sweep(now),
             }
         }
     }

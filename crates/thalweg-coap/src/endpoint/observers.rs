@@ -6,6 +6,7 @@ use thalweg_rtps::time::Instant;
 
 use super::asked::Asked;
 use super::encode::{Head, Part, write_response};
+use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
 use super::server::{Exchange, Kind};
 use super::slab::Slab;
@@ -25,6 +26,8 @@ pub(super) struct Observer {
     request: RequestBuf,
     asked: Asked,
     path: String,
+    /// Length of the registration, to which the bound on what an unproved address gets relates.
+    request_bytes: usize,
     progress: Progress,
     timer: Option<TimerId>,
 }
@@ -136,6 +139,7 @@ impl Endpoint {
             request: *request,
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
+            request_bytes: exchange.request_bytes,
             progress: Progress::default(),
             timer: None,
         };
@@ -193,9 +197,10 @@ impl Endpoint {
             code: view.code,
             kind: Kind::Notification(id),
             asked: observer.asked,
-            request_bytes: 0,
+            request_bytes: observer.request_bytes,
             timer: None,
             registration: None,
+            asked_at: seconds(now),
         };
         self.peers.hold_again(exchange.peer);
         self.ask(now, exchange, request);
@@ -225,9 +230,12 @@ impl Endpoint {
         let (token, is_stale) = (observer.token, observer.progress.is_stale);
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
-        let part = Part { observe: goes_on.then_some(number), ..part };
+        let mut part = Part { observe: goes_on.then_some(number), ..part };
         let peer = self.peers.get(place).peer;
-        self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        let len = self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        if self.is_amplified(&exchange, &part, len) {
+            self.shrink(now, &exchange, &head, &mut response, &mut part);
+        }
         if !goes_on {
             self.remove_observer(id);
             let backoff = self.first_backoff();

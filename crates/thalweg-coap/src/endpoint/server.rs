@@ -6,6 +6,7 @@ use super::answers::{Answer, Answers, Key};
 use super::asked::{Asked, Refusal};
 use super::bounded::Bounded;
 use super::encode::{Head, OutOfRange, Part, cut, write_response};
+use super::ids::seconds;
 use super::in_flight::Owner;
 use super::observers::Observers;
 use super::secret::TableState;
@@ -21,6 +22,8 @@ use crate::message::{
 #[derive(Debug)]
 pub(super) struct Server {
     pub exchanges: Slab<Exchange>,
+    /// A timer runs for exchanges that nobody answers.
+    pub is_sweeping: bool,
     /// Responses to multicast requests that wait for their moment.
     pub delayed: Slab<(Peer, Vec<u8>)>,
     pub answers: Answers,
@@ -46,6 +49,8 @@ pub(super) struct Exchange {
     pub timer: Option<TimerId>,
     /// The request, if its client wants to observe.
     pub registration: Option<Box<RequestBuf>>,
+    /// The second in which its handler was asked.
+    pub asked_at: u32,
 }
 
 /// How the response leaves.
@@ -74,6 +79,7 @@ impl Server {
         let limits = &config.limits;
         Server {
             exchanges: Slab::new(),
+            is_sweeping: false,
             delayed: Slab::new(),
             answers: Answers::new(limits.answer_bytes_max, table),
             uploads: Bounded::new(limits.transfer_bytes_max),
@@ -84,10 +90,11 @@ impl Server {
 }
 
 impl Endpoint {
-    /// Answers a request of [`Event::Request`]. Each has to be answered, sooner or later.
+    /// Answers a request of [`Event::Request`].
     ///
     /// # Errors
-    /// When it was answered before.
+    /// When it was answered before, or not within [`Times::exchange_lifetime`](super::Times::exchange_lifetime): then its
+    /// client was told 5.04, or nothing if it was non-confirmable.
     pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
         let exchange = self.server.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
         self.peers.get_mut(exchange.peer).exchanges -= 1;
@@ -145,6 +152,7 @@ impl Endpoint {
             request_bytes: len,
             timer: None,
             registration: None,
+            asked_at: seconds(now),
         };
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
@@ -202,6 +210,7 @@ impl Endpoint {
             exchange.registration = Some(Box::new(request.clone()));
         }
         let id = self.server.exchanges.insert(exchange);
+        self.plan_sweep(now);
         if kind == Kind::Confirmable {
             let timer = self.timers.set(now + self.config.times.processing_delay, Due::Acknowledge(id));
             self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
@@ -313,7 +322,7 @@ impl Endpoint {
         }
         let peer = self.peers.get(exchange.peer).peer;
         let len = self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
-        if self.is_amplified(&exchange, len) {
+        if self.is_amplified(&exchange, &part, len) {
             self.shrink(now, &exchange, &head, &mut response, &mut part);
         }
         if head.message_type == MessageType::Confirmable {
@@ -345,7 +354,7 @@ impl Endpoint {
         if block.more && block.number == 0 {
             self.hold_body(now, exchange, response);
         }
-        Part { observe: None, block1, block2: Some(block), range }
+        Part { observe: None, block1, block2: Some(block), echo: None, range }
     }
 
     /// Keeps a body for the requests for its further blocks.
@@ -443,7 +452,7 @@ fn is_repeatable(code: Code, asked: &Asked) -> bool {
 
 /// A response that is not cut.
 pub(super) fn whole(response: &Response) -> Part {
-    Part { observe: None, block1: None, block2: None, range: 0..response.payload.len() }
+    Part { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
 }
 
 /// Whether the client does not want this response, or a group should be silent about it (RFC 7252 §8.2, RFC 7967 §2.1).

@@ -1,7 +1,9 @@
 //! Programs with other vendors' middleware, and the tools that look at our packets.
 
 mod burst;
+mod californium;
 mod check;
+mod coap;
 mod fastdds;
 mod programs;
 

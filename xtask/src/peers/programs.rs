@@ -1,9 +1,10 @@
 //! The programs that measure other middleware, and none; `peers/README.md` says what they have in common.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::coap::{self, SERVERS};
 use super::{check, cyclone_python, fastdds, libclang, tshark};
 use crate::Outcome;
 use crate::workspace::{output, root, run as run_command};
@@ -68,30 +69,40 @@ fn bindings() -> Outcome<Vec<(&'static str, OsString)>> {
 pub fn run(arguments: &[String]) -> Outcome {
     let checked = arguments.iter().any(|argument| argument == "--check");
     let names: Vec<&String> = arguments.iter().filter(|argument| *argument != "--check").collect();
-    if let Some(unknown) = names.iter().find(|name| !PROGRAMS.iter().any(|program| program.name == name.as_str())) {
-        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-        return Err(format!("no peer is called {unknown}; there are {}", known.join(", ")));
+    let known = || PROGRAMS.iter().map(|program| program.name).chain(SERVERS.iter().map(|server| server.name));
+    if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == name.as_str())) {
+        return Err(format!("no peer is called {unknown}; there are {}", known().collect::<Vec<_>>().join(", ")));
     }
     let mut missing = Vec::new();
     if names.is_empty() {
         report("Python with Cyclone DDS", cyclone_python(), &mut missing);
         report("tshark", tshark(), &mut missing);
     }
-    let wanted = |program: &&Program| names.is_empty() || names.iter().any(|name| *name == program.name);
-    for program in PROGRAMS.iter().filter(wanted) {
-        let Some(path) = report(program.name, program.build(), &mut missing) else { continue };
-        match output(Command::new(&path).arg("--version")) {
-            Ok(version) => println!("    {}", version.trim()),
-            Err(reason) => unavailable(program.name, &reason, &mut missing),
-        }
-        if checked {
-            match check::check(&path) {
-                Ok(figures) => println!("    {figures}"),
-                Err(reason) => unavailable(program.name, &reason, &mut missing),
-            }
-        }
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| *wanted == name);
+    for program in PROGRAMS.iter().filter(|program| is_wanted(program.name)) {
+        examine(program.name, program.build(), checked.then_some(check::check), &mut missing);
+    }
+    for server in SERVERS.iter().filter(|server| is_wanted(server.name)) {
+        examine(server.name, server.build(), checked.then_some(coap::check), &mut missing);
     }
     if missing.is_empty() { Ok(()) } else { Err(format!("not to be had: {}", missing.join(", "))) }
+}
+
+/// Says whether a built program is ready, of which version it is and, with a check, that it works.
+fn examine(
+    name: &'static str,
+    built: Outcome<PathBuf>,
+    check: Option<fn(&Path) -> Outcome<String>>,
+    missing: &mut Vec<&'static str>,
+) {
+    let Some(path) = report(name, built, missing) else { return };
+    let version = output(Command::new(&path).arg("--version"));
+    for said in [Some(version), check.map(|check| check(&path))].into_iter().flatten() {
+        match said {
+            Ok(text) => println!("    {}", text.trim()),
+            Err(reason) => unavailable(name, &reason, missing),
+        }
+    }
 }
 
 fn report(name: &'static str, path: Outcome<PathBuf>, missing: &mut Vec<&'static str>) -> Option<PathBuf> {

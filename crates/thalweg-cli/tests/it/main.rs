@@ -10,6 +10,7 @@ mod lab;
 mod measure;
 mod methods;
 mod paper1;
+mod paper5;
 mod peers;
 mod program;
 mod scenario;

@@ -1,0 +1,164 @@
+//! What a load came to: one object with fixed keys.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::LoadPlan;
+use crate::figures::micros;
+use crate::statistics::Latencies;
+
+/// What [`LoadResult::schema`] says.
+pub const SCHEMA: &str = "thalweg.coap-load/1";
+
+/// What a server did under load, as its clients saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// Which keys to expect: [`SCHEMA`].
+    pub schema: String,
+    /// What was asked for.
+    pub plan: LoadPlan,
+    /// Seconds in which requests were counted.
+    pub seconds: f64,
+    /// Requests counted a second.
+    pub offered_per_s: f64,
+    /// Verified answers a second.
+    pub served_per_s: f64,
+    /// What became of the requests.
+    pub counts: LoadCounts,
+    /// How long verified answers took.
+    pub latency: ResponseTimes,
+    /// The same by the time at which requests were due; empty unless windows were asked for.
+    pub windows: Vec<Window>,
+    /// What the generator itself did.
+    pub generator: GeneratorFigures,
+    /// What the generator can do without a server's work, where that was measured.
+    pub generator_capacity: Option<Capacity>,
+    /// What the server used, where its process was named.
+    pub server: Option<ServerFigures>,
+}
+
+/// What became of the counted requests: `offered` = `sent` + `unsent`, and `sent` = `served` + `rejected` + `wrong` + `lost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadCounts {
+    /// Requests that were due.
+    pub offered: u64,
+    /// Requests that the system took, repetitions left out.
+    pub sent: u64,
+    /// Requests that the system refused to send.
+    pub unsent: u64,
+    /// Requests with a right answer in time: success code, token, message ID and payload.
+    pub served: u64,
+    /// Requests answered by another code, such as 5.03 or 4.29, or by a Reset.
+    pub rejected: u64,
+    /// Requests whose first answer had the wrong payload, type or message ID.
+    pub wrong: u64,
+    /// Requests without an answer in time.
+    pub lost: u64,
+    /// Lost requests whose answer came after all.
+    pub late: u64,
+    /// Further answers to requests that had one.
+    pub duplicates: u64,
+    /// Datagrams that answer nothing that was asked: unknown token, another client's token, or no CoAP. Counted during the whole
+    /// run.
+    pub unexpected: u64,
+    /// Repetitions of confirmable requests.
+    pub repeated: u64,
+    /// Datagrams of the flood that the system took, during the whole run.
+    pub flood: u64,
+    /// First answers by code, such as `2.05`; `RST` for a Reset.
+    pub codes: BTreeMap<String, u64>,
+}
+
+/// Response times in microseconds. A quantile is null when fewer than ten answers lie beyond it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTimes {
+    /// Shortest; null when there is none.
+    pub min_us: Option<f64>,
+    /// Median.
+    pub p50_us: Option<f64>,
+    /// 90th percentile.
+    pub p90_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_us: Option<f64>,
+    /// Longest; null when there is none.
+    pub max_us: Option<f64>,
+}
+
+impl ResponseTimes {
+    pub(super) fn of(latencies: &Latencies) -> ResponseTimes {
+        let quantile = |q| latencies.quantile(q).map(micros);
+        let is_any = latencies.count() > 0;
+        ResponseTimes {
+            min_us: is_any.then(|| micros(latencies.min())),
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            max_us: is_any.then(|| micros(latencies.max())),
+        }
+    }
+}
+
+/// Requests that were due in one part of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// When it began, in seconds since requests were counted.
+    pub start_s: f64,
+    /// Its length in seconds; the last may be shorter than the others.
+    pub seconds: f64,
+    /// Requests that were due in it.
+    pub offered: u64,
+    /// Those with a right answer in time.
+    pub served: u64,
+    /// Those answered by another code.
+    pub rejected: u64,
+    /// Those without an answer in time.
+    pub lost: u64,
+    /// Right answers that came within the window, whenever their requests were due.
+    pub answered: u64,
+    /// Response times of the served.
+    pub latency: ResponseTimes,
+}
+
+/// What the generator itself did while requests were counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorFigures {
+    /// Processor seconds of its thread; it never sleeps during a run.
+    pub cpu_s: f64,
+    /// Share of its time that it had something to send or to read, 0 to 1.
+    pub busy: f64,
+    /// How late requests were sent, 99th percentile in microseconds; null in a closed loop and for too few.
+    pub slip_p99_us: Option<f64>,
+    /// The latest of all; null in a closed loop.
+    pub slip_max_us: Option<f64>,
+    /// Whether the figures are the generator's rather than the server's: it was busy for more than 95 % of its time, or more
+    /// than 1 % of the requests left more than 1 ms late.
+    pub generator_limited: bool,
+    /// Whether a client used a message ID twice: a server that keeps them for 247 s may take that for a duplicate.
+    pub message_ids_reused: bool,
+}
+
+/// What the generator reached against a responder of the same process that keeps no state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Verified answers a second.
+    pub served_per_s: f64,
+    /// Share of the time that the generator was busy.
+    pub busy: f64,
+    /// Verified answers for each second that the generator was busy: what it could do with a faster responder.
+    pub served_per_busy_s: f64,
+}
+
+/// What the server's process used while requests were counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerFigures {
+    /// Processor seconds of all its threads.
+    pub cpu_s: f64,
+    /// Verified answers for each of them; null when it used less than a tick of the system.
+    pub served_per_cpu_s: Option<f64>,
+    /// Memory at the end in KiB (`VmRSS`).
+    pub resident_kib: u64,
+}

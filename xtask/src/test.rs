@@ -104,11 +104,11 @@ fn vendors() -> Outcome<Tally> {
     })
 }
 
-/// Protected requests between Thalweg and aiocoap.
+/// Protected requests between Thalweg and aiocoap, and before a packet dissector.
 fn oscore() -> Outcome<Tally> {
-    let python = peers::aiocoap_with_oscore()?;
+    let (python, tshark) = (peers::aiocoap_with_oscore()?, peers::tshark()?);
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
-        command.env("THALWEG_AIOCOAP_PYTHON", &python);
+        command.env("THALWEG_AIOCOAP_PYTHON", &python).env("THALWEG_TSHARK", &tshark);
     })
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use thalweg_coap::message::{Code, Message, MessageId, MessageType, empty_message};
+use thalweg_transport::batch::cut_sends;
 
 use super::crowd::Crowd;
 use super::ledger::{Found, Ledger, State};
@@ -37,9 +38,9 @@ pub fn run(plan: &LoadPlan, is_stopped: &AtomicBool) -> Result<LoadResult, LabEr
 struct Generator<'plan> {
     plan: &'plan LoadPlan,
     template: Template,
+    burst: Burst,
     clients: Vec<Client>,
-    epoll: OwnedFd,
-    ready: Vec<epoll::Event>,
+    watch: Watch,
     schedule: Option<Schedule>,
     crowd: Option<Crowd>,
     ledger: Ledger,
@@ -54,12 +55,26 @@ struct Generator<'plan> {
     began: u64,
 }
 
+/// Requests that leave together.
+struct Burst {
+    bytes: Vec<u8>,
+    requests_max: u32,
+}
+
+/// Tells which sockets have something to read.
+struct Watch {
+    epoll: OwnedFd,
+    ready: Vec<epoll::Event>,
+}
+
 struct Client {
     socket: UdpSocket,
     next_id: u16,
     sent: u32,
     /// Requests that wait for their answers.
     open: u32,
+    /// Requests of a closed loop that are to be sent.
+    owed: u32,
 }
 
 impl<'plan> Generator<'plan> {
@@ -68,18 +83,25 @@ impl<'plan> Generator<'plan> {
         let mut random = Random::new(monotonic_nanos());
         let refused = |error: rustix::io::Errno| LabError::Here(format!("sockets cannot be watched: {error}"));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(refused)?;
+        let mut template = Template::new(&plan.request)?;
+        let bytes = template.datagram(0, 0).len() as u16;
         let mut clients = Vec::with_capacity(plan.clients as usize);
+        let mut requests_max = if plan.target.ip().is_loopback() { BURST_MAX } else { 1 };
         for client in 0..plan.clients {
             let socket = sockets.open()?;
+            // Elsewhere a network device may have to cut, and not every one can.
+            if requests_max > 1 && cut_sends(&socket, bytes).is_err() {
+                requests_max = 1;
+            }
             let data = epoll::EventData::new_u64(u64::from(client));
             epoll::add(&epoll, &socket, data, epoll::EventFlags::IN).map_err(refused)?;
-            clients.push(Client { socket, next_id: random.next() as u16, sent: 0, open: 0 });
+            clients.push(Client { socket, next_id: random.next() as u16, sent: 0, open: 0, owed: 0 });
         }
         Ok(Generator {
-            template: Template::new(&plan.request)?,
+            template,
+            burst: Burst { bytes: Vec::new(), requests_max },
             clients,
-            epoll,
-            ready: Vec::with_capacity(READY_MAX),
+            watch: Watch { epoll, ready: Vec::with_capacity(READY_MAX) },
             schedule: Schedule::of(plan),
             crowd: plan.flood.map(|flood| Crowd::new(&flood, plan, &mut sockets)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
@@ -101,8 +123,9 @@ impl<'plan> Generator<'plan> {
     fn run(&mut self, is_stopped: &AtomicBool) -> Result<(), LabError> {
         self.began = monotonic_nanos();
         if let Arrival::Closed(outstanding) = self.plan.arrival {
-            for _ in 0..outstanding {
-                (0..self.plan.clients).for_each(|client| self.send_next(client));
+            for client in 0..self.plan.clients {
+                self.clients[client as usize].owed = outstanding;
+                self.send_owed(client);
             }
         }
         loop {
@@ -130,36 +153,49 @@ impl<'plan> Generator<'plan> {
             let Some(due) = self.schedule.as_mut().and_then(|schedule| schedule.take(now)) else { break };
             let client = self.turn;
             self.turn = (self.turn + 1) % self.plan.clients;
-            self.send(client, due, now);
+            self.send(client, due, now, 1);
             has_sent = true;
         }
         has_sent
     }
 
-    /// The next request of a closed loop.
-    fn send_next(&mut self, client: u32) {
+    /// Sends the requests of a closed loop whose turn has come.
+    fn send_owed(&mut self, client: u32) {
         let now = self.now();
-        if now < self.tally.end() {
-            self.send(client, now, now);
+        let mut owed = std::mem::take(&mut self.clients[client as usize].owed);
+        while owed > 0 && now < self.tally.end() {
+            let count = owed.min(self.burst.requests_max);
+            self.send(client, now, now, count);
+            owed -= count;
         }
     }
 
-    fn send(&mut self, client: u32, due: u64, now: u64) {
-        let number = self.ledger.next();
+    /// Sends so many requests of one client at once.
+    fn send(&mut self, client: u32, due: u64, now: u64, count: u32) {
+        let first = self.ledger.next();
         let place = &mut self.clients[client as usize];
-        let id = place.next_id;
-        let datagram = self.template.datagram(id, self.first_token.wrapping_add(number));
-        let is_taken = send(&place.socket, datagram);
-        self.tally.handle_request(due, now, is_taken);
-        if !is_taken {
-            return;
+        let first_id = place.next_id;
+        self.burst.bytes.clear();
+        for (number, offset) in (first..).zip(0..count as u16) {
+            let token = self.first_token.wrapping_add(number);
+            self.burst.bytes.extend_from_slice(self.template.datagram(first_id.wrapping_add(offset), token));
         }
-        place.next_id = id.wrapping_add(1);
-        place.sent += 1;
-        place.open += 1;
-        self.ledger.open(due, client, id);
-        if let Some(repeats) = &mut self.repeats {
-            repeats.handle_sent(now, number, client, id);
+        let is_taken = send(&place.socket, &self.burst.bytes);
+        for (number, offset) in (first..).zip(0..count as u16) {
+            self.tally.handle_request(due, now, is_taken);
+            if !is_taken {
+                continue;
+            }
+            let id = first_id.wrapping_add(offset);
+            self.ledger.open(due, client, id);
+            if let Some(repeats) = &mut self.repeats {
+                repeats.handle_sent(now, number, client, id);
+            }
+        }
+        if is_taken {
+            place.next_id = first_id.wrapping_add(count as u16);
+            place.sent += count;
+            place.open += count;
         }
     }
 
@@ -173,6 +209,7 @@ impl<'plan> Generator<'plan> {
             }
             self.tally.handle_lost(lost.due);
             self.settle(lost.client);
+            self.send_owed(lost.client);
         }
         while let Some(number) = self.repeats.as_mut().and_then(|repeats| repeats.fire(now)) {
             let Some(entry) = self.ledger.get_mut(number).filter(|entry| entry.state == State::Open) else { continue };
@@ -184,24 +221,22 @@ impl<'plan> Generator<'plan> {
         has_expired
     }
 
-    /// A request of this client is over; in a closed loop the next one follows.
+    /// A request of this client is over; in a closed loop the next one is owed.
     fn settle(&mut self, client: u32) {
-        let open = &mut self.clients[client as usize].open;
-        *open = open.saturating_sub(1);
-        if self.schedule.is_none() {
-            self.send_next(client);
-        }
+        let place = &mut self.clients[client as usize];
+        place.open = place.open.saturating_sub(1);
+        place.owed += u32::from(self.schedule.is_none());
     }
 
     fn receive(&mut self) -> Result<bool, LabError> {
-        self.ready.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), Some(&AT_ONCE)) {
+        self.watch.ready.clear();
+        match epoll::wait(&self.watch.epoll, spare_capacity(&mut self.watch.ready), Some(&AT_ONCE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(LabError::Here(format!("sockets cannot be watched: {error}"))),
         }
         let mut bytes = [0; DATAGRAM_BYTES];
-        for index in 0..self.ready.len() {
-            let client = self.ready[index].data.u64() as u32;
+        for index in 0..self.watch.ready.len() {
+            let client = self.watch.ready[index].data.u64() as u32;
             // A socket with more than its client waits for is told of again.
             for _ in 0..self.clients[client as usize].open.max(1) {
                 match self.clients[client as usize].socket.recv(&mut bytes) {
@@ -210,8 +245,9 @@ impl<'plan> Generator<'plan> {
                     Err(_) => break,
                 }
             }
+            self.send_owed(client);
         }
-        Ok(!self.ready.is_empty())
+        Ok(!self.watch.ready.is_empty())
     }
 
     fn handle_datagram(&mut self, client: u32, bytes: &[u8]) {
@@ -300,6 +336,8 @@ pub(super) fn send(socket: &UdpSocket, datagram: &[u8]) -> bool {
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Sockets that one look tells of.
 const READY_MAX: usize = 256;
+/// Requests that leave by one system call; the kernel cuts them into datagrams.
+const BURST_MAX: u32 = 32;
 /// Some 100 µs of sending.
 const SENDS_PER_TURN: usize = 32;
 const DATAGRAM_BYTES: usize = 2048;
@@ -315,7 +353,8 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let plan = LoadPlan { warm_up: std::time::Duration::ZERO, ..LoadPlan::new(server.local_addr().unwrap()) };
         let mut generator = Generator::new(&plan).unwrap();
-        generator.send_next(0);
+        generator.clients[0].owed = 1;
+        generator.send_owed(0);
         let mut bytes = Vec::new();
         let token = Token::from_u64(generator.first_token);
         let mut writer =

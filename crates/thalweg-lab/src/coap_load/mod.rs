@@ -1,7 +1,9 @@
 //! Load for CoAP servers, as many clients make it, with every answer verified.
 //!
 //! Each client has a socket, and so a source port, of its own. In an open loop requests follow a schedule that does not wait
-//! for answers and latency counts from the scheduled time, so that a server that falls behind cannot hide it.
+//! for answers and latency counts from the scheduled time, so that a server that falls behind cannot hide it. In a closed loop
+//! requests of one client that follow answers read together leave by one system call on the loopback interface; the server
+//! gets each as a datagram of its own.
 
 mod capacity;
 mod crowd;

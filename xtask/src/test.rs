@@ -12,7 +12,7 @@ use crate::{Outcome, browser, compare, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 9] = [
+const SUITES: [Suite; 10] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -21,6 +21,7 @@ const SUITES: [Suite; 9] = [
     ("namespaces", || peer_tests("namespaces::")),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
+    ("oscore", oscore),
     ("compare", comparison),
 ];
 
@@ -99,6 +100,14 @@ fn vendors() -> Outcome<Tally> {
     let (fastdds, rustdds) = peers::vendors()?;
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {
         command.env("THALWEG_FASTDDS", &fastdds).env("THALWEG_RUSTDDS", &rustdds);
+    })
+}
+
+/// Protected requests between Thalweg and aiocoap.
+fn oscore() -> Outcome<Tally> {
+    let python = peers::aiocoap_with_oscore()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
+        command.env("THALWEG_AIOCOAP_PYTHON", &python);
     })
 }
 

@@ -17,7 +17,7 @@
 //! * [`host`] tells what the machine is and what else it did;
 //! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
-//! * [`plot`], [`table`] and [`report`] show results.
+//! * [`plot`], [`table`] and [`report`] show results, [`pages`] those of earlier runs.
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -27,6 +27,7 @@ pub mod figures;
 pub mod host;
 pub mod nearest;
 mod network;
+pub mod pages;
 pub mod paper1;
 pub mod paper2;
 pub mod paper5;

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-cdr"]),
@@ -14,6 +14,7 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("thalweg-lab-station", &[]),
     ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    ("thalweg-testing", &[]),
     ("xtask", &[]),
 ];
 

@@ -1,10 +1,10 @@
-//! `thalweg lab run`: presets and scenarios, and `thalweg lab page`: what they measured, drawn again.
+//! `thalweg lab run`: presets and scenarios.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIMITED};
+use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::Peer;
 use thalweg_lab::presets::{Budget, Machine, paper4};
@@ -102,22 +102,6 @@ pub enum LinkName {
     Loopback,
 }
 
-/// Options of `lab page`.
-#[derive(Args, Debug)]
-pub struct PageOptions {
-    /// The results.json of a preset.
-    #[arg(value_name = "RESULTS")]
-    pub results: PathBuf,
-
-    /// Write the page to FILE and its figures beside it (default: paper1.md).
-    #[arg(long, value_name = "FILE", default_value = "paper1.md", hide_default_value = true)]
-    pub out: PathBuf,
-
-    /// Write the report to FILE as well (default: none).
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-}
-
 /// Runs a preset or a scenario, prints its tables and writes its files.
 ///
 /// # Errors
@@ -183,7 +167,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     let result = paper1::run(&plan, &launcher, &Stop::watching(interrupt.flag()), &loud).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
     let profile = result.profile.to_toml().map_err(from_lab)?;
-    let files = [("report.html", paper1::to_html(&result)), ("results.json", json), ("profile.toml", profile)];
+    let files = [("report.html", paper1::page(&result).to_html()), ("results.json", json), ("profile.toml", profile)];
     for (name, text) in files {
         write(&out.join(name), &text)?;
     }
@@ -210,36 +194,11 @@ fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     let result = paper2::run(&plan, out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
-    for (name, text) in [("report.html", paper2::to_html(&result)), ("results.json", json)] {
+    for (name, text) in [("report.html", paper2::page(&result).to_html()), ("results.json", json)] {
         write(&out.join(name), &text)?;
     }
     print_line(paper2::to_text(&result).trim_end())?;
     print_line(format_args!("\nReport: {}", out.join("report.html").display()))
-}
-
-/// Draws the page of an earlier run.
-///
-/// # Errors
-/// The results cannot be read, or the files cannot be written.
-pub fn page(options: &PageOptions) -> Result<(), Failure> {
-    let shown = options.results.display();
-    let text = std::fs::read_to_string(&options.results)
-        .map_err(|error| Failure::Failed(format!("{shown} cannot be read: {error}")))?;
-    let result: Paper1Result = serde_json::from_str(&text)
-        .map_err(|error| Failure::Failed(format!("{shown} is no result of `thalweg lab run`: {error}")))?;
-    let stem = options.out.file_stem().map_or_else(|| "paper1".into(), |stem| stem.to_string_lossy());
-    let (page, figures) = paper1::to_markdown(&result, &stem);
-    if let Some(folder) = options.out.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
-    }
-    write(&options.out, &page)?;
-    for (name, svg) in figures {
-        write(&options.out.with_file_name(name), &svg)?;
-    }
-    match &options.html {
-        Some(path) => write(path, &paper1::to_html(&result)),
-        None => Ok(()),
-    }
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -129,7 +129,7 @@ fn errors_are_told_with_the_codes_of_the_server() {
     check(&["get", &server.uri("/nothing")], 1, "4.04");
     check(&["put", &server.uri("/request"), "x"], 1, "4.05");
     check(&["get", &server.uri("/slow?ms=soon")], 1, "?ms=100");
-    check(&["get", "coaps://127.0.0.1/request"], 2, "coaps");
+    check(&["get", "coaps://127.0.0.1/request"], 2, "--oscore");
     check(&["get", "coap://host.invalid/request"], 2, "host.invalid");
     // A socket that nobody reads: the port is taken, so that no other process can answer.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("bound");

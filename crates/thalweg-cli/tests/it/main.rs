@@ -3,6 +3,7 @@
 mod agents;
 mod coap;
 mod coap_bridge;
+mod coap_oscore;
 mod exchange;
 mod help;
 mod lab;

@@ -9,6 +9,7 @@ mod cyclone;
 mod groups;
 mod host;
 mod namespaces;
+mod oscore;
 mod peer;
 mod program;
 mod thalweg;

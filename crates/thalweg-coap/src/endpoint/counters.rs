@@ -18,6 +18,8 @@ pub struct Counters {
     pub answers_evicted: u64,
     /// Responses that were too large for an address that may be forged.
     pub challenged: u64,
+    /// Protected messages that were changed, repeated, or protected with keys that this endpoint has not.
+    pub protected_refused: u64,
     /// Peers that are remembered.
     pub peers: usize,
     /// Requests that handlers work on.

@@ -3,7 +3,7 @@
 use thalweg_rtps::time::Instant;
 
 use super::Endpoint;
-use super::encode::{Head, Part, write_response};
+use super::encode::{Head, Part};
 use super::ids::seconds;
 use super::server::{Exchange, Kind, whole};
 use crate::message::{Code, OptionNumber, Response};
@@ -30,7 +30,7 @@ impl Endpoint {
     pub(super) fn shrink(
         &mut self,
         now: Instant,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         head: &Head,
         response: &mut Response,
         part: &mut Part,
@@ -54,11 +54,10 @@ impl Endpoint {
         }
     }
 
-    fn write_again(&mut self, exchange: &Exchange, head: &Head, response: &Response, part: &Part) -> usize {
-        let peer = self.peers.get(exchange.peer).peer;
+    fn write_again(&mut self, exchange: &mut Exchange, head: &Head, response: &Response, part: &Part) -> usize {
         debug_assert!(exchange.kind != Kind::Multicast, "nothing was sent yet");
         self.outbox.drop_last();
-        self.outbox.push(peer, |out| write_response(out, head, response, part))
+        self.push_response(exchange, head, response, part)
     }
 
     fn echo(&self, place: u32, period: u32) -> u64 {

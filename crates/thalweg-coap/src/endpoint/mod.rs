@@ -47,6 +47,7 @@ mod observers;
 mod outbox;
 mod peer;
 mod peers;
+mod protected;
 mod receive;
 mod response;
 mod secret;
@@ -60,6 +61,7 @@ mod timers;
 mod transfer;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
@@ -78,6 +80,8 @@ use server::Server;
 use spare::Spare;
 use timers::Timers;
 
+use crate::oscore::Keyring;
+
 /// Client and server on one port.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -94,6 +98,8 @@ pub struct Endpoint {
     outbox: Outbox,
     spare: Spare,
     counters: Counters,
+    /// Who may send protected requests.
+    keyring: Option<Arc<Keyring>>,
 }
 
 /// What a timer is for.
@@ -137,6 +143,7 @@ impl Endpoint {
             outbox: Outbox::default(),
             spare: Spare::default(),
             counters: Counters::default(),
+            keyring: None,
             config,
         }
     }

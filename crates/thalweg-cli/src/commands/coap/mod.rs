@@ -6,6 +6,7 @@ mod demonstration;
 mod discover;
 mod load;
 mod observe;
+mod protection;
 mod sensors;
 mod serve;
 mod statistics;
@@ -34,7 +35,8 @@ pub enum Action {
     /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
-        "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1"
+        "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1",
+        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note"
     ))]
     Serve(serve::ServeOptions),
     /// Reads a resource and prints its representation.

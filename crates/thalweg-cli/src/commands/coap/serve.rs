@@ -13,6 +13,7 @@ use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::Law;
 
 use super::demonstration::{self, Note};
+use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use super::statistics;
 use crate::interrupt::Interrupt;
@@ -65,6 +66,10 @@ pub struct ServeOptions {
     /// End when standard input does, for programs that start a server.
     #[arg(long, hide = true)]
     pub end_with_input: bool,
+
+    #[command(flatten)]
+    /// Whose protected requests it answers.
+    pub protection: ServerProtection,
 }
 
 /// Serves until the user has enough.
@@ -77,6 +82,7 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
+    let routes = options.protection.paths.iter().fold(routes, |routes, path| routes.protect(path));
     let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
     let notifier = server.notifier();
@@ -140,6 +146,7 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     scheduler.limits.threads_max = usize::from(options.threads_max);
     scheduler.priorities.interaction = options.nice;
     config.scheduler = scheduler;
+    config.keyring = options.protection.keyring()?;
     Ok(config)
 }
 

@@ -3,6 +3,7 @@
 mod blocks;
 mod client;
 mod observe;
+mod protected;
 mod server;
 mod simulation;
 

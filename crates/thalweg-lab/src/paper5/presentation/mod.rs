@@ -52,6 +52,7 @@ pub fn page(result: &Paper5Result) -> Page {
         facts: result.environment.facts(),
         conditions: conditions(result),
         method: method(result),
+        command: result.course.command.clone(),
         ..Page::default()
     }
 }

@@ -13,6 +13,9 @@ import org.eclipse.californium.elements.config.UdpConfig;
 
 /** The resources of the CoAP measurements with Californium; {@code peers/README.md} says what such a server does. */
 public final class Server {
+    /** As in {@code pom.xml}: the archive does not tell. */
+    private static final String VERSION = "3.14.0";
+
     public static void main(String[] arguments) throws IOException {
         String bind = null;
         CoapConfig.register();
@@ -22,7 +25,7 @@ public final class Server {
         for (int index = 0; index < arguments.length; index++) {
             switch (arguments[index]) {
                 case "--version" -> {
-                    System.out.println("Californium " + CoapServer.class.getPackage().getImplementationVersion());
+                    System.out.println("Californium " + VERSION);
                     return;
                 }
                 case "--no-deduplication" ->

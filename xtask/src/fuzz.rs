@@ -1,82 +1,128 @@
-//! Short runs of the fuzz targets, and the dependency check: both are cargo tools that are built on first use.
+//! Short runs of the fuzz targets, several at a time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use serde_json::Value;
 
 use crate::Outcome;
-use crate::workspace::{cargo, has, output, root, run as run_command, target};
+use crate::workspace::{output, root, target};
 
 /// How long one target runs unless the command line says otherwise.
 const SECONDS: u32 = 15;
 
-/// Runs each target of `fuzz/` for the given seconds.
+/// What tells the fuzzer which code an input reaches and what it compares; the code under test has no `unsafe`, so no sanitizer watches
+/// it, and the workspace's own toolchain will do.
+const INSTRUMENTATION: [&str; 8] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+];
+
+/// A built target.
+struct Target {
+    name: String,
+    program: PathBuf,
+}
+
+/// Runs each target of `fuzz/` for the given seconds, as many at a time as there are CPUs.
 pub fn run(arguments: &[String]) -> Outcome {
     let seconds = match arguments.first() {
         None => SECONDS,
         Some(text) => text.parse().map_err(|_| format!("{text} is not a number of seconds"))?,
     };
-    if !has_nightly() {
-        return Err("fuzzing needs a nightly Rust toolchain: rustup toolchain install nightly".to_owned());
-    }
-    let tool = tool("cargo-fuzz")?;
-    let build = target().join("fuzz");
-    let fuzz = |verb: &[&str]| {
-        let mut command = Command::new(&tool);
-        command.current_dir(root()).env("RUSTUP_TOOLCHAIN", "nightly").env_remove("CARGO");
-        command.arg("fuzz").args(verb);
-        command
+    let folder = target().join("fuzz");
+    let targets = build(&folder)?;
+    let count = targets.len();
+    let next = Mutex::new(targets.into_iter());
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        // The queue is free again before the target runs.
+        let take = || next.lock().ok()?.next();
+        while let Some(target) = take() {
+            println!("fuzzing {} for {seconds} s", target.name);
+            if let Err(reason) = fuzz(&target, &folder, seconds) {
+                eprintln!("{reason}");
+                failed.lock().unwrap_or_else(|broken| broken.into_inner()).push(target.name);
+            }
+        }
     };
-    let targets = output(&mut fuzz(&["list"]))?;
-    let mut failed = Vec::new();
-    let mut passed = 0;
-    for name in targets.lines().map(str::trim).filter(|name| !name.is_empty()) {
-        let corpus = build.join("corpus").join(name);
-        std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
-        let mut command = fuzz(&["run", "--target-dir"]);
-        command.arg(&build).arg(name).arg(&corpus);
-        let seeds = root().join("fuzz/corpus").join(name);
-        if seeds.is_dir() {
-            command.arg(seeds);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
         }
-        command.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-verbosity=0"]);
-        println!("fuzzing {name} for {seconds} s");
-        // A run that finds nothing has nothing to say.
-        let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cargo-fuzz: {error}"))?;
-        if output.status.success() {
-            passed += 1;
-        } else {
-            eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-            failed.push(name);
-        }
-    }
-    println!("fuzz: {passed} passed, {} failed", failed.len());
+    });
+    let failed = failed.into_inner().unwrap_or_else(|broken| broken.into_inner());
+    println!("fuzz: {} passed, {} failed", count - failed.len(), failed.len());
     if failed.is_empty() { Ok(()) } else { Err(format!("fuzzing found a failure in {}", failed.join(", "))) }
 }
 
-/// Checks licences, sources and duplicates. Advisories come from a git host, so they are a step for people.
-pub fn licences() -> Outcome {
-    let tool = tool("cargo-deny")?;
-    let mut command = Command::new(tool);
-    command.current_dir(root()).args(["--all-features", "check", "bans", "licenses", "sources"]);
-    run_command(&mut command)
+/// Builds all targets at once.
+fn build(folder: &Path) -> Outcome<Vec<Target>> {
+    let version = output(Command::new("rustc").current_dir(root()).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc -vV does not name the host")?;
+    let mut command = Command::new("cargo");
+    command.current_dir(root().join("fuzz")).args(["build", "--locked", "--message-format=json-render-diagnostics"]);
+    // With a target named, build scripts and macros stay without the instrumentation.
+    command.args(["--target", host, "--target-dir"]).arg(folder);
+    command.env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}")).env_remove("RUSTFLAGS");
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let built = command.output().map_err(|error| format!("cargo build: {error}"))?;
+    if !built.status.success() {
+        return Err("the fuzz targets do not build".to_owned());
+    }
+    let messages = String::from_utf8_lossy(&built.stdout);
+    let targets: Vec<Target> = messages.lines().filter_map(target_in).collect();
+    if targets.is_empty() { Err("cargo built no fuzz target".to_owned()) } else { Ok(targets) }
 }
 
-fn has_nightly() -> bool {
-    output(Command::new("rustc").env("RUSTUP_TOOLCHAIN", "nightly").arg("--version")).is_ok()
+/// The target that a message of cargo tells of.
+fn target_in(message: &str) -> Option<Target> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let program = message["executable"].as_str()?.into();
+    Some(Target { name: message["target"]["name"].as_str()?.to_owned(), program })
 }
 
-/// The tool from the path, or built into `target/tools`.
-fn tool(name: &str) -> Outcome<PathBuf> {
-    if has(name) {
-        return Ok(PathBuf::from(name));
+/// Runs a target; an error carries what it said, and where the input lies that it failed on.
+fn fuzz(target: &Target, folder: &Path, seconds: u32) -> Outcome {
+    let made = |kind: &str| {
+        let path = folder.join(kind).join(&target.name);
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok::<PathBuf, String>(path)
+    };
+    let (corpus, failures) = (made("corpus")?, made("failures")?);
+    let mut command = Command::new(&target.program);
+    command.arg(corpus);
+    let seeds = root().join("fuzz/corpus").join(&target.name);
+    if seeds.is_dir() {
+        command.arg(seeds);
     }
-    let folder = target().join("tools");
-    let program = folder.join("bin").join(name);
-    if !program.exists() {
-        println!("building {name}");
-        let mut command = cargo(&["install", "--locked", "--debug", "--quiet", name, "--root"]);
-        command.arg(&folder).env("CARGO_TARGET_DIR", target().join("tools/build"));
-        run_command(&mut command)?;
+    command.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}/", failures.display()));
+    command.args(["-rss_limit_mb=2048", "-verbosity=0"]).stdin(Stdio::null());
+    let run = command.output().map_err(|error| format!("{}: {error}", target.program.display()))?;
+    if run.status.success() {
+        return Ok(());
     }
-    Ok(program)
+    Err(format!("{}: {}\n{}", target.name, run.status, String::from_utf8_lossy(&run.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target_in;
+
+    #[test]
+    fn programs_are_found_among_cargos_messages() {
+        let program = r#"{"reason":"compiler-artifact","target":{"name":"message"},"executable":"/t/message"}"#;
+        let found = target_in(program).expect("a program");
+        assert_eq!((found.name.as_str(), found.program.to_str()), ("message", Some("/t/message")));
+        let library = r#"{"reason":"compiler-artifact","target":{"name":"serde"},"executable":null}"#;
+        assert!([library, r#"{"reason":"build-finished"}"#, "noise"].into_iter().all(|line| target_in(line).is_none()));
+    }
 }

@@ -4,6 +4,7 @@ mod browser;
 mod compare;
 mod count;
 mod fuzz;
+mod licences;
 mod netns;
 mod peers;
 mod report;
@@ -21,8 +22,8 @@ usage: cargo xtask <command>
 
   test [suite…]       set up what the tests need and run them all; with names, only those suites
   tidy                check dependency directions, unsafe code, file lengths, texts and links
-  fuzz [seconds]      run each fuzz target for so many seconds (default 15)
-  licences            check licences, sources and duplicates of the dependencies with cargo-deny
+  fuzz [seconds]      run each fuzz target for so many seconds (default 15), as many at a time as there are CPUs
+  licences            check licences, sources and duplicates of the dependencies
   compare [--quick] [--json FILE] [group…]
                       measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
                       names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(rest),
         Some("tidy") => tidy::run(),
         Some("fuzz") => fuzz::run(rest),
-        Some("licences") => fuzz::licences(),
+        Some("licences") => licences::run(),
         Some("compare") => compare::run(rest),
         Some("count") => count::run(rest),
         Some("peers") => peers::run(rest),

@@ -12,7 +12,7 @@ use crate::{Outcome, browser, compare, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 10] = [
+const SUITES: [Suite; 11] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -22,6 +22,7 @@ const SUITES: [Suite; 10] = [
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
     ("coap", coap),
+    ("oscore", oscore),
     ("compare", comparison),
 ];
 
@@ -130,6 +131,14 @@ fn coap() -> Outcome<Tally> {
         tally.failed += usize::from(in_ci()) * missing.len();
     }
     Ok(tally)
+}
+
+/// Protected requests between Thalweg and aiocoap.
+fn oscore() -> Outcome<Tally> {
+    let python = peers::aiocoap_with_oscore()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
+        command.env("THALWEG_AIOCOAP_PYTHON", &python);
+    })
 }
 
 /// That both programs can be measured; the figures of a loaded machine prove nothing.

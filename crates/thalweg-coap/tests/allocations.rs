@@ -1,7 +1,5 @@
 //! A server allocates nothing for a request in steady state: an allocator that counts watches it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
 
 use thalweg_coap::endpoint::{Config, Endpoint, Event, Outbox, Peer};
@@ -9,32 +7,7 @@ use thalweg_coap::message::{
     Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token, content_format,
 };
 use thalweg_rtps::time::Instant;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes unchanged to the system allocator, whose contract is this one's; the counter allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
-        unsafe { System.realloc(pointer, layout, bytes) }
-    }
-}
+use thalweg_testing::allocations::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -75,9 +48,9 @@ fn check(message_type: MessageType, code: Code) {
         endpoint.handle_timeout(now);
     };
     (0..WARM_UP).for_each(&mut batch);
-    let before = ALLOCATIONS.get();
+    let before = allocations::of_this_thread();
     (WARM_UP..WARM_UP + MEASURED).for_each(&mut batch);
-    let count = ALLOCATIONS.get() - before;
+    let count = allocations::of_this_thread() - before;
     assert_eq!(answered, (WARM_UP + MEASURED) * BATCH);
     assert_eq!(count, 0, "{count} allocations in {} requests", MEASURED * BATCH);
 }

@@ -1,32 +1,13 @@
 //! In steady state a request that is answered inline allocates nothing; counted by the allocator of this binary.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg_coap::interaction::handler::Function;
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::{Server, ServerConfig};
 use thalweg_coap::message::{Response, content_format};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use thalweg_testing::allocations::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -59,8 +40,8 @@ fn a_request_in_steady_state_allocates_nothing() {
     socket.connect(server.address()).unwrap();
     let mut id = 0;
     ask(&socket, 100, &mut id);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::of_all_threads();
     ask(&socket, 200, &mut id);
-    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocated = allocations::of_all_threads() - before;
     assert!(allocated < 20, "{allocated} allocations for 6400 requests");
 }

@@ -44,6 +44,11 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// The flag itself, for loops that know nothing of experiments.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// Whether somebody asked to stop.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -8,6 +8,8 @@ use crate::fault::Fault;
 use crate::order::Order;
 use crate::publisher::parts;
 use crate::records::Received;
+use crate::so_far::Tally;
+use crate::timetable::Timetable;
 use crate::usage::monotonic_nanos;
 
 /// How far a subscriber is, for the thread that waits for its end.
@@ -27,12 +29,17 @@ pub struct Note {
     arrivals: Vec<Arrivals>,
     different: u64,
     last_ns: u64,
-    numbers: u64,
+    timetable: Timetable,
     progress: Arc<Progress>,
+    tally: Arc<Tally>,
 }
 
 impl Note {
-    pub(crate) fn new<Setup>(order: &Order<Setup>, writers: u64, progress: Arc<Progress>) -> Note {
+    pub(crate) fn new<Setup>(
+        order: &Order<Setup>,
+        writers: u64,
+        (progress, tally): (Arc<Progress>, Arc<Tally>),
+    ) -> Note {
         let numbers = order.timetable.measured().end;
         // Twice what can arrive leaves room for duplicates; memory is taken only as far as it is used.
         let room = (2 * numbers * writers + 1_024) as usize;
@@ -43,8 +50,9 @@ impl Note {
             arrivals: vec![Arrivals::with_room_for(numbers); order.timetable.publishers as usize],
             different: 0,
             last_ns: 0,
-            numbers,
+            timetable: order.timetable.clone(),
             progress,
+            tally,
         }
     }
 
@@ -55,7 +63,8 @@ impl Note {
     pub fn handle(&mut self, written_ns: u64, id: u64) -> Result<(), Fault> {
         let now = monotonic_nanos();
         let (writer, number) = parts(id);
-        let Some(arrivals) = self.arrivals.get_mut(writer as usize).filter(|_| number < self.numbers) else {
+        let Some(arrivals) = self.arrivals.get_mut(writer as usize).filter(|_| number < self.timetable.measured().end)
+        else {
             return Err(Fault::Here(format!(
                 "sample {number} of publisher {writer} arrived, which was never written; please report this"
             )));
@@ -63,7 +72,12 @@ impl Note {
         self.last_ns = now;
         let before = arrivals.received();
         arrivals.note(number);
-        self.different += arrivals.received() - before;
+        if arrivals.received() > before {
+            self.different += 1;
+            if number >= self.timetable.first {
+                self.tally.add_arrival(self.timetable.due_ns(writer, number), now);
+            }
+        }
         if self.samples.len() < self.room {
             self.samples.push((id, written_ns, now));
         } else {

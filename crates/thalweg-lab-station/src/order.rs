@@ -27,6 +27,16 @@ pub struct Order<Setup> {
     pub folder: PathBuf,
 }
 
+impl<Setup> Order<Setup> {
+    /// What tells the process from the others of a run: its first endpoint.
+    pub fn process_name(&self) -> String {
+        match (self.publishers.first(), self.subscribers.first()) {
+            (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
+            (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
+        }
+    }
+}
+
 /// How samples are delivered, at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Qos {

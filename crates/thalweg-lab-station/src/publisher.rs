@@ -1,11 +1,13 @@
 //! A publisher: writes each sample when it is due, or as soon after as it can.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::middleware::{Middleware, Publication};
 use crate::order::{Order, PublisherPlace, PublisherReport, Reliability, Wake};
 use crate::records::Written;
+use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::{monotonic_nanos, request_exact_timers};
 
@@ -32,8 +34,10 @@ pub(crate) fn run<M: Middleware>(
         return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
     }
     matched();
+    let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
-    let mut publisher = Publisher { order, index: place.index, origin_ns, course, samples: Vec::new(), refused: 0 };
+    let mut publisher =
+        Publisher { order, index: place.index, origin_ns, course, tally, samples: Vec::new(), refused: 0 };
     publisher.follow(publication.as_mut())?;
     let acknowledged = order.qos.reliability == Reliability::BestEffort
         || publication.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
@@ -52,6 +56,7 @@ struct Publisher<'a, Setup> {
     index: u32,
     origin_ns: u64,
     course: &'a Course,
+    tally: Arc<Tally>,
     samples: Vec<Written>,
     refused: u64,
 }
@@ -66,19 +71,28 @@ impl<Setup> Publisher<'_, Setup> {
             let due = self.origin_ns + timetable.due_ns(self.index, number);
             self.wait_for(due)?;
             let written = monotonic_nanos();
-            if written - due > behind_max {
-                continue;
-            }
-            match publication.write(written, id(self.index, number))? {
-                true => self.samples.push(Written {
-                    number,
-                    written_ns: written - self.origin_ns,
-                    returned_ns: monotonic_nanos() - self.origin_ns,
-                }),
-                false => self.refused += 1,
+            let is_written = written - due <= behind_max && self.write(publication, written, number)?;
+            match is_written {
+                _ if number < timetable.first => {}
+                true => self.tally.add_written(),
+                false => self.tally.add_not_sent(),
             }
         }
         Ok(())
+    }
+
+    /// Writes a sample; `false` when it found no room in time.
+    fn write(&mut self, publication: &mut dyn Publication, now: u64, number: u64) -> Result<bool, Fault> {
+        let is_written = publication.write(now, id(self.index, number))?;
+        match is_written {
+            true => self.samples.push(Written {
+                number,
+                written_ns: now - self.origin_ns,
+                returned_ns: monotonic_nanos() - self.origin_ns,
+            }),
+            false => self.refused += 1,
+        }
+        Ok(is_written)
     }
 
     /// Returns at `due`, or at once where that is past.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crate::order::{Command, Order, Word, WorkerReport};
 use crate::process_usage::ProcessUsage;
 use crate::publisher::{self, Published};
 use crate::records::{write_received, write_written};
+use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 use crate::usage::{monotonic_nanos, pin_to_cpu};
 
@@ -26,7 +27,7 @@ pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {
 /// # Errors
 /// An endpoint cannot go on, or the controller is gone.
 pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<WorkerReport, Fault> {
-    let course = Course { stop: link.stop().clone(), state: Mutex::default() };
+    let course = Course { stop: link.stop().clone(), state: Mutex::default(), tallies: Mutex::default() };
     std::thread::scope(|scope| {
         let (told, matched) = channel();
         let publishers: Vec<_> = order
@@ -75,12 +76,12 @@ fn conduct<'scope, M: Middleware>(
         Some(Command::Start { origin_ns }) => origin_ns,
         _ => return Err(Fault::Interrupted),
     };
-    course.lock().origin_ns = Some(origin_ns);
+    course.start(origin_ns);
     let timetable = &order.timetable;
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
     M::begin_measurement(order);
     let before = ProcessUsage::read();
-    sleep_until(origin_ns + timetable.end_ns(), &course.stop)?;
+    measure(order, course, origin_ns)?;
     let usage = ProcessUsage::read().since(&before);
     let published = join_all(publishers)?;
     link.progress(&Word::Published(published.iter().map(|one| one.report.clone()).collect()))?;
@@ -92,6 +93,7 @@ fn conduct<'scope, M: Middleware>(
     link.progress(&Word::Drained)?;
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(Command::Finish) = link.next()? else { return Err(Fault::Interrupted) };
+    SoFar::remove(&order.folder, &order.process_name());
     M::end_measurement(order, origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
@@ -100,6 +102,18 @@ fn conduct<'scope, M: Middleware>(
         write_received(&order.folder, one.report.index, &one.samples)?;
     }
     Ok(WorkerReport { subscribers: drained.into_iter().map(|one| one.report).collect(), usage })
+}
+
+/// Waits until the last measured sample was due, and tells once a second how far the endpoints are.
+fn measure<Setup>(order: &Order<Setup>, course: &Course, origin_ns: u64) -> Result<(), Fault> {
+    let end = origin_ns + order.timetable.end_ns();
+    let mut next = origin_ns + order.timetable.start_ns();
+    while next < end {
+        next = (next + TELL_PERIOD_NS).min(end);
+        sleep_until(next, &course.stop)?;
+        course.so_far().write(&order.folder, &order.process_name())?;
+    }
+    Ok(())
 }
 
 /// Whether so many endpoints told that they are matched; `false` as soon as one of them ended without it.
@@ -160,6 +174,8 @@ fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), Fault> {
 pub(crate) struct Course {
     stop: Stop,
     state: Mutex<State>,
+    /// One for each endpoint that has its partners.
+    tallies: Mutex<Vec<Arc<Tally>>>,
 }
 
 #[derive(Default)]
@@ -185,6 +201,24 @@ impl Course {
             }
             std::thread::sleep(START_LOOK_PERIOD);
         }
+    }
+
+    /// What an endpoint counts in.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::new());
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+        tally
+    }
+
+    fn start(&self, origin_ns: u64) {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.iter().for_each(|tally| tally.begin(origin_ns));
+        self.lock().origin_ns = Some(origin_ns);
+    }
+
+    fn so_far(&self) -> SoFar {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        SoFar::of(tallies.iter().map(Arc::as_ref))
     }
 
     pub(crate) fn drain(&self) -> Option<(u64, Vec<u64>)> {
@@ -219,6 +253,8 @@ pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl Fn
     }
 }
 
+/// Between two words about how far the endpoints are.
+const TELL_PERIOD_NS: u64 = 1_000_000_000;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Much shorter than the time between the order to start and the first sample.
 const START_LOOK_PERIOD: Duration = Duration::from_millis(5);

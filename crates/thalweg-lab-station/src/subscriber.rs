@@ -35,7 +35,7 @@ pub(crate) fn run<M: Middleware>(
         )));
     }
     let progress = Arc::new(Progress::default());
-    let note = Note::new(order, writers as u64, Arc::clone(&progress));
+    let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()));
     matched();
     let over = || course.stop().is_requested() || is_over(course, &place.writers, &progress, order.pace.drain);
     let note = subscription.run(&over, note)?;

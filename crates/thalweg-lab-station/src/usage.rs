@@ -2,10 +2,11 @@
 
 use std::io;
 use std::num::NonZeroU64;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// CPU time this process has used so far, all threads, user and kernel, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
@@ -30,6 +31,20 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Starts a program that may use one logical CPU alone, whatever it starts itself included; with `None` those of this thread.
+///
+/// # Errors
+/// The CPU does not exist, or the program cannot be started.
+pub fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
+    let Some(cpu) = cpu else { return command.spawn() };
+    // A child inherits what the thread may use that starts it.
+    let own = sched_getaffinity(None)?;
+    pin_to_cpu(cpu)?;
+    let child = command.spawn();
+    sched_setaffinity(None, &own)?;
+    child
 }
 
 /// Wakes this thread as soon as its timers are due, not up to 50 µs later (`PR_SET_TIMERSLACK`); where the kernel refuses, that lateness
@@ -64,6 +79,17 @@ mod tests {
         }
         let worked = cpu_time() - before;
         assert!(worked > Duration::from_millis(1), "{worked:?}");
+    }
+
+    #[test]
+    fn a_started_program_is_pinned_and_its_starter_is_not() {
+        let before = sched_getaffinity(None).expect("told").count();
+        let mut command = Command::new("grep");
+        command.args(["Cpus_allowed_list", "/proc/self/status"]).stdout(std::process::Stdio::piped());
+        let child = spawn_on(&mut command, Some(0)).expect("started");
+        let said = child.wait_with_output().expect("ended").stdout;
+        assert_eq!(String::from_utf8_lossy(&said).split_whitespace().last(), Some("0"));
+        assert_eq!(sched_getaffinity(None).expect("told").count(), before);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! * [`quick`] is the scenario of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
+//! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
 //! * [`presets`] computes scenarios that follow from a paper and from this machine;
 //! * [`scenario`] reads files that say what to measure;
 //! * [`trial`] makes one run of a scenario and follows every sample;
@@ -16,7 +17,7 @@
 //! * [`host`] tells what the machine is and what else it did;
 //! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
-//! * [`plot`], [`table`] and [`report`] show results.
+//! * [`plot`], [`table`] and [`report`] show results, [`pages`] those of earlier runs.
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -26,8 +27,10 @@ pub mod figures;
 pub mod host;
 pub mod nearest;
 mod network;
+pub mod pages;
 pub mod paper1;
 pub mod paper2;
+pub mod paper5;
 pub mod peers;
 pub mod perf;
 pub mod plot;

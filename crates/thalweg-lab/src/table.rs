@@ -47,7 +47,7 @@ impl Table {
     /// The table as Markdown, its caption above it.
     pub fn to_markdown(&self) -> String {
         let line = |row: &[String]| {
-            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
             format!("| {} |\n", cells.join(" | "))
         };
         let ruler = format!("|---|{}\n", "---:|".repeat(self.header.len().saturating_sub(1)));
@@ -94,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn markdown_has_a_ruler_and_keeps_bars_apart() {
+    fn markdown_has_a_ruler_and_keeps_bars_and_lines_apart() {
         let mut table = table();
-        table.rows[0][0] = "a|b".to_owned();
-        let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
+        table.rows[0][0] = "a|b\nc".to_owned();
+        let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b c | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
         assert_eq!(table.to_markdown(), expect);
     }
 

@@ -8,6 +8,7 @@ use thalweg_lab_station::serve;
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
 use crate::paper1::pair::{self, PairOrder};
+use crate::paper5::{self, LoadOrder};
 use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::Link;
 use crate::quick::bursts::{self, BurstOrder};
@@ -35,6 +36,8 @@ pub(crate) enum Order {
     Trial(TrialOrder),
     /// The switch between hosts that impairs what it forwards.
     Relay(RelayOrder),
+    /// The clients of a CoAP server.
+    CoapLoad(LoadOrder),
 }
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
@@ -56,6 +59,7 @@ fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
         Order::PairReceiver(order) => to_value(&pair::receive(&order, link)?),
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
         Order::Relay(order) => to_value(&network::work(&order, link)?),
+        Order::CoapLoad(order) => to_value(&paper5::make_load(&order, link)?),
     }
 }
 

@@ -1,8 +1,5 @@
 //! The caches allocate nothing per sample in steady state: an allocator that counts watches them.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use thalweg_rtps::history::{
     CachedSample, Change, ChangeKind, Insert, PayloadKind, ReadFilter, SampleCache, WriterHistory,
 };
@@ -10,32 +7,7 @@ use thalweg_rtps::payload::{Payload, PayloadPool};
 use thalweg_rtps::qos::{History, ResourceLimits};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes unchanged to the system allocator, whose contract is this one's; the counter allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
-        unsafe { System.realloc(pointer, layout, bytes) }
-    }
-}
+use thalweg_testing::allocations::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -49,9 +21,9 @@ const UNLIMITED: ResourceLimits =
 #[track_caller]
 fn check(mut step: impl FnMut(i64)) {
     (1..=WARM_UP).for_each(&mut step);
-    let before = ALLOCATIONS.get();
+    let before = allocations::of_this_thread();
     (WARM_UP + 1..=WARM_UP + MEASURED).for_each(&mut step);
-    let count = ALLOCATIONS.get() - before;
+    let count = allocations::of_this_thread() - before;
     assert_eq!(count, 0, "{count} allocations in {MEASURED} samples");
 }
 

@@ -1,10 +1,13 @@
 //! One UDP socket that moves datagrams by the batch, for servers with many peers: `recvmmsg` in, `sendmmsg` out, and a
-//! way to wait. Every datagram brings its own address; nothing is joined, cut or shared.
+//! way to wait. Every datagram brings its own address; equal-sized neighbours to one address go through the kernel as one
+//! message, which cuts them apart (GSO).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
@@ -50,6 +53,8 @@ pub enum PortSharing {
 pub struct BatchSocket {
     socket: Socket,
     local: SocketAddr,
+    /// Whether the kernel may be given messages to cut; false once it refused one.
+    cuts: AtomicBool,
 }
 
 impl BatchSocket {
@@ -73,7 +78,7 @@ impl BatchSocket {
         grow_send_buffer(&socket, options.send_buffer_bytes)?;
         socket.bind(&address.into())?;
         let local = socket.local_addr()?.as_socket().unwrap_or(address);
-        Ok(BatchSocket { socket, local })
+        Ok(BatchSocket { socket, local, cuts: AtomicBool::new(true) })
     }
 
     /// The address and port it is bound to.
@@ -126,37 +131,98 @@ impl BatchSocket {
     ) -> Sent {
         let mut sent = Sent::default();
         let mut gather = Gather::new(&mut scratch.0);
+        let segments_max = if self.cuts.load(Ordering::Relaxed) { SEGMENTS_MAX } else { 1 };
+        let mut run: Option<Run> = None;
         for (index, Departure { to, from, bytes }) in departures.into_iter().enumerate() {
             gather.push_piece(bytes);
-            gather.push_message(OutMessage {
-                pieces: index..index + 1,
-                datagrams: index..index + 1,
-                address: RawAddress::new(to),
-                control: SendControl::new(from.map(|source| Exit { interface: 0, source }), None, None),
-            });
+            if run.as_mut().is_none_or(|run| !run.takes(to, from, bytes.len(), segments_max)) {
+                run.iter().for_each(|run| gather.push_message(run.message(index)));
+                run = Some(Run { first: index, to, from, segment: bytes.len(), count: 1, is_over: false });
+            }
         }
-        let (mut next, end) = (0, gather.len());
+        run.iter().for_each(|run| gather.push_message(run.message(run.first + run.count)));
+        let (mut next, mut end) = (0, gather.len());
         let mut patience = SEND_PATIENCE;
         while next < end {
             sent.calls += 1;
             match gather.transmit(self.socket.as_fd(), next..end.min(next + BATCH_MAX), Addressing::Each) {
                 Ok(count) => {
-                    sent.datagrams += count;
-                    next += count.max(1);
+                    let taken = next..next + count.max(1);
+                    let datagrams = |index| gather.message(index).map_or(0, |message| message.datagrams.len());
+                    sent.datagrams += taken.clone().map(datagrams).sum::<usize>();
+                    next = taken.end;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && !patience.is_zero() => {
                     wait_writable(self.socket.as_fd(), patience);
                     patience = Duration::ZERO;
                 }
-                // The first of the batch is the one that was refused: unreachable, too large, or no room.
-                Err(_) => {
-                    sent.lost += 1;
+                // The first of the batch is the one that was refused: unreachable, too large, no room, or nobody to cut it.
+                Err(error) => {
+                    let refused = gather.message(next).cloned();
+                    let joined = refused.filter(|message| message.datagrams.len() > 1);
+                    let is_uncut = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL));
+                    self.cuts.fetch_and(joined.is_none() || !is_uncut, Ordering::Relaxed);
+                    sent.lost += usize::from(joined.is_none());
+                    joined.iter().for_each(|message| split(message, &mut gather));
                     next += 1;
+                    end = gather.len();
                 }
             }
         }
         sent
     }
+}
+
+/// Neighbours that leave as one message.
+struct Run {
+    first: usize,
+    to: SocketAddr,
+    from: Option<IpAddr>,
+    segment: usize,
+    count: usize,
+    /// Only the last segment may be shorter.
+    is_over: bool,
+}
+
+impl Run {
+    /// Adds the next datagram if it fits to those before it.
+    fn takes(&mut self, to: SocketAddr, from: Option<IpAddr>, bytes: usize, segments_max: usize) -> bool {
+        let fits = !self.is_over && self.count < segments_max && (1..=self.segment).contains(&bytes);
+        if !fits || self.segment > SEGMENT_MAX_BYTES || (to, from) != (self.to, self.from) {
+            return false;
+        }
+        self.count += 1;
+        self.is_over = bytes < self.segment;
+        true
+    }
+
+    fn message(&self, end: usize) -> OutMessage {
+        let segment = (self.count > 1).then_some(self.segment as u16);
+        out_message(self.first..end, RawAddress::new(self.to), self.from, segment)
+    }
+}
+
+/// Adds the datagrams of a message that the kernel did not cut, each by itself.
+fn split(message: &OutMessage, gather: &mut Gather<'_, '_>) {
+    let source = message.control.exit().map(|exit| exit.source);
+    message
+        .pieces
+        .clone()
+        .for_each(|piece| gather.push_message(out_message(piece..piece + 1, message.address, source, None)));
+}
+
+/// A message of one piece for each datagram.
+fn out_message(pieces: Range<usize>, address: RawAddress, source: Option<IpAddr>, segment: Option<u16>) -> OutMessage {
+    let exit = source.map(|source| Exit { interface: 0, source });
+    OutMessage { datagrams: pieces.clone(), pieces, address, control: SendControl::new(exit, segment, None) }
+}
+
+/// Lets the kernel cut what is sent by `socket` into datagrams of `bytes` each (GSO), the last of which may be shorter.
+///
+/// # Errors
+/// When the kernel cannot (Linux before 4.18).
+pub fn cut_sends(socket: &impl AsFd, bytes: u16) -> io::Result<()> {
+    options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(bytes))
 }
 
 /// Asks the kernel to tell where datagrams were sent to, when that is not known anyway: then answers can leave from there.
@@ -332,6 +398,10 @@ impl BatchWaker {
 
 /// Datagrams moved by one system call at most.
 pub const BATCH_MAX: usize = 64;
+/// What the kernel cuts one message into at most (`UDP_MAX_SEGMENTS` of its older versions).
+const SEGMENTS_MAX: usize = 64;
+/// Longer datagrams are not joined: they might not fit the path, and 64 of these fit into one message.
+const SEGMENT_MAX_BYTES: usize = 1000;
 /// How long one `send` waits for room in the send buffer.
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
 const SOCKET_TOKEN: u64 = 0;
@@ -361,7 +431,7 @@ mod tests {
         let mut arrivals = Arrivals::new(1500);
         let numbers: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
         let sent = send(&here, numbers.iter().map(|bytes| Departure { bytes, ..departure(&there, b"") }));
-        assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 2 });
+        assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 1 }, "two messages, of 64 and 36");
         assert!(watch.wait(None).unwrap().readable);
         assert_eq!(there.receive(&mut arrivals).unwrap(), 64);
         for (number, arrived) in arrivals.iter().enumerate() {
@@ -378,6 +448,57 @@ mod tests {
         assert_eq!(there.receive(&mut arrivals).unwrap(), 0);
         assert_eq!(here.receive(&mut arrivals).unwrap(), 64);
         assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes[0]).eq(0..64));
+    }
+
+    /// Sends datagrams with a length and an addressee each; they must arrive as they were.
+    fn check_runs(here: &BatchSocket, runs: &[(usize, usize)]) {
+        let peers = [local(), local()];
+        let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
+        let departures = runs.iter().enumerate().map(|(index, (len, peer))| Departure {
+            to: peers[*peer].local_address(),
+            from: None,
+            bytes: &bytes[index..index + len],
+        });
+        let sent = send(here, departures);
+        assert_eq!((sent.datagrams, sent.lost), (runs.len(), 0), "{runs:?}");
+        for (number, peer) in peers.iter().enumerate() {
+            let mut arrivals = Arrivals::new(2000);
+            let count = peer.receive(&mut arrivals).unwrap();
+            let expected: Vec<&[u8]> = runs
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, peer))| *peer == number)
+                .map(|(index, (len, _))| &bytes[index..index + len])
+                .collect();
+            let found: Vec<&[u8]> = arrivals.iter().flatten().map(|arrived| arrived.bytes).collect();
+            assert_eq!((found, count), (expected.clone(), expected.len()), "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_of_any_lengths_and_addressees_arrive_as_they_were() {
+        let here = local();
+        check_runs(&here, &[(20, 0), (20, 0), (20, 0), (20, 1), (20, 0)]);
+        check_runs(&here, &[(20, 0), (20, 0), (7, 0), (20, 0), (7, 0), (7, 0), (9, 0)]);
+        check_runs(&here, &[(20, 0), (0, 0), (20, 0), (0, 0), (0, 0), (1, 1)]);
+        check_runs(&here, &[(1200, 0), (1200, 0), (1000, 0), (1000, 0)]);
+        assert!(here.cuts.load(Ordering::Relaxed), "the kernel cut what was joined");
+        let raw = here.socket.as_fd();
+        // Without checksums the kernel cuts nothing (EIO).
+        options::set(raw, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+        check_runs(&here, &[(20, 0), (20, 0), (20, 1)]);
+        assert!(!here.cuts.load(Ordering::Relaxed), "and is not asked to any more");
+        check_runs(&here, &[(20, 0), (20, 0), (20, 1), (7, 0)]);
+    }
+
+    #[test]
+    fn a_message_of_a_plain_socket_is_cut_as_it_was_told() {
+        let (here, there) = (std::net::UdpSocket::bind("127.0.0.1:0").unwrap(), local());
+        cut_sends(&here, 20).unwrap();
+        here.send_to(&[7; 50], there.local_address()).unwrap();
+        let mut arrivals = Arrivals::new(100);
+        assert_eq!(there.receive(&mut arrivals).unwrap(), 3);
+        assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes.len()).eq([20, 20, 10]));
     }
 
     #[test]

@@ -1,32 +1,13 @@
 //! In steady state neither sending nor receiving allocates; counted by the allocator of this binary.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::types::Locator;
+use thalweg_testing::allocations::{self, Counting};
 use thalweg_transport::udp::{self, Datagram, Origin, UdpConfig, UdpTransport};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -63,10 +44,10 @@ fn nothing_is_allocated_and_one_datagram_is_one_call() {
     for (count, bytes) in shapes {
         // The pools fill up to the number of buffers that this shape keeps in use.
         exchange(&here, &mut there, 600, count, bytes);
-        let (before, calls) = (ALLOCATIONS.load(Ordering::Relaxed), here.sender.counts().calls);
+        let (before, calls) = (allocations::of_all_threads(), here.sender.counts().calls);
         exchange(&here, &mut there, 500, count, bytes);
         // The test's own outbox, payload and list grow anew in each exchange.
-        let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let allocated = allocations::of_all_threads() - before;
         assert!(allocated < 50, "{allocated} allocations in 500 rounds of {count} datagrams of {bytes} bytes");
         assert_eq!(here.sender.counts().calls - calls, 500, "one system call an outbox");
     }

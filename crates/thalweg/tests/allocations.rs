@@ -1,30 +1,11 @@
 //! In steady state neither writing nor receiving up to the application's take allocates; counted by the allocator of this
 //! binary, for all threads of both participants.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg::qos::{History, ReaderQos, Reliability, WriterQos};
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, ReadFilter, Topic};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use thalweg_testing::allocations::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -78,9 +59,9 @@ fn nothing_is_allocated_per_sample() {
         let sample = Reading { sensor: 7, values: vec![3; bytes] };
         // Pools and lists grow to what this shape needs at worst, which depends on when acknowledgements come.
         let round = || {
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            let before = allocations::of_all_threads();
             exchange(&writer, &reader, &sample, 2000, ahead);
-            ALLOCATIONS.load(Ordering::Relaxed) - before
+            allocations::of_all_threads() - before
         };
         let mut rounds: Vec<u64> = Vec::new();
         // Announcements every few seconds and this test's own list may allocate a little.

@@ -29,12 +29,26 @@ const CYCLONE_PYTHON: &str = "cyclonedds==11.0.1";
 /// The C parser that builds the bindings of the Cyclone performance program, without a system package.
 const LIBCLANG: &str = "libclang==18.1.1";
 
+/// The peer of the tests of protected requests.
+const AIOCOAP_WITH_OSCORE: &str = "aiocoap[oscore]==0.4.17";
+
 /// A Python interpreter that has Cyclone DDS.
 pub fn cyclone_python() -> Outcome<PathBuf> {
     let python = environment()?;
     if output(Command::new(&python).args(["-c", "import cyclonedds.core"])).is_err() {
         install(&python, CYCLONE_PYTHON)?;
         output(Command::new(&python).args(["-c", "import cyclonedds.core"]))?;
+    }
+    Ok(python)
+}
+
+/// A Python interpreter that has aiocoap with what its OSCORE needs.
+pub fn aiocoap_with_oscore() -> Outcome<PathBuf> {
+    let python = environment()?;
+    let modules = ["-c", "import aiocoap, cbor2, cryptography, filelock, lakers"];
+    if output(Command::new(&python).args(modules)).is_err() {
+        install(&python, AIOCOAP_WITH_OSCORE)?;
+        output(Command::new(&python).args(modules))?;
     }
     Ok(python)
 }

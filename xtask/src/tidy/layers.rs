@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-cdr"]),
@@ -12,8 +12,9 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("thalweg-coap", &["thalweg", "thalweg-cdr", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
-    ("thalweg-lab", &["thalweg", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
+    ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    ("thalweg-testing", &[]),
     ("xtask", &[]),
 ];
 

@@ -8,8 +8,9 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::quick::{self, QuickPlan};
 
 use super::agent::{self, AgentOptions};
+use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
-use super::preset::{self, PageOptions, RunOptions};
+use super::preset::{self, RunOptions};
 use super::study::{self, CompareOptions, DirectoryOptions, ListOptions, ResumeOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
@@ -34,18 +35,22 @@ pub enum Experiment {
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
     /// programs, searches every method's best parameters first and writes them as a profile; paper2 asks whether multicast helps when
     /// there are many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
-    /// ROS 2, with every middleware in turns.
+    /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
+        "thalweg lab run paper5 --quick --peers libcoap,californium",
         "sudo thalweg lab run paper2 --quick --out /tmp/paper2",
         "thalweg perf throughput --size 256 --profile profile.toml"
     ))]
     Run(RunOptions),
-    /// Draws the report and a page of Markdown from the results of an earlier run.
-    #[command(after_help = crate::after_help!("thalweg lab page results.json --out docs/results/paper1.md"))]
+    /// Draws a page of Markdown, and on request the report, from the results of an earlier run of a preset or scenario.
+    #[command(after_help = crate::after_help!(
+        "thalweg lab page results.json --out docs/results/paper1.md",
+        "thalweg lab page paper4/results.json --findings findings.md"
+    ))]
     Page(PageOptions),
     /// Builds the programs that measure other middleware, and says which of them are ready.
     #[command(after_help = crate::after_help!("thalweg lab peers list", "thalweg lab peers install cyclone"))]
@@ -62,8 +67,8 @@ pub enum Experiment {
     /// Writes the report of a directory of `lab run FILE` again from its raw data.
     #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
     Report(DirectoryOptions),
-    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now and how quiet the machine
-    /// is, and what the whole runs of each cell amount to. Ends when the runs do.
+    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now with the fates and
+    /// latencies of its samples so far and how quiet the machine is, and what the whole runs of each cell amount to. Ends when the runs do.
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
     Top(TopOptions),
     /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for whoever has the same
@@ -99,7 +104,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
     match &options.experiment {
         Experiment::Quick(options) => run_quick(options, interrupt),
         Experiment::Run(options) => preset::run(options, interrupt),
-        Experiment::Page(options) => preset::page(options),
+        Experiment::Page(options) => page::run(options),
         Experiment::Peers(options) => peers::run(options),
         Experiment::List(options) => study::list(options),
         Experiment::Resume(options) => study::resume(options, interrupt),

@@ -5,6 +5,8 @@ pub mod coap;
 pub mod laboratory;
 pub mod list;
 pub mod measure;
+pub mod page;
+pub mod paper5;
 pub mod peers;
 pub mod preset;
 pub mod publish;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use thalweg_lab::nearest::nearest;
+use thalweg_lab::paper5::CoapPeer;
 use thalweg_lab::peers::{self, Peer, Readiness};
 
 use super::laboratory::from_lab;
@@ -58,10 +59,11 @@ pub fn run(options: &PeersOptions) -> Result<(), Failure> {
     match &options.action {
         PeersAction::List(options) => list(options),
         PeersAction::Install(options) => {
-            let named = options.peers.iter().map(|name| parse(name)).collect::<Result<Vec<_>, _>>()?;
-            let all = if named.is_empty() { Peer::ALL.to_vec() } else { named };
+            let named = options.peers.iter().map(|name| source_of(name)).collect::<Result<Vec<_>, _>>()?;
+            let all = || Peer::ALL.map(Peer::source).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)).collect();
+            let named: Vec<&str> = if named.is_empty() { all() } else { named };
             remark("Building what is not up to date; a peer takes between seconds and several minutes.");
-            peers::install(&all, options.peer_dir.as_deref()).map_err(from_lab)
+            peers::install(&named, options.peer_dir.as_deref()).map_err(from_lab)
         }
     }
 }
@@ -75,9 +77,33 @@ fn list(options: &PeersListOptions) -> Result<(), Failure> {
             }
             Readiness::Missing => format!("missing   `thalweg lab peers install {peer}` builds it"),
         };
-        print_line(format_args!("{:<9} {:<48} {state}", peer.name(), peer.description()))?;
+        print_line(format_args!("{:<11} {:<48} {state}", peer.name(), peer.description()))?;
+    }
+    for peer in CoapPeer::ALL {
+        let state = match peer.version(options.peer_dir.as_deref()) {
+            Some(Ok((program, version))) => format!("ready     {version}, {}", program.display()),
+            Some(Err(error)) => format!("BROKEN    {error}; `thalweg lab peers install {peer}` builds it anew"),
+            None => format!("missing   `thalweg lab peers install {peer}` builds it"),
+        };
+        print_line(format_args!("{:<11} {:<48} {state}", peer.name(), peer.description()))?;
     }
     Ok(())
+}
+
+/// What the source folder of any peer is called, or the nearest name.
+fn source_of(name: &str) -> Result<&'static str, Failure> {
+    if let Ok(peer) = CoapPeer::parse(name) {
+        return Ok(peer.name());
+    }
+    Peer::parse(name)
+        .map(Peer::source)
+        .ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name))))
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let names: Vec<&str> = known.collect();
+    let guess = nearest(name, names.iter().copied()).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+    Failure::Usage(format!("no peer is called {name:?}: {guess}Known: {}", names.join(", ")))
 }
 
 /// The peer of this name.
@@ -85,11 +111,7 @@ fn list(options: &PeersListOptions) -> Result<(), Failure> {
 /// # Errors
 /// There is none; the text names the nearest one.
 pub fn parse(name: &str) -> Result<Peer, Failure> {
-    let names = Peer::ALL.map(Peer::name);
-    Peer::parse(name).ok_or_else(|| {
-        let guess = nearest(name, names).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-        Failure::Usage(format!("no peer is called {name:?}: {guess}Known: {}", names.join(", ")))
-    })
+    Peer::parse(name).ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter()))
 }
 
 #[cfg(test)]
@@ -101,5 +123,8 @@ mod tests {
         assert_eq!(parse("iceoryx2").ok(), Some(Peer::Iceoryx2));
         let Err(Failure::Usage(text)) = parse("cyclon") else { panic!("allowed") };
         assert!(text.contains("did you mean \"cyclone\"") && text.contains("raw"), "{text}");
+        let Err(Failure::Usage(text)) = source_of("libcoop") else { panic!("allowed") };
+        assert!(text.contains("did you mean \"libcoap\"") && text.contains("raw"), "{text}");
+        assert_eq!((source_of("iceoryx2").ok(), source_of("coap-rs").ok()), (Some("iceoryx"), Some("coap-rs")));
     }
 }

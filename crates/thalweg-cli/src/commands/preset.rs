@@ -1,10 +1,10 @@
-//! `thalweg lab run`: presets and scenarios, and `thalweg lab page`: what they measured, drawn again.
+//! `thalweg lab run`: presets and scenarios.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, Paper1Result, UNLIMITED};
+use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::Peer;
 use thalweg_lab::presets::{Budget, Machine, paper4};
@@ -12,7 +12,7 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 
 use super::laboratory::{WORKER, from_lab, not_written};
-use super::{peers, study, top};
+use super::{paper5, peers, study, top};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use thalweg_lab::nearest::nearest;
@@ -20,19 +20,20 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2 or paper4, or a scenario file; a scenario takes --out, --seed, --peer-dir, --key and --live, all else stands
+    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --peer-dir, --key and --live, all else stands
     /// in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
     /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes. Of paper4, make
-    /// what fits into a quarter of an hour (default: all that this machine carries).
+    /// what fits into a quarter of an hour (default: all that this machine carries). Of paper5, make fewer and shorter runs, what fits into
+    /// ten minutes (default: five runs of ten seconds, hours).
     #[arg(long)]
     pub quick: bool,
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: cyclone,
-    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper4 also raw).
+    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper4 also raw; of paper5 libcoap, californium, aiocoap, coap-rs).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
     pub peers: Vec<String>,
 
@@ -54,7 +55,7 @@ pub struct RunOptions {
     #[arg(long)]
     pub live: bool,
 
-    /// Make N runs of each cell (default: 20, with --quick 5).
+    /// Make N runs of each cell (default: 20, with --quick 5; of paper5 5, with --quick 3).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub runs: Option<u64>,
 
@@ -69,6 +70,15 @@ pub struct RunOptions {
     /// What Table 4 runs over (default: tbf).
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
     pub link: LinkName,
+
+    /// Of paper5, make only these figures, of 5, 6, 7, 9, 10, 11, capacity, overload, flood and ramp, with commas between (default: all).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
+    pub figures: Vec<String>,
+
+    /// Of paper5, compare these laws for handler pools, of inline, fixed:N, vta, vta-printed, vta-authors and queue-delay, with commas
+    /// between (default: what each figure of the paper has, and the adaptive ones).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
+    pub laws: Vec<String>,
 
     /// Shuffle the turns by S, to repeat the order of an earlier run (default: the time of day, or what the scenario says).
     #[arg(long, value_name = "S")]
@@ -92,22 +102,6 @@ pub enum LinkName {
     Loopback,
 }
 
-/// Options of `lab page`.
-#[derive(Args, Debug)]
-pub struct PageOptions {
-    /// The results.json of a preset.
-    #[arg(value_name = "RESULTS")]
-    pub results: PathBuf,
-
-    /// Write the page to FILE and its figures beside it (default: paper1.md).
-    #[arg(long, value_name = "FILE", default_value = "paper1.md", hide_default_value = true)]
-    pub out: PathBuf,
-
-    /// Write the report to FILE as well (default: none).
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-}
-
 /// Runs a preset or a scenario, prints its tables and writes its files.
 ///
 /// # Errors
@@ -123,6 +117,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
         "paper4" => return run_paper4(options, interrupt),
+        "paper5" => return paper5::run(options, interrupt),
         _ => {}
     }
     let path = Path::new(&options.what);
@@ -142,11 +137,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 
 /// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
 fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.given(|option| !["--quick", "--peers"].contains(&option)) {
-        return Err(Failure::Usage(format!(
-            "{option} is for paper1; paper4 takes --quick, --peers, --peer-dir, --out and --seed"
-        )));
-    }
+    options.refuse_foreign("paper4", &["--quick", "--peers"])?;
     let wanted = match options.peers.as_slice() {
         [] => Peer::ALL.to_vec(),
         [none] if none == "none" => Vec::new(),
@@ -167,6 +158,7 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    options.refuse_foreign("paper1", &["--quick", "--peers", "--runs", "--tables", "--tokens", "--link", "--scale"])?;
     let plan = options.plan()?;
     let out = options.out.as_deref().unwrap_or(Path::new("."));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
@@ -175,7 +167,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     let result = paper1::run(&plan, &launcher, &Stop::watching(interrupt.flag()), &loud).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
     let profile = result.profile.to_toml().map_err(from_lab)?;
-    let files = [("report.html", paper1::to_html(&result)), ("results.json", json), ("profile.toml", profile)];
+    let files = [("report.html", paper1::page(&result).to_html()), ("results.json", json), ("profile.toml", profile)];
     for (name, text) in files {
         write(&out.join(name), &text)?;
     }
@@ -190,11 +182,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Some(option) = options.given(|option| option != "--quick") {
-        return Err(Failure::Usage(format!(
-            "{option} is for the preset paper1; paper2 takes --quick, --out and --seed"
-        )));
-    }
+    options.refuse_foreign("paper2", &["--quick"])?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -206,43 +194,28 @@ fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     let result = paper2::run(&plan, out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
-    for (name, text) in [("report.html", paper2::to_html(&result)), ("results.json", json)] {
+    for (name, text) in [("report.html", paper2::page(&result).to_html()), ("results.json", json)] {
         write(&out.join(name), &text)?;
     }
     print_line(paper2::to_text(&result).trim_end())?;
     print_line(format_args!("\nReport: {}", out.join("report.html").display()))
 }
 
-/// Draws the page of an earlier run.
-///
-/// # Errors
-/// The results cannot be read, or the files cannot be written.
-pub fn page(options: &PageOptions) -> Result<(), Failure> {
-    let shown = options.results.display();
-    let text = std::fs::read_to_string(&options.results)
-        .map_err(|error| Failure::Failed(format!("{shown} cannot be read: {error}")))?;
-    let result: Paper1Result = serde_json::from_str(&text)
-        .map_err(|error| Failure::Failed(format!("{shown} is no result of `thalweg lab run`: {error}")))?;
-    let stem = options.out.file_stem().map_or_else(|| "paper1".into(), |stem| stem.to_string_lossy());
-    let (page, figures) = paper1::to_markdown(&result, &stem);
-    if let Some(folder) = options.out.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
-    }
-    write(&options.out, &page)?;
-    for (name, svg) in figures {
-        write(&options.out.with_file_name(name), &svg)?;
-    }
-    match &options.html {
-        Some(path) => write(path, &paper1::to_html(&result)),
-        None => Ok(()),
-    }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| not_written(path, &error))
 }
 
 impl RunOptions {
+    /// Refuses options that `preset` has not.
+    pub(super) fn refuse_foreign(&self, preset: &str, own: &[&str]) -> Result<(), Failure> {
+        let Some(option) = self.given(|option| !own.contains(&option)) else { return Ok(()) };
+        let owner = if ["--figures", "--laws"].contains(&option) { "paper5" } else { "paper1" };
+        Err(Failure::Usage(format!(
+            "{option} is for the preset {owner}; {preset} takes {}, --peer-dir, --out and --seed",
+            own.join(", ")
+        )))
+    }
+
     /// The first option of presets that was given and for which `is_meant` holds.
     fn given(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'static str> {
         let given = [
@@ -250,6 +223,8 @@ impl RunOptions {
             ("--peers", !self.peers.is_empty()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
+            ("--figures", !self.figures.is_empty()),
+            ("--laws", !self.laws.is_empty()),
             ("--tokens", !self.tokens.is_empty()),
             ("--link", self.link != LinkName::Tbf),
             ("--scale", self.scale != 1.0),
@@ -312,7 +287,7 @@ fn scale(text: &str) -> Result<f64, String> {
 const TOKENS_MAX: u32 = 1_220;
 
 /// What `lab run` knows by name.
-pub const PRESETS: [&str; 3] = ["paper1", "paper2", "paper4"];
+pub const PRESETS: [&str; 4] = ["paper1", "paper2", "paper4", "paper5"];
 
 #[cfg(test)]
 mod tests {

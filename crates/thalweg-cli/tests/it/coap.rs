@@ -116,7 +116,7 @@ fn errors_are_told_with_the_codes_of_the_server() {
     check(&["get", &server.uri("/nothing")], 1, "4.04");
     check(&["put", &server.uri("/request"), "x"], 1, "4.05");
     check(&["get", &server.uri("/slow?ms=soon")], 1, "?ms=100");
-    check(&["get", "coaps://127.0.0.1/request"], 2, "coaps");
+    check(&["get", "coaps://127.0.0.1/request"], 2, "--oscore");
     check(&["get", "coap://host.invalid/request"], 2, "host.invalid");
     // A socket that nobody reads: the port is taken, so that no other process can answer.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("bound");
@@ -186,4 +186,24 @@ fn the_pool_grows_while_requests_block_and_shrinks_when_they_end() {
         assert!(threads_of(&line) >= 4, "{address}: {line}");
     });
     server.statistics(|line| threads_of(line) <= 2);
+}
+
+#[test]
+fn a_load_is_served_verified_and_told_with_what_the_server_used() {
+    let server = Serving::start(&[]);
+    let process = server.running.id().to_string();
+    let load = |options: &[&str]| {
+        let words = ["coap", "load", &server.address, "--duration", "0.3", "--warm-up", "0.1"];
+        run(&[&words, options].concat())
+    };
+    let said = load(&["--clients", "8", "--outstanding", "2", "--json", "--server-pid", &process]).expect_code(0);
+    let result: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&result["schema"], &result["plan"]["clients"]), (&"thalweg.coap-load/1".into(), &8.into()));
+    let counts = &result["counts"];
+    assert!(counts["served"].as_u64() > Some(16) && counts["served"] == counts["sent"], "{}", said.stdout);
+    assert!(result["server"]["resident_kib"].as_u64() > Some(1000), "{}", said.stdout);
+    let said = load(&["/slow?ms=1", "--rate", "20", "--con", "--expect", "waited 1 ms", "--self-check", "0.1"]);
+    assert!(said.expect_code(0).stdout.contains("sent 6 served 6 rejected 0"));
+    let said = load(&["/nothing"]).expect_code(1);
+    assert!(said.stderr.contains("4.04"), "{}", said.stderr);
 }

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 32] = [
+const COMMANDS: [&[&str]; 33] = [
     &[],
     &["pub"],
     &["sub"],
@@ -34,6 +34,7 @@ const COMMANDS: [&[&str]; 32] = [
     &["coap", "observe"],
     &["coap", "discover"],
     &["coap", "bridge"],
+    &["coap", "load"],
     &["help", "pub"],
 ];
 

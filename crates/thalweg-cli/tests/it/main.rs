@@ -3,12 +3,14 @@
 mod agents;
 mod coap;
 mod coap_bridge;
+mod coap_oscore;
 mod exchange;
 mod help;
 mod lab;
 mod measure;
 mod methods;
 mod paper1;
+mod paper5;
 mod peers;
 mod program;
 mod scenario;

@@ -120,6 +120,18 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     run(&["lab", "report", text(&out)]).expect_code(0);
     let again = fs::read_to_string(out.join("report.html")).expect("a report");
     assert_eq!(again, html, "the raw data tell the same again");
+    let (findings, page) = (folder.join("findings.md"), folder.join("page.md"));
+    fs::write(&findings, "All is well.\n").expect("written");
+    let results = out.join("results.json");
+    let asked =
+        ["lab", "page", text(&results), "--out", text(&page), "--findings", text(&findings), "--command", "do it"];
+    run(&asked).expect_code(0);
+    let shown = fs::read_to_string(&page).expect("a page");
+    for part in
+        ["# test\n", "Made by `do it`;", "## Findings\n\nAll is well.\n", "## Every cell\n", "| thalweg unicast | 2 |"]
+    {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
     assert!(
         compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),
@@ -277,6 +289,28 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
         "it is kept as it was"
     );
     run(&["lab", "verify", text(&out)]).expect_code(0);
+}
+
+#[test]
+fn the_samples_of_a_run_that_goes_on_can_be_watched() {
+    let folder = folder("watch");
+    let file = scenario(&folder, 600, "payload_bytes = 100\nsubscribers = 2", "");
+    let out = folder.join("out");
+    let lab = Running::start(command(&["lab", "run", text(&file), "--out", text(&out)]));
+    wait_for_workers(&lab, 3);
+    let deadline = Instant::now() + PATIENCE;
+    let watched = loop {
+        let watched = run(&["lab", "top", text(&out), "--once"]).expect_code(0).stdout;
+        if let Some((_, samples)) = watched.split_once("so far: ") {
+            break samples.to_owned();
+        }
+        assert!(Instant::now() < deadline, "no word of the samples in\n{watched}");
+    };
+    for part in [" in time, ", " late, ", " lost or on the way, ", " not sent\nresponse latency: p50 "] {
+        assert!(watched.contains(part), "{part} in\n{watched}");
+    }
+    lab.signal("INT");
+    lab.finish().expect_code(130);
 }
 
 #[test]

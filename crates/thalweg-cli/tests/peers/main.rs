@@ -11,6 +11,7 @@ mod dissector;
 mod groups;
 mod host;
 mod namespaces;
+mod oscore;
 mod peer;
 mod program;
 mod thalweg;

@@ -104,6 +104,13 @@ impl Program {
         self.finish()
     }
 
+    /// As [`interrupt`](Self::interrupt), by somebody who does not wait for the first to take effect.
+    pub fn interrupt_twice(self) -> Said {
+        self.signal("INT");
+        self.signal("INT");
+        self.finish()
+    }
+
     /// Ends the program without a chance to say good-bye.
     pub fn kill(self) {
         self.signal("KILL");

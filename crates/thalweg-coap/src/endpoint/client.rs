@@ -4,13 +4,15 @@ use thalweg_rtps::time::Instant;
 
 use super::cache::{self, Cache};
 use super::in_flight::{Owner, Use};
+use super::protected::push_request;
 use super::slab::Slab;
 use super::timers::TimerId;
 use super::transfer::Transfer;
 use super::{Config, Delivery, Due, Endpoint, Event, Peer, RequestError, RequestId};
 use crate::message::{
-    Block, MessageId, MessageType, MessageWriter, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
+    Block, Message, MessageId, MessageType, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
 };
+use crate::oscore::ClientAssociation;
 
 /// Where a token holds the place of its request; the rest cannot be guessed.
 const TOKEN_PLACE_SHIFT: u32 = 40;
@@ -47,6 +49,8 @@ pub(super) struct Outgoing {
     /// The server asked for a proof of the address once.
     pub is_challenged: bool,
     pub timer: Option<TimerId>,
+    /// What its messages are protected with.
+    pub protection: Option<Box<ClientAssociation>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,24 +153,32 @@ impl Endpoint {
     pub fn cancel(&mut self, now: Instant, request: RequestId) {
         let Some(outgoing) = self.client.requests.get(request.0) else { return };
         if outgoing.latest.is_some() {
-            let (place, peer, token) = (outgoing.peer, outgoing.target, Token::from_u64(outgoing.tokens.first));
+            let (place, token) = (outgoing.peer, Token::from_u64(outgoing.tokens.first));
             let mut farewell = RequestBuf::new(outgoing.request.code(), "");
             let view = outgoing.request.view();
             for (number, value) in view.options.filter(|(number, _)| *number != OptionNumber::OBSERVE) {
                 farewell = farewell.with_option(number, value);
             }
             let farewell = farewell.with_observe(Observe::Deregister);
-            let message = self.next_id(now, place);
-            self.outbox.push(peer, |out| {
-                let view = farewell.view();
-                let mut writer = MessageWriter::new(out, MessageType::NonConfirmable, view.code, message, &token);
-                writer.options(view.options);
-            });
+            let id = self.next_id(now, place);
+            let view = farewell.view();
+            let (code, options) = (view.code, view.options);
+            let message_type = MessageType::NonConfirmable;
+            let message = Message { message_type, code, id, token, options, payload: &[] };
+            if let Some(outgoing) = self.client.requests.get_mut(request.0) {
+                // Without a sequence number for it the server finds out by itself.
+                let _ = push_request(&mut self.outbox, outgoing.target, &mut outgoing.protection, token, &message);
+            }
         }
         self.close_request(now, request.0);
     }
 
-    fn check_request(&self, peer: Peer, request: &RequestBuf, delivery: Delivery) -> Result<(), RequestError> {
+    pub(super) fn check_request(
+        &self,
+        peer: Peer,
+        request: &RequestBuf,
+        delivery: Delivery,
+    ) -> Result<(), RequestError> {
         let view = request.view();
         let is_large = view.payload.len() > 16 << self.config.block_exponent.min(Block::EXPONENT_MAX);
         let is_for_groups = delivery == Delivery::NonConfirmable && view.code.is_safe() && !is_large;
@@ -185,7 +197,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn insert_request(
+    pub(super) fn insert_request(
         &mut self,
         now: Instant,
         peer: Peer,
@@ -228,6 +240,7 @@ impl Endpoint {
             cache_key: None,
             is_challenged: false,
             timer: None,
+            protection: None,
         });
         let token = self.new_token(id);
         let times = &self.config.times;
@@ -268,7 +281,7 @@ impl Endpoint {
     }
 
     fn send(&mut self, now: Instant, id: u64) {
-        let Some(outgoing) = self.client.requests.get(id) else { return };
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         let place = outgoing.peer;
         let ids = &mut self.peers.get_mut(place).ids;
         if let Some(until) = ids.blocked_until(now, self.config.times.message_id_lifetime) {
@@ -282,11 +295,13 @@ impl Endpoint {
         let (options, range) = outgoing.transfer.compose(&outgoing.request, etag);
         let token = Token::from_u64(outgoing.tokens.current);
         let view = outgoing.request.view();
-        let len = self.outbox.push(outgoing.target, |out| {
-            let mut writer = MessageWriter::new(out, message_type, view.code, message, &token);
-            writer.options(Options::new(&options));
-            writer.payload(&view.payload[range]);
-        });
+        let (options, payload) = (Options::new(&options), &view.payload[range]);
+        let datagram = Message { message_type, code: view.code, id: message, token, options, payload };
+        let registration = Token::from_u64(outgoing.tokens.first);
+        let protection = &mut outgoing.protection;
+        if let Err(error) = push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
+            return self.fail(now, id, RequestError::NotProtected(error));
+        }
         let mut last = LastMessage { is_counted: is_confirmable, ..LastMessage::default() };
         if is_confirmable {
             let backoff = self.first_backoff();
@@ -295,6 +310,7 @@ impl Endpoint {
         } else {
             self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
             last.unacknowledged = Some(message);
+            let len = self.outbox.last().len();
             self.peers.get_mut(place).requests.silence.note_sent(now, len);
         }
         if let Some(outgoing) = self.client.requests.get_mut(id) {
@@ -356,6 +372,9 @@ impl Endpoint {
 
     /// Ends a request without an answer.
     pub(super) fn fail(&mut self, now: Instant, id: u64, error: RequestError) {
+        let protection = self.client.requests.get(id).and_then(|outgoing| outgoing.protection.as_ref());
+        let is_unverifiable = error == RequestError::TimedOut && protection.is_some_and(|one| one.has_refused());
+        let error = if is_unverifiable { RequestError::Unverifiable } else { error };
         if let Some(peer) = self.close_request(now, id) {
             self.events.push_back(Event::Failed { request: RequestId(id), peer, error });
         }

@@ -20,6 +20,8 @@ pub struct Counters {
     pub shrunk: u64,
     /// Requests that their handlers did not answer in time.
     pub expired: u64,
+    /// Protected messages that were changed, repeated, or protected with keys that this endpoint has not.
+    pub protected_refused: u64,
     /// Peers that are remembered.
     pub peers: usize,
     /// Requests that handlers work on.

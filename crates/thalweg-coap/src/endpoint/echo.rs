@@ -2,7 +2,7 @@
 
 use thalweg_rtps::time::Instant;
 
-use super::encode::{Head, Part, write_response};
+use super::encode::{Head, Part};
 use super::ids::seconds;
 use super::server::{Exchange, Kind};
 use super::{Endpoint, Peer};
@@ -19,6 +19,13 @@ impl Endpoint {
         let period = seconds(now) / PERIOD_SECONDS;
         let is_right = [period, period.wrapping_sub(1)].iter().any(|period| self.echo(place, *period) == echo);
         self.peers.get_mut(place).verified |= is_right;
+    }
+
+    /// Notes that a peer told what only it could have got from this endpoint: it is at its address, and not silent.
+    pub(super) fn note_proof(&mut self, place: u32) {
+        let state = self.peers.get_mut(place);
+        state.verified = true;
+        state.requests.silence.end();
     }
 
     /// Whether a response of `len` bytes with this part of a body is too large for an address that may be forged, and a
@@ -38,7 +45,7 @@ impl Endpoint {
     pub(super) fn shrink(
         &mut self,
         now: Instant,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         head: &Head,
         response: &mut Response,
         part: &mut Part,
@@ -53,9 +60,8 @@ impl Endpoint {
         let largest = part.block2.map_or(self.config.block_exponent, |block| block.exponent).min(Block::EXPONENT_MAX);
         for exponent in (0..=largest).rev() {
             *part = Part { observe, echo: Some(echo), ..self.part(now, exchange, response, exponent) };
-            let peer = self.peers.get(exchange.peer).peer;
             self.outbox.drop_last();
-            let len = self.outbox.push(peer, |out| write_response(out, head, response, part));
+            let len = self.push_response(exchange, head, response, part);
             if !self.is_amplified(exchange, part, len) {
                 return;
             }

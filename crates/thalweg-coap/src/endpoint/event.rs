@@ -5,7 +5,8 @@ use std::fmt;
 use thalweg_rtps::time::Instant;
 
 use super::Peer;
-use crate::message::{Block, OptionNumber, RequestBuf, Response};
+use crate::message::{Block, Code, OptionNumber, RequestBuf, Response};
+use crate::oscore::SequenceError;
 
 /// A request that waits for [`Endpoint::respond`](super::Endpoint::respond). Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +121,17 @@ pub enum RequestError {
         /// The block that was expected.
         expected: Block,
     },
+    /// The request cannot be protected.
+    NotProtected(SequenceError),
+    /// A protected request was answered without protection: by a server that cannot read it, or by somebody else.
+    Unprotected {
+        /// What the answer says.
+        code: Code,
+        /// The text in it.
+        diagnosis: String,
+    },
+    /// What came could not be verified: it was changed on its way, or the ends have different keys.
+    Unverifiable,
 }
 
 impl fmt::Display for RequestError {
@@ -154,6 +166,15 @@ impl fmt::Display for RequestError {
             RequestError::BlockMismatch { expected } => {
                 write!(formatter, "the peer lost track of the blocks: expected number {}", expected.number)
             }
+            RequestError::NotProtected(error) => error.fmt(formatter),
+            RequestError::Unprotected { code, diagnosis } => write!(
+                formatter,
+                "the protected request was answered without protection by {code:?} \"{diagnosis}\"; \
+                 have both ends the same OSCORE keys?"
+            ),
+            RequestError::Unverifiable => formatter.write_str(
+                "what came could not be verified: it was changed on its way, or the ends have different OSCORE keys",
+            ),
         }
     }
 }

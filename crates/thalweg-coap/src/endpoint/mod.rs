@@ -49,6 +49,7 @@ mod outbox;
 mod peer;
 mod peers;
 mod probing;
+mod protected;
 mod receive;
 mod response;
 mod secret;
@@ -62,6 +63,7 @@ mod timers;
 mod transfer;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
@@ -80,6 +82,8 @@ use server::Server;
 use spare::Spare;
 use timers::Timers;
 
+use crate::oscore::Keyring;
+
 /// Client and server on one port.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -96,6 +100,8 @@ pub struct Endpoint {
     outbox: Outbox,
     spare: Spare,
     counters: Counters,
+    /// Who may send protected requests.
+    keyring: Option<Arc<Keyring>>,
 }
 
 /// What a timer is for.
@@ -141,6 +147,7 @@ impl Endpoint {
             outbox: Outbox::default(),
             spare: Spare::default(),
             counters: Counters::default(),
+            keyring: None,
             config,
         }
     }

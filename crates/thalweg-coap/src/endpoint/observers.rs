@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thalweg_rtps::time::Instant;
 
 use super::asked::Asked;
-use super::encode::{Head, Part, write_response};
+use super::encode::{Head, Part};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
 use super::server::{Exchange, Kind};
@@ -13,6 +13,7 @@ use super::slab::Slab;
 use super::timers::TimerId;
 use super::{Due, Endpoint, Event};
 use crate::message::{MessageId, MessageType, RequestBuf, Response, Token};
+use crate::oscore::ServerAssociation;
 
 /// Numbers of notifications have 24 bits (RFC 7641 §4.4).
 const NUMBER_MASK: u32 = 0x00ff_ffff;
@@ -30,6 +31,19 @@ pub(super) struct Observer {
     request_bytes: usize,
     progress: Progress,
     timer: Option<TimerId>,
+    /// What notifications are protected with.
+    protection: Option<ServerAssociation>,
+}
+
+impl Observer {
+    /// Whether an exchange has the protection of the registration: who only knows the token must not end or renew it.
+    fn is_of(&self, exchange: &Exchange) -> bool {
+        match (&self.protection, &exchange.protection) {
+            (None, None) => true,
+            (Some(own), Some(other)) => own.is_of_same_context(other),
+            _ => false,
+        }
+    }
 }
 
 /// What the client knows and what is on its way.
@@ -124,7 +138,11 @@ impl Endpoint {
         let serial = self.peers.get(exchange.peer).serial;
         if let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)) {
             let known = self.server.observers.observers.get_mut(*id)?;
-            if known.asked.representation == exchange.asked.representation {
+            if !known.is_of(exchange) {
+                return None;
+            }
+            // Notifications are bound to the latest registration if it is protected (RFC 8613 §4.1.3.5.1).
+            if known.asked.representation == exchange.asked.representation && exchange.protection.is_none() {
                 return Some(self.server.observers.next_number());
             }
             self.forget_registration(exchange);
@@ -142,6 +160,7 @@ impl Endpoint {
             request_bytes: exchange.request_bytes,
             progress: Progress::default(),
             timer: None,
+            protection: exchange.protection.as_ref().map(|association| association.for_notifications()),
         };
         self.peers.hold_again(exchange.peer);
         let (_, count) = self.server.observers.insert(serial, observer);
@@ -154,8 +173,9 @@ impl Endpoint {
     /// Ends the registration that the client of an exchange has under the exchange's token.
     pub(super) fn forget_registration(&mut self, exchange: &Exchange) {
         let serial = self.peers.get(exchange.peer).serial;
-        if let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)) {
-            self.remove_observer(*id);
+        let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)).copied() else { return };
+        if self.server.observers.observers.get(id).is_some_and(|observer| observer.is_of(exchange)) {
+            self.remove_observer(id);
         }
     }
 
@@ -201,6 +221,7 @@ impl Endpoint {
             timer: None,
             registration: None,
             asked_at: seconds(now),
+            protection: observer.protection.as_ref().map(|association| Box::new(association.for_notifications())),
         };
         self.peers.hold_again(exchange.peer);
         self.ask(now, exchange, request);
@@ -215,7 +236,13 @@ impl Endpoint {
     }
 
     /// Sends what the handler says about a change.
-    pub(super) fn finish_notification(&mut self, now: Instant, exchange: Exchange, id: u64, mut response: Response) {
+    pub(super) fn finish_notification(
+        &mut self,
+        now: Instant,
+        mut exchange: Exchange,
+        id: u64,
+        mut response: Response,
+    ) {
         let place = exchange.peer;
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let number = self.server.observers.next_number();
@@ -231,10 +258,9 @@ impl Endpoint {
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
         let mut part = Part { observe: goes_on.then_some(number), ..part };
-        let peer = self.peers.get(place).peer;
-        let len = self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        let len = self.push_response(&mut exchange, &head, &response, &part);
         if self.is_amplified(&exchange, &part, len) {
-            self.shrink(now, &exchange, &head, &mut response, &mut part);
+            self.shrink(now, &mut exchange, &head, &mut response, &mut part);
         }
         if !goes_on {
             self.remove_observer(id);

@@ -32,6 +32,10 @@ impl Endpoint {
         }
         let known = self.client.find(message.token, peer);
         let expected = known.filter(|id| !is_acknowledgement || self.acknowledges(place, message.id, *id));
+        let is_protected = |id| self.client.requests.get(id).is_some_and(|outgoing| outgoing.protection.is_some());
+        if let Some(id) = expected.filter(|id| is_protected(*id)) {
+            return self.handle_protected_response(now, place, id, message);
+        }
         let unknown = unknown_critical(message.options);
         let Some(id) = expected.filter(|_| unknown.is_none()) else {
             // A NON is rejected where silence would make the server go on with its notifications (RFC 7641 §3.6).
@@ -45,16 +49,22 @@ impl Endpoint {
             }
             return;
         };
-        if is_confirmable {
-            self.send_empty(place, MessageType::Acknowledgement, message.id);
-            self.note(now, place, message.id, Fate::Acknowledged);
-        } else if !is_acknowledgement {
-            self.note(now, place, message.id, Fate::Ignored);
-        }
-        self.peers.get_mut(place).verified = true; // It knows a token that was sent to its address.
-        self.peers.get_mut(place).requests.silence.end();
+        self.acknowledge_response(now, place, message);
+        self.note_proof(place); // It knows a token that was sent to its address.
         self.accept(now, id, peer, message);
         self.send_waiting(now, place);
+    }
+
+    /// Acknowledges a response that came by itself, and notes it.
+    pub(super) fn acknowledge_response(&mut self, now: Instant, place: u32, message: &Message<'_>) {
+        match message.message_type {
+            MessageType::Confirmable => {
+                self.send_empty(place, MessageType::Acknowledgement, message.id);
+                self.note(now, place, message.id, Fate::Acknowledged);
+            }
+            MessageType::NonConfirmable => self.note(now, place, message.id, Fate::Ignored),
+            MessageType::Acknowledgement | MessageType::Reset => {}
+        }
     }
 
     /// Whether an acknowledgement with this ID is for the last message of a request.
@@ -63,7 +73,7 @@ impl Endpoint {
         self.client.requests.get(id).is_some_and(|outgoing| outgoing.message.transmission == Some(found))
     }
 
-    fn accept(&mut self, now: Instant, id: u64, peer: Peer, message: &Message<'_>) {
+    pub(super) fn accept(&mut self, now: Instant, id: u64, peer: Peer, message: &Message<'_>) {
         let (response, block1, echo) = read_response(message);
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         if outgoing.target.is_multicast() {

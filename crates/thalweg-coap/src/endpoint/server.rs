@@ -15,8 +15,10 @@ use super::slab::{Slab, index_of};
 use super::timers::TimerId;
 use super::{Config, Delivery, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, Code, ETag, Message, MessageId, MessageType, Observe, RequestBuf, Response, Token, empty_message,
+    Block, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
+    empty_message,
 };
+use crate::oscore::ServerAssociation;
 
 /// State of the server's side.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub(super) struct Exchange {
     pub registration: Option<Box<RequestBuf>>,
     /// The second in which its handler was asked.
     pub asked_at: u32,
+    /// What the response is to be protected with.
+    pub protection: Option<Box<ServerAssociation>>,
 }
 
 /// How the response leaves.
@@ -68,9 +72,9 @@ pub(super) enum Kind {
 }
 
 impl Exchange {
-    /// Whether a duplicate may be answered anew.
+    /// Whether a duplicate may be answered anew. A protected one is taken for a replay.
     fn is_repeatable(&self) -> bool {
-        is_repeatable(self.code, &self.asked)
+        self.protection.is_none() && is_repeatable(self.code, &self.asked)
     }
 }
 
@@ -128,6 +132,9 @@ impl Endpoint {
     /// Handles a request of a peer that is held while this runs.
     pub(super) fn handle_request(&mut self, now: Instant, place: u32, message: &Message<'_>, len: usize, reach: Reach) {
         let asked = Asked::read(message.code, message.options, &self.table);
+        if matches!(asked, Err(Refusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
+            return self.handle_protected_request(now, place, message, len, reach);
+        }
         let is_repeatable = is_repeatable(message.code, &asked.unwrap_or_default());
         if self.is_duplicate(now, place, message, is_repeatable) {
             self.counters.duplicates += 1;
@@ -153,10 +160,22 @@ impl Endpoint {
             timer: None,
             registration: None,
             asked_at: seconds(now),
+            protection: None,
         };
+        self.begin(now, exchange, asked, message);
+    }
+
+    /// Deals with a request whose options were read.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        exchange: Exchange,
+        asked: Result<Asked, Refusal>,
+        message: &Message<'_>,
+    ) {
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
-            Err(Refusal::BadOption(_)) if kind != Kind::Confirmable => self.peers.release(place),
+            Err(Refusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
             Err(Refusal::BadOption(number)) => {
                 let diagnosis = format!("{number} is not understood");
                 self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
@@ -243,7 +262,13 @@ impl Endpoint {
 
     /// Whether a request came before; its duplicate is dealt with then.
     #[inline]
-    fn is_duplicate(&mut self, now: Instant, place: u32, message: &Message<'_>, is_repeatable: bool) -> bool {
+    pub(super) fn is_duplicate(
+        &mut self,
+        now: Instant,
+        place: u32,
+        message: &Message<'_>,
+        is_repeatable: bool,
+    ) -> bool {
         let state = self.peers.get(place);
         if is_repeatable {
             let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
@@ -320,10 +345,9 @@ impl Endpoint {
             self.delay(now, &exchange, &head, &response, &part);
             return self.close(now, &exchange);
         }
-        let peer = self.peers.get(exchange.peer).peer;
-        let len = self.outbox.push(peer, |out| write_response(out, &head, &response, &part));
+        let len = self.push_response(&mut exchange, &head, &response, &part);
         if self.is_amplified(&exchange, &part, len) {
-            self.shrink(now, &exchange, &head, &mut response, &mut part);
+            self.shrink(now, &mut exchange, &head, &mut response, &mut part);
         }
         if head.message_type == MessageType::Confirmable {
             let backoff = self.first_backoff();

@@ -14,6 +14,7 @@ use super::routes::{Routes, Target};
 use super::send_handler::{Inbox, SendHandler};
 use crate::endpoint::{Delivery, Endpoint, Event, ExchangeId, Peer};
 use crate::message::{Code, RequestBuf, Response};
+use crate::oscore::Refusal;
 use crate::scheduler::admission::Rank;
 use crate::scheduler::pool::Pool;
 use crate::scheduler::queue::{Offer, Refused};
@@ -135,6 +136,10 @@ impl Adapter {
         if let Some(Err(retry_after)) = limit {
             counts.limited += 1;
             let _ = endpoint.respond(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));
+            return endpoint.recycle(request);
+        }
+        if self.routes.needs_protection(&request.view()) && !endpoint.is_protected(exchange) {
+            let _ = endpoint.respond(now, exchange, Refusal::Unprotected.response());
             return endpoint.recycle(request);
         }
         let target = self.routes.find(&request.view());

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_rtps::time::Instant;
@@ -11,6 +12,7 @@ use thalweg_transport::clock;
 
 use crate::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer, RequestError, RequestId};
 use crate::message::{RequestBuf, Response};
+use crate::oscore::Context;
 
 /// A client with a socket of its own, driven by the thread that asks.
 pub struct Client {
@@ -20,6 +22,7 @@ pub struct Client {
     arrivals: Arrivals,
     outbox: Outbox,
     scratch: BatchScratch,
+    protection: Option<Arc<Context>>,
 }
 
 /// Why a client got no answer.
@@ -69,7 +72,13 @@ impl Client {
         };
         let (socket, watch, endpoint) = opened().map_err(ClientError::System)?;
         let (outbox, scratch) = (Outbox::default(), BatchScratch::default());
-        Ok(Client { socket, watch, endpoint, arrivals: Arrivals::new(DATAGRAM_BYTES), outbox, scratch })
+        let arrivals = Arrivals::new(DATAGRAM_BYTES);
+        Ok(Client { socket, watch, endpoint, arrivals, outbox, scratch, protection: None })
+    }
+
+    /// Protects all further requests with the keys of `context` (OSCORE, RFC 8613) and believes its peer only.
+    pub fn protect(&mut self, context: Arc<Context>) {
+        self.protection = Some(context);
     }
 
     /// Begins a request; what becomes of it comes from [`Client::next`].
@@ -82,7 +91,11 @@ impl Client {
         request: RequestBuf,
         delivery: Delivery,
     ) -> Result<RequestId, ClientError> {
-        let sent = self.endpoint.request(clock::now(), Peer::from(server), request, delivery);
+        let (now, peer) = (clock::now(), Peer::from(server));
+        let sent = match &self.protection {
+            Some(context) => self.endpoint.request_protected(now, peer, request, delivery, context),
+            None => self.endpoint.request(now, peer, request, delivery),
+        };
         sent.map_err(ClientError::Request)
     }
 

@@ -15,6 +15,8 @@ pub struct Routes {
     /// Hashes of the paths with their routes, ascending.
     by_hash: Vec<(u64, usize)>,
     catalog: Option<Arc<dyn Catalog>>,
+    /// Paths that only protected requests lead to, with what lies below them.
+    protected: Vec<String>,
 }
 
 struct Route {
@@ -68,6 +70,19 @@ impl Routes {
     pub fn with_catalog(mut self, catalog: Arc<dyn Catalog>) -> Routes {
         self.catalog = Some(catalog);
         self
+    }
+
+    /// Lets only protected requests (OSCORE, RFC 8613) reach `path`, such as `/locks`, and everything below it, whether a
+    /// handler or the catalog answers there; `/` for all. Other requests get 4.01, and `/.well-known/core` says `osc`.
+    pub fn protect(mut self, path: &str) -> Routes {
+        self.protected.push(path.trim_matches('/').to_owned());
+        self
+    }
+
+    /// Whether an unprotected request has to be refused. Allocates nothing.
+    #[inline]
+    pub fn needs_protection(&self, request: &Request<'_>) -> bool {
+        self.protected.iter().any(|path| is_at_or_below(request.path_segments(), path))
     }
 
     fn insert(&mut self, path: String, link: Option<Link>, handler: Arc<dyn Handler>) {
@@ -160,6 +175,11 @@ impl Routes {
         }
         let mut links: Vec<Link> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
         links.extend(self.catalog.iter().flat_map(|catalog| catalog.links()));
+        for link in &mut links {
+            if self.protected.iter().any(|path| is_at_or_below([&*link.target].into_iter(), path)) {
+                link.attributes.push(("osc".to_owned(), None));
+            }
+        }
         let passes = |link: &&Link| request.queries().all(|argument| link.matches(argument));
         Response::content(link_format::encode(links.iter().filter(passes)), content_format::LINK_FORMAT)
     }
@@ -182,6 +202,13 @@ impl Slowness {
         let less = |breaches: u32| (breaches > 0 && breaches < BREACHES_MAX).then(|| breaches - 1);
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
+}
+
+/// Whether a path of these segments is `path`, or lies below it. However a request divides a path into segments, the
+/// catalog may read it as the same one.
+fn is_at_or_below<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> bool {
+    let mut segments = segments.flat_map(|segment| segment.split('/')).filter(|segment| !segment.is_empty());
+    path.split('/').filter(|segment| !segment.is_empty()).all(|expected| segments.next() == Some(expected))
 }
 
 fn not_found() -> Response {
@@ -249,6 +276,23 @@ mod tests {
         check(&routes, "/secret", " s");
         let put = answer(&routes, &RequestBuf::put("/.well-known/core", ""));
         assert!(put.contains("4.05"), "{put}");
+    }
+
+    #[test]
+    fn what_needs_protection_says_so_and_is_not_reached_by_other_spellings() {
+        let routes =
+            Routes::new().add("/a", saying("a")).add("/a/b", saying("b")).add("/ab", saying("c")).protect("/a");
+        let needs = |path: &str| routes.needs_protection(&RequestBuf::get(path).view());
+        for path in ["/a", "/a/b", "/a/b/c", "/a%2Fb", "//a", "/a?x", "/%2Fa"] {
+            assert!(needs(path), "{path}");
+        }
+        for path in ["/", "/ab", "/b/a", "/.well-known/core"] {
+            assert!(!needs(path), "{path}");
+        }
+        check(&routes, "/.well-known/core", " </a>;osc,</a/b>;osc,</ab>");
+        check(&routes, "/.well-known/core?osc", " </a>;osc,</a/b>;osc");
+        assert!(Routes::new().protect("/").needs_protection(&RequestBuf::get("/x").view()));
+        assert!(!Routes::new().needs_protection(&RequestBuf::get("/x").view()));
     }
 
     struct Shelf;

@@ -19,6 +19,7 @@ use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
 use crate::endpoint::{Config, Endpoint};
+use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::Law;
 use crate::scheduler::pool::Pool;
@@ -45,6 +46,8 @@ pub struct ServerConfig {
     pub groups: GroupRequests,
     /// Threads and who runs first.
     pub scheduler: SchedulerConfig,
+    /// Who may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
+    pub keyring: Option<Arc<Keyring>>,
 }
 
 /// Whether a server hears requests to groups.
@@ -87,6 +90,7 @@ impl ServerConfig {
             inline_max: Duration::from_micros(50),
             groups: GroupRequests::Ignored,
             scheduler: SchedulerConfig::default(),
+            keyring: None,
         }
     }
 }
@@ -189,7 +193,10 @@ impl Server {
         pools: &[Option<Pool<Job>>],
     ) -> Result<(), ServerError> {
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
-        let endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        let mut endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        if let Some(keyring) = &config.keyring {
+            endpoint.set_keyring(Arc::clone(keyring));
+        }
         let lines = pools.iter().map(|pool| Line::new(pool.clone())).collect();
         let limits = (config.peer_rate.map(RateLimit::new), config.inline_max);
         let adapter = Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits);

@@ -246,7 +246,7 @@ impl<'a> Options<'a> {
     }
 
     /// Checks options up to the payload marker or the end; gives them and where they end.
-    pub(super) fn check(bytes: &'a [u8], offset: usize) -> Result<(Options<'a>, usize), MessageError> {
+    pub(crate) fn check(bytes: &'a [u8], offset: usize) -> Result<(Options<'a>, usize), MessageError> {
         let mut position = 0;
         let mut number: u16 = 0;
         while let Some(first) = bytes.get(position).filter(|first| **first != PAYLOAD_MARKER) {

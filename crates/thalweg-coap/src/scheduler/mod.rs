@@ -22,11 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use thalweg_rtps::time::Instant;
 use thalweg_transport::clock;
 
 use admission::Patience;
 use controller::{Controller, Decision, Law, Limits};
-use observer::{Observer, Record};
+use observer::{Gauge, Observer, Record, Totals};
 use pool::{Crew, Observed, Pool};
 use priority::{Priorities, PriorityRefusal};
 use thread_pool::{Group, ThreadPoolManager};
@@ -98,6 +99,12 @@ pub struct PoolSnapshot {
     pub law: Law,
     /// Threads that it has now.
     pub threads: usize,
+    /// What it did since it was made, as of the law's last decision.
+    pub totals: Totals,
+    /// What it was like then.
+    pub gauge: Gauge,
+    /// How long ago that was.
+    pub age: Duration,
     /// A record a second, oldest first.
     pub history: Vec<Record>,
     /// Why it has fewer threads than the law gave it, where the system refused some.
@@ -119,6 +126,9 @@ struct Watched {
     law: Law,
     controller: Box<dyn Controller>,
     observer: Observer,
+    totals: Totals,
+    gauge: Gauge,
+    looked_at: Instant,
     threads: usize,
     shortage: Option<String>,
 }
@@ -160,6 +170,9 @@ impl Scheduler {
             law: config.law,
             controller,
             observer: Observer::new(clock::now()),
+            totals: Totals::default(),
+            gauge: Gauge::default(),
+            looked_at: clock::now(),
             threads,
             shortage: None,
         });
@@ -182,6 +195,9 @@ impl Scheduler {
             name: watched.pool.name().to_owned(),
             law: watched.law,
             threads: watched.threads,
+            totals: watched.totals,
+            gauge: watched.gauge,
+            age: clock::now().since(watched.looked_at),
             history: watched.observer.history(),
             shortage: watched.shortage.clone(),
         };
@@ -199,6 +215,7 @@ impl Watched {
         self.observer.handle_decision(decision);
         self.shortage = self.pool.set_threads(decision.threads).err().map(|error| error.to_string());
         self.pool.set_forecast(&observation, decision);
+        (self.totals, self.gauge, self.looked_at) = (totals, gauge, now);
         self.threads = decision.threads;
     }
 }

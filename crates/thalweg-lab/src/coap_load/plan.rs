@@ -30,6 +30,8 @@ pub struct LoadPlan {
     pub window: Option<Duration>,
     /// Requests of others beside the measured ones.
     pub flood: Option<Flood>,
+    /// The server's process on this host, whose processor time and memory are told.
+    pub server_process: Option<u32>,
 }
 
 /// What each client asks for.
@@ -107,6 +109,7 @@ impl LoadPlan {
             time_limit: Duration::from_secs(5),
             window: None,
             flood: None,
+            server_process: None,
         }
     }
 
@@ -149,7 +152,11 @@ impl LoadPlan {
             return refuse(format!("{counted:?} cannot be measured; use up to {} s", DURATION_MAX.as_secs()));
         }
         if self.time_limit.is_zero() || self.time_limit > LIMIT_MAX {
-            return refuse(format!("a time limit of {:?} is impossible; use up to {} s", self.time_limit, LIMIT_MAX.as_secs()));
+            return refuse(format!(
+                "a time limit of {:?} is impossible; use up to {} s",
+                self.time_limit,
+                LIMIT_MAX.as_secs()
+            ));
         }
         match self.window {
             Some(window) if window.is_zero() || counted.as_nanos() / window.as_nanos() >= WINDOWS_MAX => {

@@ -34,6 +34,8 @@ pub struct LoadResult {
     pub generator: GeneratorFigures,
     /// What the generator can do without a server's work, where that was measured.
     pub generator_capacity: Option<Capacity>,
+    /// What the server used, where its process was named.
+    pub server: Option<ServerFigures>,
 }
 
 /// What became of the counted requests: `offered` = `sent` + `unsent`, and `sent` = `served` + `rejected` + `wrong` + `lost`.
@@ -148,4 +150,15 @@ pub struct Capacity {
     pub busy: f64,
     /// Verified answers for each second that the generator was busy: what it could do with a faster responder.
     pub served_per_busy_s: f64,
+}
+
+/// What the server's process used while requests were counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerFigures {
+    /// Processor seconds of all its threads.
+    pub cpu_s: f64,
+    /// Verified answers for each of them; null when it used less than a tick of the system.
+    pub served_per_cpu_s: Option<f64>,
+    /// Memory at the end in KiB (`VmRSS`).
+    pub resident_kib: u64,
 }

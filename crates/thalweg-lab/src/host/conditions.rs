@@ -50,10 +50,7 @@ impl Conditions {
             ));
         }
         if let Some(count) = self.dropped_datagrams.filter(|count| *count > 0) {
-            out.push(format!(
-                "The kernel dropped {} datagrams at full receive buffers; reliable data was sent again.",
-                grouped(count)
-            ));
+            out.push(format!("The kernel dropped {} datagrams at full receive buffers.", grouped(count)));
         }
         out
     }

@@ -5,6 +5,7 @@
 mod namespace;
 mod queues;
 mod relay;
+mod remover;
 
 pub(crate) use relay::{Relay, RelayOrder, work};
 
@@ -14,7 +15,8 @@ use crate::error::LabError;
 use crate::host::Layers;
 use crate::process::Launcher;
 use crate::scenario::{LinkPlan, Switch};
-use namespace::{Namespace, remove_abandoned};
+use namespace::{Namespace, name_of, remove_abandoned};
+use remover::Remover;
 
 /// Hosts and the switch between them; removed when dropped.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct Hosts {
     hosts: Vec<Namespace>,
     switch: Namespace,
     link: LinkPlan,
+    // Dropped last: it removes the others where this process cannot.
+    _remover: Remover,
 }
 
 impl Hosts {
@@ -38,15 +42,18 @@ impl Hosts {
         }
         remove_abandoned();
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);
-        let switch = Namespace::new(&format!("lab{serial}-switch"))?;
+        let role = |place: String| format!("lab{serial}-{place}");
+        let places = (0..count).map(|index| index.to_string()).chain(["switch".to_owned()]);
+        let remover = Remover::start(&places.map(|place| name_of(&role(place))).collect::<Vec<_>>())?;
+        let switch = Namespace::new(&role("switch".to_owned()))?;
         if link.switch == Switch::Bridge {
             // A switch that does not look into group memberships, as the simplest ones: every host hears every group.
             switch.link("add bridge type bridge mcast_snooping 0")?;
             switch.link("set bridge up")?;
         }
-        let mut out = Hosts { hosts: Vec::new(), switch, link: link.clone() };
+        let mut out = Hosts { hosts: Vec::new(), switch, link: link.clone(), _remover: remover };
         for index in 0..count {
-            let host = Namespace::new(&format!("lab{serial}-{index}"))?;
+            let host = Namespace::new(&role(index.to_string()))?;
             out.join(&host, index)?;
             out.hosts.push(host);
         }

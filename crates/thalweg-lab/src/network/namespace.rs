@@ -1,6 +1,7 @@
 //! A network namespace of this process.
 
 use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,7 +16,7 @@ pub(super) struct Namespace {
 impl Namespace {
     /// Makes it with a loopback interface; `role` ends its name.
     pub(super) fn new(role: &str) -> Result<Namespace, LabError> {
-        let name = format!("{PREFIX}{}-{role}", std::process::id());
+        let name = name_of(role);
         run("ip", &["netns", "add", &name])?;
         let namespace = Namespace { name };
         namespace.link("set lo up")?;
@@ -49,6 +50,11 @@ impl Drop for Namespace {
     }
 }
 
+/// The name of this process's namespace with this role.
+pub(super) fn name_of(role: &str) -> String {
+    format!("{PREFIX}{}-{role}", std::process::id())
+}
+
 /// Removes namespaces of this form whose makers are gone: killed, they could not do it themselves.
 pub(super) fn remove_abandoned() {
     let Ok(list) = run("ip", &["netns", "list"]) else { return };
@@ -69,7 +75,10 @@ fn abandoned(list: &str, lives: impl Fn(&str) -> bool) -> Vec<&str> {
 
 /// Runs a command of iproute2; returns what it said.
 fn run(program: &str, words: &[&str]) -> Result<String, LabError> {
-    let output = Command::new(program).args(words).output().map_err(|error| match error.kind() {
+    let mut command = Command::new(program);
+    // A Ctrl-C at the terminal goes to the whole foreground group, and half a step cannot be undone.
+    command.args(words).process_group(0);
+    let output = command.output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             LabError::Here(format!("hosts need the program {program}, which is not installed (Debian: iproute2)"))
         }

@@ -20,7 +20,6 @@ use crate::worker::Order;
 pub(super) fn table(
     plan: &Paper1Plan,
     stage: &Stage<'_>,
-    pace: &mut Pace,
     missing: &mut Vec<Missing>,
 ) -> Result<Vec<BackgroundCell>, LabError> {
     let link = match plan.link {
@@ -38,6 +37,7 @@ pub(super) fn table(
             }
         },
     };
+    let mut pace = Pace::new(seconds(plan));
     let mut progress = Progress::new("Table 4");
     let mut out = Vec::new();
     for tokens in &plan.tokens {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::contender::{Contender, MethodName, Stage};
+use super::outlook::Outlook;
 use super::plan::{Burst, Paper1Plan};
 use super::result::{Cell, burst_name};
 use super::search::{Grid, Measured, Search, Settings, search};
@@ -17,7 +18,11 @@ pub(super) struct Course<'a> {
     pub(super) plan: &'a Paper1Plan,
     pub(super) stage: Stage<'a>,
     pub(super) shuffle: Random,
-    pub(super) pace: Pace,
+    /// Of the searches alone.
+    pub(super) search_pace: Pace,
+    pub(super) outlook: Outlook,
+    /// What Table 4 takes, roughly.
+    pub(super) background: Duration,
     /// The first orders of turns, by name.
     pub(super) first_orders: Vec<Vec<String>>,
 }
@@ -32,9 +37,11 @@ impl Course<'_> {
     ) -> Result<Vec<Cell>, LabError> {
         let mut progress = Progress::new(title);
         let mut out = Vec::new();
+        self.outlook.begin_table(contenders.iter().map(|contender| contender.name.clone()).collect());
         for burst in bursts {
             let mut cell = Turns::default();
-            let rounds = self.plan.runs.div_ceil(self.plan.runs_in_turn());
+            self.outlook.begin_cell();
+            let rounds = self.plan.rounds();
             for round in 0..rounds {
                 let made = round * self.plan.runs_in_turn();
                 let wanted = self.plan.runs_in_turn().min(self.plan.runs - made);
@@ -43,15 +50,18 @@ impl Course<'_> {
                     self.first_orders.push(order.iter().map(|index| contenders[*index].name.clone()).collect());
                 }
                 for index in order {
-                    progress.rest(self.pace.rest());
+                    progress.rest(self.outlook.rest() + self.background);
                     progress.show(&burst_name(*burst), round, rounds);
-                    self.pace.advance(TURN_SECONDS);
                     if cell.is_slow(index) {
                         continue;
                     }
                     let begun = Instant::now();
                     let values = contenders[index].runs(*burst, wanted, &self.stage)?;
                     cell.add(index, values, begun.elapsed());
+                    self.outlook.note(index, begun.elapsed());
+                    if cell.is_slow(index) {
+                        self.outlook.leave_out(index);
+                    }
                 }
             }
             for (index, contender) in contenders.iter().enumerate() {
@@ -81,7 +91,7 @@ impl Course<'_> {
         let mut progress = Progress::new("search");
         let is_fine = !self.plan.is_quick();
         let found = search((subject, objective), start.clone(), grids, is_fine, |candidates| {
-            progress.rest(self.pace.rest());
+            progress.rest(self.search_pace.rest() + self.outlook.rest() + self.background);
             progress.show(method.text(), 0, 1);
             self.try_out(method, candidates, bursts)
         });
@@ -114,7 +124,7 @@ impl Course<'_> {
                 }
             }
         }
-        self.pace.advance(TRIAL_SECONDS * candidates.len() as f64);
+        self.search_pace.advance(TRIAL_SECONDS * candidates.len() as f64);
         let measured = |index| {
             let all = bursts.iter().map(|burst| {
                 let made = values.get(&(index, *burst))?;

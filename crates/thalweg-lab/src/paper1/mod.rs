@@ -8,6 +8,7 @@
 mod background;
 mod bursts;
 mod contender;
+mod outlook;
 pub(crate) mod pair;
 mod peers;
 mod plan;
@@ -18,7 +19,7 @@ mod search;
 
 pub use peers::PEERS;
 pub use plan::{Length, LinkKind, Paper1Plan, UNLIMITED};
-pub use presentation::{to_html, to_markdown, to_text};
+pub use presentation::{page, to_text};
 pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
 pub use scenario::run;
 pub use search::{Measured, Parameter, Search, Settings, Trial};

@@ -105,6 +105,11 @@ impl Paper1Plan {
         (self.runs / 5).max(1)
     }
 
+    /// Turns of a contender in a cell.
+    pub(super) fn rounds(&self) -> u64 {
+        self.runs.div_ceil(self.runs_in_turn())
+    }
+
     /// Samples of 32 KiB in a transfer of Table 4.
     pub(super) fn transfer_samples(&self) -> u64 {
         let whole = TRANSFER_BYTES / SEGMENT_BYTES;

@@ -1,10 +1,11 @@
 //! The course of the preset: searches, then the tables, all put together.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::background;
-use super::bursts::{Course, TRIAL_SECONDS, TURN_SECONDS};
+use super::bursts::{Course, TRIAL_SECONDS};
 use super::contender::{Contender, Kind, MethodName, Stage};
+use super::outlook::{Outlook, Table};
 use super::peers::{PROFILES, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
@@ -41,7 +42,9 @@ pub fn run(
         plan,
         stage: Stage { launcher, stop, cpus },
         shuffle: Random::new(plan.seed),
-        pace: Pace::new(expected_seconds(plan, peers.len())),
+        search_pace: Pace::new(TRIAL_SECONDS * if plan.is_quick() { 20.0 } else { 60.0 }),
+        outlook: outlook(plan, &peers),
+        background: Duration::from_secs_f64(if plan.has_table(4) { background::seconds(plan) } else { 0.0 }),
         first_orders: Vec::new(),
     };
     let found = Findings::search(&mut course)?;
@@ -58,9 +61,9 @@ pub fn run(
     };
     large_contenders.drain(..).for_each(|contender| add_facts(&mut facts, facts_of(contender)));
     let told = missing.len();
-    let Course { stage, mut pace, first_orders, .. } = course;
+    let Course { stage, first_orders, .. } = course;
     let background = match plan.has_table(4) {
-        true => background::table(plan, &stage, &mut pace, &mut missing)?,
+        true => background::table(plan, &stage, &mut missing)?,
         false => Vec::new(),
     };
     missing[told..].iter().for_each(|one| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
@@ -138,14 +141,23 @@ fn command(plan: &Paper1Plan) -> String {
     out
 }
 
-fn expected_seconds(plan: &Paper1Plan, peers: usize) -> f64 {
-    let of = |table: u8, seconds: f64| if plan.has_table(table) { seconds } else { 0.0 };
-    let trials = if plan.is_quick() { 20.0 } else { 60.0 };
-    let turns = |cells: usize, ours: usize| (cells * (ours + peers)) as f64 * 5.0 * TURN_SECONDS;
-    trials * TRIAL_SECONDS
-        + of(2, turns(6, MethodName::ALL.len()))
-        + of(3, turns(6, 3))
-        + of(4, background::seconds(plan))
+/// The turns to come, with those of our contenders that no search decides about.
+fn outlook(plan: &Paper1Plan, peers: &[(String, PeerOrder)]) -> Outlook {
+    let tables = [
+        (2, plan.high_frequency().len(), MethodName::ALL.as_slice()),
+        (3, plan.large().len(), LARGE_METHODS.as_slice()),
+    ];
+    let table = |(_, cells, methods): (u8, usize, &[MethodName])| {
+        let ours = methods.iter().map(|method| ours(*method));
+        Table { contenders: ours.chain(peers.iter().map(|(name, _)| name.clone())).collect(), cells }
+    };
+    let ahead = tables.into_iter().filter(|(number, ..)| plan.has_table(*number)).map(table).collect();
+    Outlook::new(ahead, plan.rounds())
+}
+
+/// What our contender with this method is called.
+fn ours(method: MethodName) -> String {
+    format!("Thalweg {}", method.text())
 }
 
 /// What starts each profile of each peer that is there; the others are told in `missing`.
@@ -251,21 +263,20 @@ impl Findings {
 
     /// Our contenders for Table 2.
     fn small(&self) -> Vec<Contender> {
-        let one = |(method, settings): &(MethodName, Settings)| {
-            Contender::ours(format!("Thalweg {}", method.text()), *method, settings.clone())
-        };
+        let one =
+            |(method, settings): &(MethodName, Settings)| Contender::ours(ours(*method), *method, settings.clone());
         self.by_method.iter().map(one).collect()
     }
 
-    /// Our contenders for Table 3: two methods for segments as they come, and batching for the small ones.
+    /// Our contenders for Table 3.
     fn large(&self) -> Vec<Contender> {
         let mut out = Vec::new();
         if self.pause.pause_us() > 0 {
             let name = format!("Thalweg auto, paced by {} µs", self.pause.pause_us());
             out.push(Contender::ours(name, MethodName::Auto, self.pause.clone()));
         }
-        for method in [MethodName::Auto, MethodName::Immediate, MethodName::Batching] {
-            out.push(Contender::ours(format!("Thalweg {}", method.text()), method, self.of(method)));
+        for method in LARGE_METHODS {
+            out.push(Contender::ours(ours(method), method, self.of(method)));
         }
         out
     }
@@ -302,6 +313,8 @@ impl Findings {
     }
 }
 
+/// For segments as they come, and for the small ones.
+const LARGE_METHODS: [MethodName; 3] = [MethodName::Auto, MethodName::Immediate, MethodName::Batching];
 /// The first domain of peers; ours keep apart by a domain tag.
 const PEER_DOMAIN_FIRST: u32 = 150;
 /// The tokens of the background's flow controller in a profile: 7 % of 1 Gbit/s, which nothing else notices.

@@ -6,6 +6,7 @@ use super::*;
 use crate::host::{Conditions, Environment};
 use crate::profile::Profile;
 use crate::quick::Foreground;
+use crate::report::Markdown;
 use crate::report::tests::{check_html, check_offline};
 use crate::station::TokenBucket;
 use crate::statistics::Summary;
@@ -138,7 +139,7 @@ fn the_fastest_stands_first_and_twenty_runs_carry_no_p90() {
 
 #[test]
 fn the_report_is_whole_offline_and_escaped() {
-    let html = to_html(&result());
+    let html = page(&result()).to_html();
     check_html(&html);
     check_offline(&html);
     check_contains(
@@ -150,14 +151,20 @@ fn the_report_is_whole_offline_and_escaped() {
 
 #[test]
 fn the_page_names_its_figures_as_they_are_written() {
-    let (page, figures) = to_markdown(&result(), "p1");
+    let Markdown { text, figures } = page(&result()).to_markdown("p1", Some("It is *fast*.\n"));
     assert_eq!(figures.len(), 5, "two of runs, one of dots, Figure 9, latencies");
     for (name, svg) in &figures {
-        assert!(page.contains(&format!("]({name})")) && svg.starts_with("<svg xmlns="), "{name}");
+        assert!(text.contains(&format!("]({name})")) && svg.starts_with("<svg xmlns="), "{name}");
     }
     check_contains(
-        &page,
-        &["## Table 4", "| 10 tokens |", "thalweg lab run paper1 --seed 5", "> **Missing: the peer hdds"],
+        &text,
+        &[
+            "## Table 4",
+            "| 10 tokens |",
+            "Made by `thalweg lab run paper1 --seed 5`",
+            "> **Missing: the peer hdds",
+            "\n## Findings\n\nIt is *fast*.\n\n## Table 2",
+        ],
     );
 }
 
@@ -165,7 +172,7 @@ fn the_page_names_its_figures_as_they_are_written() {
 fn a_result_survives_its_file() {
     let text = serde_json::to_string(&result()).expect("json");
     let read: Paper1Result = serde_json::from_str(&text).expect("json");
-    assert_eq!(to_html(&read), to_html(&result()), "the report can be drawn again");
+    assert_eq!(page(&read).to_html(), page(&result()).to_html(), "the report can be drawn again");
 }
 
 #[test]
@@ -179,6 +186,6 @@ fn a_result_without_tables_is_still_drawn() {
         missing: Vec::new(),
         ..result()
     };
-    check_html(&to_html(&empty));
+    check_html(&page(&empty).to_html());
     assert!(!to_text(&empty).contains("Table 2"));
 }

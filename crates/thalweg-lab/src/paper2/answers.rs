@@ -25,14 +25,14 @@ pub(super) fn winners(part: &PartResult) -> Vec<Winner> {
             }
         };
         let mut out: Vec<Winner> = MEASURES.iter().map(winner).collect();
-        out.push(Winner {
+        out.extend(group.latencies.map(|[unicast, multicast, _]| Winner {
             part: part.name.clone(),
             group: group.name(),
             quantity: "whole distribution of latency".to_owned(),
             medians: [None; 3],
             ratio: None,
-            verdict: dominance(group.latencies[0], group.latencies[1]).to_owned(),
-        });
+            verdict: dominance(unicast, multicast).to_owned(),
+        }));
         out
     };
     part.groups().iter().flat_map(of).collect()

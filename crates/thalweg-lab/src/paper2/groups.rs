@@ -14,7 +14,8 @@ pub(super) struct Group<'a> {
     pub(super) load: Load,
     /// Unicast, multicast, `auto`.
     pub(super) cells: [&'a CellResult; 3],
-    pub(super) latencies: [&'a Buckets; 3],
+    /// Where the runs are at hand.
+    pub(super) latencies: Option<[&'a Buckets; 3]>,
 }
 
 impl Group<'_> {
@@ -28,18 +29,17 @@ pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
     let cells = &part.study.cells;
     let like = |first: &CellResult, destination: Destination| {
         let wanted = crate::scenario::Cell { destination, ..first.cell.clone() };
-        let index = cells.iter().position(|other| other.cell == wanted)?;
-        Some((&cells[index], part.latencies.get(index)?))
+        cells.iter().position(|other| other.cell == wanted)
     };
     let group = |first: &CellResult| {
         let of = |destination| like(first, destination);
-        let [unicast, multicast, auto] =
-            [of(Destination::Unicast)?, of(Destination::Multicast)?, of(Destination::Auto)?];
+        let places = [of(Destination::Unicast)?, of(Destination::Multicast)?, of(Destination::Auto)?];
+        let latencies = part.latencies.as_ref().map(|all| places.map(|place| &all[place]));
         Some(Group {
             count: first.cell.publishers,
             load: first.cell.load,
-            cells: [unicast.0, multicast.0, auto.0],
-            latencies: [unicast.1, multicast.1, auto.1],
+            cells: places.map(|place| &cells[place]),
+            latencies,
         })
     };
     cells.iter().filter(|cell| cell.cell.destination == Destination::Unicast).filter_map(group).collect()

@@ -10,7 +10,7 @@ mod presentation;
 mod result;
 
 pub use plan::{Paper2Plan, Part};
-pub use presentation::{to_html, to_text};
+pub use presentation::{page, to_text};
 pub use result::{AutoCheck, Paper2Result, PartResult, Winner};
 
 use std::path::Path;
@@ -39,16 +39,32 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
                 study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
             }
         };
-        let latencies = study::latencies(&directory, &result)?;
+        let latencies = Some(study::latencies(&directory, &result)?);
         parts.push(PartResult::of(&part, result, latencies));
     }
     Ok(Paper2Result {
         schema: Paper2Result::SCHEMA.to_owned(),
+        command: plan.command.clone(),
         winners: parts.iter().flat_map(answers::winners).collect(),
         checks: parts.iter().flat_map(answers::checks).collect(),
         omitted: plan.omitted.clone(),
         parts,
     })
+}
+
+/// The results in `file`, with the distributions of the parts whose run directories lie beside it.
+///
+/// # Errors
+/// The file is no result of the preset, or raw data beside it are damaged.
+pub fn load(file: &Path) -> Result<Paper2Result, LabError> {
+    let mut result: Paper2Result = study::load_json(file)?;
+    for part in &mut result.parts {
+        let directory = file.with_file_name(&part.name);
+        if directory.is_dir() {
+            part.latencies = Some(study::latencies(&directory, &part.study)?);
+        }
+    }
+    Ok(result)
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Paper2Plan {
     pub seed: u64,
     /// What the paper has and this plan has not, with the reason.
     pub omitted: Vec<String>,
+    /// The command that asks for this plan.
+    pub command: String,
 }
 
 /// A part of the preset: a scenario of its own.
@@ -72,6 +74,7 @@ impl Paper2Plan {
             attempts: 3,
             seed,
             omitted: omitted.into_iter().map(why_not).chain([ONE_PUBLISHER.to_owned()]).collect(),
+            command: format!("thalweg lab run paper2 --seed {seed}"),
         }
     }
 
@@ -93,6 +96,7 @@ impl Paper2Plan {
             attempts: 1,
             omitted: longer.into_iter().map(why_not).chain(full.omitted).collect(),
             seed,
+            command: format!("thalweg lab run paper2 --quick --seed {seed}"),
         }
     }
 

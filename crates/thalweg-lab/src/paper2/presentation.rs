@@ -1,12 +1,14 @@
-//! The preset's report and its text for a terminal.
+//! The preset's page and its text for a terminal.
 
 use super::answers::median_of;
 use super::groups::{CPU, Group, Measure, P50, P90, P99, WIRE};
 use super::result::{AutoCheck, Paper2Result, PartResult, Winner};
 use crate::figures::{grouped, micros, rounded};
 use crate::plot::{Axis, Series, Trace, ecdf, lines};
+use crate::quick::presentation::utc;
 use crate::report::{Card, Figure, Layout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
+use crate::study::{self, CellResult};
 use crate::table::Table;
 
 /// The tables, for a terminal.
@@ -25,19 +27,28 @@ pub fn to_text(result: &Paper2Result) -> String {
     out
 }
 
-/// The report: one file that loads nothing.
-pub fn to_html(result: &Paper2Result) -> String {
+/// The report.
+pub fn page(result: &Paper2Result) -> Page {
     let mut sections = vec![answers(result)];
     sections.extend(result.parts.iter().map(|part| section(result, part)));
     let studies = || result.parts.iter().map(|part| &part.study);
+    sections.extend(
+        studies()
+            .map(|study| Section { title: format!("Every cell of {}", study.name), ..study::cells_section(study) }),
+    );
+    sections.extend(studies().filter_map(study::failures_section));
     let runs: usize = studies().flat_map(|study| &study.cells).map(|cell| cell.runs.len()).sum();
-    let disturbed: usize = studies().map(crate::study::StudyResult::contaminated).sum();
+    let disturbed: usize = studies().map(study::StudyResult::contaminated).sum();
     let holding = result.checks.iter().filter(|check| check.holds).count();
     let tile = |figure: String, meaning: &str| Tile { figure, meaning: meaning.to_owned() };
-    let Some(first) = studies().next() else { return Page::default().to_html() };
-    let page = Page {
+    let Some(first) = studies().next() else { return Page::default() };
+    Page {
         title: "Does multicast help?".to_owned(),
-        subtitle: format!("Peeroo, Popov, Stankovic (2022), asked again; seed {}", first.seed),
+        subtitle: format!(
+            "{} · Peeroo, Popov, Stankovic (2022), asked again; seed {}",
+            utc(first.started_unix_s),
+            first.seed
+        ),
         card: Some(Card {
             standing: if holding == result.checks.len() { Standing::Holds } else { Standing::Open },
             headline: format!(
@@ -51,7 +62,7 @@ pub fn to_html(result: &Paper2Result) -> String {
             tile(grouped(runs as u64), "runs"),
             tile(format!("{} of {runs}", runs - disturbed), "runs were made on a quiet machine"),
         ],
-        warnings: result.omitted.iter().map(|text| format!("Left out: {text}.")).collect(),
+        warnings: study::disturbances(studies()),
         sections,
         facts: first.environment.facts(),
         conditions: studies()
@@ -63,8 +74,8 @@ pub fn to_html(result: &Paper2Result) -> String {
             })
             .collect(),
         method: METHOD.map(str::to_owned).to_vec(),
-    };
-    page.to_html()
+        command: result.command.clone(),
+    }
 }
 
 fn answers(result: &Paper2Result) -> Section {
@@ -161,12 +172,17 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     let groups = part.groups();
     let own: Vec<&Winner> = result.winners.iter().filter(|winner| winner.part == part.name).collect();
     let panel = |group: &Group<'_>| {
-        let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(group, way)).collect();
-        ecdf(&format!("response latency, µs, {}", group.name()), &series)
+        let latencies = group.latencies?;
+        let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(latencies[way], way)).collect();
+        Some(ecdf(&format!("response latency, µs, {}", group.name()), &series))
     };
     let seen =
         "A curve further left is faster, a steeper one steadier; where curves cross, neither way is ahead everywhere.";
-    let mut figures = vec![Figure::of_many(seen, Layout::Column, groups.iter().map(panel).collect())];
+    let panels: Vec<String> = groups.iter().filter_map(panel).collect();
+    let mut figures = Vec::new();
+    if !panels.is_empty() {
+        figures.push(Figure::of_many(seen, Layout::Column, panels));
+    }
     if groups.iter().any(|group| group.count != groups[0].count) {
         figures.extend(by_count(&groups));
     }
@@ -183,8 +199,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
 }
 
 /// Values that stand evenly for a distribution.
-fn distribution(group: &Group<'_>, way: usize) -> Series {
-    let all: &Buckets = group.latencies[way];
+fn distribution(all: &Buckets, way: usize) -> Series {
     let points = all.count().min(POINTS);
     let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.count() as f64).round() as u64;
     let values = (0..points).map(|index| micros(all.at_rank(rank(index).max(1)))).collect();
@@ -199,7 +214,8 @@ fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
             Trace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
         };
         let traces: Vec<Trace> = (0..WAYS.len()).map(trace).collect();
-        Figure::new(caption, lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces))
+        let picture = lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces);
+        Figure::new(caption, picture).with_table(count_table(measure, groups))
     };
     let latencies = [&P50, &P90, &P99].map(|measure| {
         let caption = format!("The {} by number of participants, median over the runs.", measure.name);
@@ -210,6 +226,16 @@ fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
         figure(measure, caption, Axis::linear(measure.name))
     });
     latencies.into_iter().chain(efforts).collect()
+}
+
+/// The numbers behind a figure by number of participants.
+fn count_table(measure: &Measure, groups: &[Group<'_>]) -> Table {
+    let header = ["publishers, and as many subscribers"].into_iter().chain(WAYS).collect::<Vec<&str>>();
+    let mut table = Table::new(measure.name, &header);
+    let figure = |cell: &CellResult| median_of(measure, cell).map_or_else(|| "–".to_owned(), rounded);
+    let row = |group: &Group<'_>| [group.count.to_string()].into_iter().chain(group.cells.map(figure)).collect();
+    table.rows = groups.iter().map(row).collect();
+    table
 }
 
 /// By colour.

@@ -12,6 +12,9 @@ use crate::study::StudyResult;
 pub struct Paper2Result {
     /// Layout of this file: `thalweg.paper2/1`.
     pub schema: String,
+    /// The command that makes such a result; missing in results of earlier versions.
+    #[serde(default)]
+    pub command: String,
     /// Each part, in the order of its runs.
     pub parts: Vec<PartResult>,
     /// Who is ahead in which cell, in what.
@@ -38,11 +41,11 @@ pub struct PartResult {
     pub study: StudyResult,
     /// All response latencies of each cell; they lie in the run directory and are not written again.
     #[serde(skip)]
-    pub latencies: Vec<Buckets>,
+    pub latencies: Option<Vec<Buckets>>,
 }
 
 impl PartResult {
-    pub(super) fn of(part: &Part, study: StudyResult, latencies: Vec<Buckets>) -> PartResult {
+    pub(super) fn of(part: &Part, study: StudyResult, latencies: Option<Vec<Buckets>>) -> PartResult {
         PartResult { name: part.name.to_owned(), title: part.title.to_owned(), study, latencies }
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::report::tests::{check_html, check_offline};
-use crate::scenario::Scenario;
+use crate::scenario::{Cell, Scenario};
+use crate::station::Destination;
 use crate::statistics::Buckets;
 use crate::study::StudyResult;
 
@@ -29,11 +30,20 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
     assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
 }
 
-/// A part whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.
+/// The part with other lengths, whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.
 fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
-    let text = &Paper2Plan::quick(5, 2).parts()[2].text;
-    let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
-    let cells = scenario.cells.iter().zip(latencies_us.into_iter().zip(wire)).map(|(cell, (us, sent))| {
+    part_like(&Paper2Plan::quick(5, 2).parts()[2], latencies_us, wire)
+}
+
+fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
+    let scenario = Scenario::parse("x", &like.text).unwrap_or_else(|error| panic!("{error}"));
+    let way = |cell: &Cell| match cell.destination {
+        Destination::Unicast => 0,
+        Destination::Multicast => 1,
+        Destination::Auto => 2,
+    };
+    let cells = scenario.cells.iter().map(|cell| {
+        let (us, sent) = (latencies_us[way(cell)], wire[way(cell)]);
         let run = |round: u32| {
             serde_json::json!({
                 "round": round, "attempts": 1, "contaminated": false, "unsettled_s": 0.0, "fairness": crate::trial::Fairness::default(),
@@ -63,7 +73,8 @@ fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
         (1..1_000).for_each(|rank| out.record((us * 1e3 * f64::from(rank)) as u64));
         out
     };
-    PartResult::of(&Paper2Plan::quick(5, 2).parts()[2], study, latencies_us.map(of).to_vec())
+    let latencies = scenario.cells.iter().map(|cell| of(latencies_us[way(cell)])).collect();
+    PartResult::of(like, study, Some(latencies))
 }
 
 fn check_of(part: &PartResult) -> AutoCheck {
@@ -100,12 +111,42 @@ fn winners_and_pages_say_what_the_runs_say() {
         winners,
         parts: vec![part],
         omitted: Paper2Plan::quick(5, 2).omitted,
+        command: Paper2Plan::quick(5, 2).command,
     };
-    let (text, html) = (to_text(&result), to_html(&result));
+    let (text, html) = (to_text(&result), page(&result).to_html());
     for shown in [&text, &html] {
         assert!(shown.contains("Left out: 50 publishers") && shown.contains("10–10, 8 KiB"), "{shown}");
     }
     assert!(html.contains("multicast by unicast") && html.contains("latency, paper"));
     check_html(&html);
     check_offline(&html);
+}
+
+#[test]
+fn the_page_has_bytes_and_cpu_against_the_number_and_needs_no_raw_data() {
+    let plan = Paper2Plan::quick(5, 2);
+    let part = part_like(&plan.parts()[0], [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
+    let mut result = Paper2Result {
+        schema: Paper2Result::SCHEMA.to_owned(),
+        checks: Vec::new(),
+        winners: answers::winners(&part),
+        parts: vec![part],
+        omitted: plan.omitted,
+        command: plan.command,
+    };
+    let whole = page(&result).to_markdown("p2", None);
+    for part in [
+        "Made by `thalweg lab run paper2 --quick --seed 5`",
+        "*bytes sent on the links for each sample received*\n\n| publishers, and as many subscribers | unicast | multicast | auto |\n\
+         |---|---:|---:|---:|\n| 1 | 1.00 | 0.300 | 1.01 |\n",
+        "*CPUs used*",
+        "## Every cell of x",
+        "| thalweg multicast | 8 | 100 % |",
+    ] {
+        assert!(whole.text.contains(part), "{part} in {}", whole.text);
+    }
+    result.parts[0].latencies = None;
+    let thin = page(&result).to_markdown("p2", None);
+    assert_eq!(whole.figures.len() - thin.figures.len(), 4, "a distribution for each number of participants");
+    assert!(thin.text.contains("*CPUs used*"));
 }

@@ -83,24 +83,31 @@ impl Peer {
     /// Its program: below `folder` if one is given, else below the folder that `THALWEG_PEERS` names, else below the `target` folder that
     /// this program or the current directory lies in.
     pub fn find(self, folder: Option<&Path>) -> Option<PathBuf> {
-        let programs = [format!("{}-perf", self.name()), format!("{}-perf", self.source())];
-        let below = |folder: &PathBuf| {
-            let folder = folder.clone();
-            let of = move |program: &String| [folder.join(program).join("release").join(program), folder.join(program)];
-            programs.iter().flat_map(of).collect::<Vec<_>>()
-        };
-        let named = folder.map(Path::to_path_buf).or_else(|| std::env::var_os(FOLDER).map(PathBuf::from));
-        let folders = match named {
-            Some(folder) => vec![folder],
-            None => {
-                let own = std::env::current_exe().ok();
-                let own =
-                    own.iter().flat_map(|path| path.ancestors().skip(1).take(3)).map(|folder| folder.join("peers"));
-                own.chain([PathBuf::from("target/peers")]).collect()
-            }
-        };
-        folders.iter().flat_map(below).find(|path| path.is_file())
+        find_program(&[format!("{}-perf", self.name()), format!("{}-perf", self.source())], folder)
     }
+}
+
+/// The first of `programs` that is there: below `folder` if one is given, else below the folder that `THALWEG_PEERS` names, else below
+/// the `target` folder that this program or the current directory lies in.
+pub(crate) fn find_program(programs: &[String], folder: Option<&Path>) -> Option<PathBuf> {
+    let below = |folder: &PathBuf| {
+        let folder = folder.clone();
+        let of = move |program: &String| {
+            let own = folder.join(program);
+            [own.join("release").join(program), own.join(program), own]
+        };
+        programs.iter().flat_map(of).collect::<Vec<_>>()
+    };
+    let named = folder.map(Path::to_path_buf).or_else(|| std::env::var_os(FOLDER).map(PathBuf::from));
+    let folders = match named {
+        Some(folder) => vec![folder],
+        None => {
+            let own = std::env::current_exe().ok();
+            let own = own.iter().flat_map(|path| path.ancestors().skip(1).take(3)).map(|folder| folder.join("peers"));
+            own.chain([PathBuf::from("target/peers")]).collect()
+        }
+    };
+    folders.iter().flat_map(below).find(|path| path.is_file())
 }
 
 impl fmt::Display for Peer {

@@ -49,12 +49,12 @@ pub fn readiness(peer: Peer, folder: Option<&Path>) -> Readiness {
 
 const TOO_OLD: &str = "it was built for an older laboratory, which knew no scenarios";
 
-/// Builds the programs of `peers` from the checkout that this program or the current directory lies in, into `folder` or, without one,
+/// Builds the programs of these source folders' names ([`Peer::source`], [`CoapPeer::name`](crate::paper5::CoapPeer::name)) from the checkout that this program or the current directory lies in, into `folder` or, without one,
 /// below the checkout's build folder. The build's output goes to ours.
 ///
 /// # Errors
 /// There is no checkout, or a program cannot be built; the build has said why.
-pub fn install(peers: &[Peer], folder: Option<&Path>) -> Result<(), LabError> {
+pub fn install(sources: &[&str], folder: Option<&Path>) -> Result<(), LabError> {
     let checkout = checkout().ok_or_else(|| {
         LabError::Here(
             "the sources of the peers' programs are not here: run this inside a checkout of Thalweg, and name the built programs with \
@@ -63,7 +63,7 @@ pub fn install(peers: &[Peer], folder: Option<&Path>) -> Result<(), LabError> {
         )
     })?;
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--package", "xtask", "--", "peers"]).args(peers.iter().map(|peer| peer.source()));
+    command.args(["run", "--quiet", "--package", "xtask", "--", "peers"]).args(sources);
     command.current_dir(&checkout).stdin(Stdio::null());
     if let Some(folder) = folder {
         let folder = std::path::absolute(folder).map_err(LabError::here)?;

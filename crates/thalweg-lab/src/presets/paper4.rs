@@ -328,9 +328,9 @@ const CORE_PROCESSES: u64 = 32;
 /// A process without its samples: buffers of sockets, threads, discovery.
 const PROCESS_BYTES: u64 = 48 << 20;
 /// Start, match, drain and files of a run.
-const RUN_SECONDS: f64 = 2.2;
+const RUN_SECONDS: f64 = 1.3;
 /// What each process adds to that.
-const PROCESS_SECONDS: f64 = 0.06;
+const PROCESS_SECONDS: f64 = 0.04;
 /// A quarter of an hour without a reserve for peers that fail late.
 const QUICK_SECONDS: f64 = 720.0;
 /// Where the system does not tell.

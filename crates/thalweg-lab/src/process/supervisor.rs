@@ -85,6 +85,11 @@ impl Launcher {
         Ok(Launcher::new(self.program_of(peer)?, ["station"]))
     }
 
+    /// The same program without arguments.
+    pub(crate) fn program_alone(&self) -> Command {
+        Command::new(&self.program)
+    }
+
     /// The same program inside the network namespace `name`; needs root.
     pub fn within_namespace(&self, name: &str) -> Launcher {
         let before = ["netns", "exec", name].map(OsString::from);
@@ -294,10 +299,11 @@ impl Drop for Supervised {
 
 /// The latest lines of a worker's standard error.
 #[derive(Clone, Debug, Default)]
-struct LastWords(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
 impl LastWords {
-    fn keep(&self, stderr: impl Read) {
+    /// Reads to the end.
+    pub(crate) fn keep(&self, stderr: impl Read) {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             let mut lines = self.lock();
             if lines.len() == WORDS_MAX {
@@ -307,7 +313,8 @@ impl LastWords {
         }
     }
 
-    fn text(&self) -> String {
+    /// All of them in one line.
+    pub(crate) fn text(&self) -> String {
         self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
     }
 

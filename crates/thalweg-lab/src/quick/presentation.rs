@@ -33,7 +33,6 @@ pub fn to_text(result: &QuickResult) -> String {
 pub fn to_html(result: &QuickResult) -> String {
     let page = Page {
         title: "Thalweg lab: quick".to_owned(),
-        card: None,
         subtitle: format!(
             "{} · {} · three kinds of data between separate processes on this host, over UDP",
             utc(result.started_unix_s),
@@ -45,6 +44,7 @@ pub fn to_html(result: &QuickResult) -> String {
         facts: result.environment.facts(),
         conditions: result.conditions.sentences(),
         method: method(result),
+        ..Page::default()
     };
     page.to_html()
 }

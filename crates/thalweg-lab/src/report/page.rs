@@ -56,6 +56,8 @@ pub struct Page {
     pub conditions: Vec<String>,
     /// How the figures were obtained.
     pub method: Vec<String>,
+    /// The command that makes such results; empty where it is not known.
+    pub command: String,
 }
 
 impl Page {
@@ -114,8 +116,12 @@ impl Page {
             .iter()
             .map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)))
             .collect();
+        let command = match self.command.as_str() {
+            "" => String::new(),
+            command => format!("<p>Made by <code>{}</code></p>\n", escape(command)),
+        };
         format!(
-            "<section class=\"machine\" id=\"machine\">\n<h2>This machine</h2>\n<dl>\n{facts}</dl>\n{}\n<h2>Method</h2>\n{}</section>\n",
+            "<section class=\"machine\" id=\"machine\">\n<h2>This machine</h2>\n<dl>\n{facts}</dl>\n{command}{}\n<h2>Method</h2>\n{}</section>\n",
             list("notes", &self.conditions),
             list("notes", &self.method)
         )

@@ -88,6 +88,37 @@ impl Cell {
         self.topics != Topics::PerPair || writer == reader
     }
 
+    /// What is moved, without who moves it and where writers send to.
+    pub fn data(&self) -> String {
+        format!("{}{}", self.load_in_words(), self.conditions())
+    }
+
+    /// Who moves it, and where writers send to where that can be chosen.
+    pub fn way(&self) -> String {
+        match self.middleware {
+            Middleware::Thalweg => format!("{} {}", self.middleware, self.destination),
+            peer @ Middleware::Peer(..) => peer.to_string(),
+        }
+    }
+
+    fn load_in_words(&self) -> String {
+        format!("{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)
+    }
+
+    fn conditions(&self) -> String {
+        let topics = match self.topics {
+            Topics::One => "",
+            Topics::PerPair => " per-pair",
+            Topics::PerPublisher => " per-publisher",
+        };
+        let reliability = match self.reliability {
+            None => "",
+            Some(Reliability::Reliable) => " reliable",
+            Some(Reliability::BestEffort) => " best-effort",
+        };
+        format!("{topics}{reliability}")
+    }
+
     /// Every publisher with every subscriber that is meant to hear it.
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (0..self.publishers)
@@ -98,24 +129,10 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)?;
+        f.write_str(&self.load_in_words())?;
         if self.middleware == Middleware::Thalweg {
-            f.write_str(match self.destination {
-                Destination::Auto => " auto",
-                Destination::Unicast => " unicast",
-                Destination::Multicast => " multicast",
-            })?;
+            write!(f, " {}", self.destination)?;
         }
-        f.write_str(match self.topics {
-            Topics::One => "",
-            Topics::PerPair => " per-pair",
-            Topics::PerPublisher => " per-publisher",
-        })?;
-        f.write_str(match self.reliability {
-            None => "",
-            Some(Reliability::Reliable) => " reliable",
-            Some(Reliability::BestEffort) => " best-effort",
-        })?;
-        write!(f, " {}", self.middleware)
+        write!(f, "{} {}", self.conditions(), self.middleware)
     }
 }

@@ -65,6 +65,16 @@ pub enum Destination {
     Multicast,
 }
 
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Destination::Auto => "auto",
+            Destination::Unicast => "unicast",
+            Destination::Multicast => "multicast",
+        })
+    }
+}
+
 impl Sending {
     /// This method, and a destination that the writer chooses.
     pub fn by(method: Method) -> Sending {
@@ -98,8 +108,7 @@ impl fmt::Display for Sending {
         write!(f, "{}", self.to_qos().method)?;
         match self.destination {
             Destination::Auto => Ok(()),
-            Destination::Unicast => f.write_str(", unicast"),
-            Destination::Multicast => f.write_str(", multicast"),
+            chosen @ (Destination::Unicast | Destination::Multicast) => write!(f, ", {chosen}"),
         }
     }
 }

@@ -73,6 +73,19 @@ pub fn share_interval(runs: &[(u64, u64)], seed: u64) -> Option<Interval> {
     Some(Interval { estimate: share(&mut runs.iter()), low, high })
 }
 
+/// The mean of `values`, one for each run, with the interval between the percentiles of a bootstrap over the runs. `None` below five
+/// runs.
+pub fn mean_interval(values: &[f64], seed: u64) -> Option<Interval> {
+    if values.len() < RUNS_MIN {
+        return None;
+    }
+    let mut random = Random::new(seed);
+    let count = values.len() as f64;
+    let mut draw = || (0..values.len()).map(|_| values[random.below(values.len())]).sum::<f64>() / count;
+    let (low, high) = middle_part((0..RESAMPLES).map(|_| draw()).collect())?;
+    Some(Interval { estimate: values.iter().sum::<f64>() / count, low, high })
+}
+
 /// The percentiles that leave half of what is not [`CONFIDENCE`] at each end.
 fn middle_part(mut values: Vec<f64>) -> Option<(f64, f64)> {
     values.sort_by(f64::total_cmp);
@@ -208,6 +221,17 @@ mod tests {
         let uneven = share_interval(&uneven, 1).expect("enough");
         assert!(uneven.low < 0.8 && (uneven.estimate - 0.9).abs() < 1e-9 && uneven.high == 1.0, "{uneven:?}");
         assert_eq!(share_interval(&[(1, 2); 4], 1), None);
+    }
+
+    #[test]
+    fn a_mean_is_as_sure_as_the_runs_agree() {
+        assert_eq!(mean_interval(&[4.0; 5], 1), Some(Interval { estimate: 4.0, low: 4.0, high: 4.0 }));
+        let uneven = mean_interval(&[1.0, 2.0, 3.0, 4.0, 10.0], 1).expect("enough");
+        assert!(
+            uneven.estimate == 4.0 && (1.5..3.0).contains(&uneven.low) && (5.0..8.5).contains(&uneven.high),
+            "{uneven:?}"
+        );
+        assert_eq!(mean_interval(&[4.0; 4], 1), None);
     }
 
     #[test]

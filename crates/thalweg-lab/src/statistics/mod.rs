@@ -7,7 +7,7 @@ mod paired;
 mod settling;
 mod summary;
 
-pub use bootstrap::{DistributionPoint, distribution, quantile_interval, share_interval};
+pub use bootstrap::{DistributionPoint, distribution, mean_interval, quantile_interval, share_interval};
 pub use buckets::Buckets;
 pub use latencies::Latencies;
 pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, verdict};

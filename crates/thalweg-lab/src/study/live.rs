@@ -12,8 +12,9 @@ use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
 use crate::host::SecondConditions;
 use crate::scenario::{Cell, Scenario};
+use crate::statistics::is_supported;
 use crate::table::Table;
-use crate::trial::{Totals, load_seconds_so_far};
+use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
 #[derive(Debug)]
@@ -43,6 +44,16 @@ struct Current {
     expected: Duration,
     /// Each second of the measurement so far.
     seconds: Vec<SecondConditions>,
+    samples: Samples,
+}
+
+/// What became of its samples so far.
+#[derive(Clone, Debug, PartialEq)]
+struct Samples {
+    so_far: SoFar,
+    /// Subscribers that each sample is meant for.
+    subscribers: u64,
+    in_time_ns: u64,
 }
 
 impl Watcher {
@@ -84,12 +95,18 @@ impl Watcher {
         let (name, folder) = run_in_the_making(&self.path)?;
         let begun = fs::metadata(&folder).and_then(|metadata| metadata.created()).ok()?;
         let schedule = &self.scenario.schedule;
+        let cell = self.scenario.cells.get(name.cell as usize)?;
         Some(Current {
             name,
-            cell: self.scenario.cells.get(name.cell as usize)?.to_string(),
+            cell: cell.to_string(),
             since: SystemTime::now().duration_since(begun).unwrap_or_default(),
             expected: schedule.warm_up + schedule.measured + schedule.drain,
             seconds: load_seconds_so_far(&folder),
+            samples: Samples {
+                so_far: SoFar::read(&folder),
+                subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
+                in_time_ns: in_time_ns(cell, schedule),
+            },
         })
     }
 }
@@ -183,9 +200,49 @@ impl Current {
                 self.seconds.len(),
             ));
         }
+        if let Some(text) = self.samples.to_text() {
+            out.push_str(&text);
+        }
         out.push('\n');
         out
     }
+}
+
+impl Samples {
+    /// A line of fates and one of latencies; `None` before the first second is over.
+    fn to_text(&self) -> Option<String> {
+        let SoFar { written, not_sent, arrived } = &self.so_far;
+        let due = (written + not_sent) * self.subscribers;
+        if due == 0 {
+            return None;
+        }
+        let all: u64 = arrived.iter().map(|(_, count)| count).sum();
+        let in_time: u64 = arrived.iter().filter(|(ns, _)| *ns <= self.in_time_ns).map(|(_, count)| count).sum();
+        let quantile = |(name, q): (&str, f64)| {
+            let latency = at(arrived, q, all).map_or_else(|| "–".to_owned(), |ns| duration(Duration::from_nanos(ns)));
+            format!("{name} {latency}")
+        };
+        Some(format!(
+            "so far: {} of {} in time, {} late, {} lost or on the way, {} not sent\nresponse latency: {}\n",
+            percent(in_time as f64 / due as f64),
+            grouped(due),
+            grouped(all - in_time),
+            grouped((written * self.subscribers).saturating_sub(all)),
+            grouped(not_sent * self.subscribers),
+            QUANTILES.map(quantile).join(", ")
+        ))
+    }
+}
+
+/// The latency that a share of all arrivals stays within; `None` where too few arrived to tell.
+fn at(arrived: &[(u64, u64)], share: f64, all: u64) -> Option<u64> {
+    let rank = (share * all as f64).ceil() as u64;
+    let mut below = 0;
+    let reached = |(_, count): &&(u64, u64)| {
+        below += count;
+        below >= rank
+    };
+    arrived.iter().find(reached).map(|(ns, _)| *ns).filter(|_| is_supported(share, all))
 }
 
 /// Seconds without fractions.
@@ -193,7 +250,41 @@ fn whole(time: Duration) -> String {
     duration(Duration::from_secs(time.as_secs()))
 }
 
+/// Those of a running measurement that are worth a look.
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+
 fn bar(done: u64, total: u64, width: usize) -> String {
     let filled = (done as usize * width / total.max(1) as usize).min(width);
     format!("{}{}", "█".repeat(filled), "░".repeat(width - filled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(so_far: SoFar, expect: Option<&str>) {
+        let samples = Samples { so_far, subscribers: 2, in_time_ns: 10_000_000 };
+        assert_eq!(samples.to_text().as_deref(), expect);
+    }
+
+    #[test]
+    fn fates_and_latencies_of_the_run_that_goes_on() {
+        check(SoFar::default(), None);
+        let arrived = vec![(200_000, 150), (9_000_000, 30), (20_000_000, 10)];
+        check(
+            SoFar { written: 100, not_sent: 5, arrived },
+            Some(
+                "so far: 85.7 % of 210 in time, 10 late, 10 lost or on the way, 10 not sent\n\
+                 response latency: p50 200 µs, p90 9.00 ms, p99 –, p99.9 –\n",
+            ),
+        );
+        check(
+            SoFar { written: 0, not_sent: 5, arrived: Vec::new() },
+            Some(
+                "so far: 0 % of 10 in time, 0 late, 0 lost or on the way, 10 not sent\n\
+                 response latency: p50 –, p90 –, p99 –, p99.9 –\n",
+            ),
+        );
+    }
 }

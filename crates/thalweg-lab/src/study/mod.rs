@@ -24,11 +24,13 @@ pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::host_parts;
 pub use live::{Snapshot, Watcher};
 pub use manifest::{Manifest, State};
-pub use report::{Panel, report};
+pub(crate) use report::cells::{failures as failures_section, section as cells_section};
+pub(crate) use report::disturbances;
+pub use report::{Panel, page, report};
 pub use results::{
     CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes,
 };
-pub(crate) use results::{latencies, load, median};
+pub(crate) use results::{latencies, load, load_json, median};
 pub use tables::{to_csv, to_text};
 pub use verify::{Verification, verify};
 

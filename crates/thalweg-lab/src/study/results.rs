@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::clocks;
@@ -379,8 +380,12 @@ pub(crate) fn load(path: &Path) -> Result<StudyResult, LabError> {
             manifest.state
         )));
     }
-    let file = path.join(RESULTS);
-    let text = std::fs::read_to_string(&file)
+    load_json(&path.join(RESULTS))
+}
+
+/// What a file of JSON holds.
+pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError> {
+    let text = std::fs::read_to_string(file)
         .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
 }

@@ -23,7 +23,7 @@ mod traces;
 pub use clocks::{HostClock, RunClocks};
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use diary::load as load_seconds_so_far;
-pub(crate) use fates::join;
+pub(crate) use fates::{in_time_ns, join};
 pub(crate) use ground::Ground;
 pub(crate) use histograms::load as load_histograms;
 #[cfg(test)]
@@ -34,8 +34,8 @@ pub(crate) use ours::{TrialOrder, work};
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
-pub(crate) use thalweg_lab_station::Raw;
 pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
+pub(crate) use thalweg_lab_station::{Raw, SoFar};
 #[cfg(test)]
 pub(crate) use thalweg_lab_station::{Received, Written};
 pub(crate) use traces::{label, read as read_traces, spans};

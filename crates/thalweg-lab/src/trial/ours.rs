@@ -48,7 +48,7 @@ impl Middleware for Ours {
     fn end_measurement(order: &TrialOrder, origin_ns: u64) -> Result<(), Fault> {
         if order.setup.trace.is_some() {
             thalweg::trace::stop();
-            traces::write(&order.folder, &process_name(order), origin_ns)?;
+            traces::write(&order.folder, &order.process_name(), origin_ns)?;
         }
         Ok(())
     }
@@ -66,14 +66,6 @@ impl Middleware for Ours {
         let readers: Result<_, LabError> =
             place.topics.iter().map(|topic| station.subscription(topic, setup.load, &order.qos)).collect();
         Ok(Box::new(Readers { readers: readers?, wait: setup.wait, _station: station }))
-    }
-}
-
-/// What tells a process from the others of a run: its first endpoint.
-fn process_name(order: &TrialOrder) -> String {
-    match (order.publishers.first(), order.subscribers.first()) {
-        (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
-        (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::flow::Position;
-use super::reader_proxy::{Owed, Repairs};
-use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer};
+use super::reader_proxy::{Asking, Owed, Repairs};
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer, earlier};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -66,7 +66,7 @@ impl Writer {
         answer: &Answer,
         request: impl FnOnce(&mut Repairs, Duration),
     ) -> WriterOutcome {
-        let measured = self.heartbeat.last_sent;
+        let all_asked = self.heartbeat.all_asked;
         let unsent = self.outgoing.place.sample;
         let was_behind = !self.all_acknowledged();
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
@@ -76,10 +76,9 @@ impl Writer {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
-        if let Some(sent) = measured
-            && proxy.last_heard < sent
-        {
-            proxy.round_trip.measured(now.since(sent));
+        let asked = all_asked.map_or(proxy.asking.at, |all| all.max(proxy.asking.at));
+        if proxy.last_heard < asked {
+            proxy.round_trip.measured(now.since(asked));
         }
         proxy.last_heard = now;
         let first_contact = !proxy.proven;
@@ -93,6 +92,7 @@ impl Writer {
             proxy.acknowledged = acknowledged;
             proxy.behind_since = None;
             proxy.active = true;
+            proxy.asking.pause = HEARTBEAT_PERIOD_MIN;
         }
         let suppression = proxy.suppression();
         if answer.asks {
@@ -111,7 +111,9 @@ impl Writer {
             self.readers_changed();
         }
         if progressed {
-            self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+            if self.heartbeat.due.is_some() {
+                self.hasten_heartbeat(now);
+            }
             if was_large {
                 self.flow.note_arrival();
             }
@@ -143,7 +145,10 @@ impl Writer {
         if proxy.matched.vendor == VendorId::THALWEG && next_sample && position > proxy.acknowledged {
             proxy.acknowledged = position;
             proxy.behind_since = None;
-            self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
+            proxy.asking.pause = HEARTBEAT_PERIOD_MIN;
+            if self.heartbeat.due.is_some() {
+                self.hasten_heartbeat(now);
+            }
             let space = self.release_acknowledged();
             return WriterOutcome { space, ..WriterOutcome::default() };
         }
@@ -159,66 +164,65 @@ impl Writer {
         self.heartbeat.due = None;
         let last = self.history.last();
         let sent = self.outgoing.place.sample.previous();
-        let period = self.heartbeat_period();
-        let silent = self.heartbeat.all_asked.is_none_or(|asked| now.since(asked) >= period);
         let in_mid_sample = self.outgoing.place.fragment > 0;
         let all_sent = Position { sample: sent, fragments: self.outgoing.place.fragment };
-        let mut waiting = self.call_given_up_readers(now, last);
+        let all_asked = self.heartbeat.all_asked.unwrap_or(Instant::ZERO);
+        let uses_group = self.route.uses_group();
+        // Who holds up samples that wait to be sent is asked again soon.
+        let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
+        let mut next = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
-            if !proxy.proven {
-                proxy.owed = Owed::Greeting;
-                waiting = true;
-            }
-            if proxy.acknowledged.sample < last {
-                waiting = true;
+            let lags = proxy.acknowledged.sample < last;
+            if lags {
                 // Who has everything that was sent does not stand still: the others hold up the writer.
                 let owes = proxy.acknowledged < all_sent;
                 proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
-                if proxy.acknowledged.sample < sent || in_mid_sample {
-                    // What a group did not bring is repeated to each reader alone: the network may not carry multicast.
-                    let unheard = silent || now.since(proxy.last_heard) >= period;
-                    match self.route.uses_group() {
-                        true if unheard => {
-                            proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
-                            self.heartbeat.all_asked = Some(now);
-                        }
-                        true => {}
-                        false => self.heartbeat.wanted |= silent,
-                    }
-                }
             }
+            let owes = proxy.acknowledged.sample < sent || lags && in_mid_sample;
+            let due = match (proxy.proven, owes, lags) {
+                (false, _, _) => proxy.ask_again_at(Instant::ZERO, false, longest),
+                (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest),
+                // What it lacks was not sent yet.
+                (true, false, true) => {
+                    next = earlier(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
+                    continue;
+                }
+                (true, false, false) => continue,
+            };
+            let asks_now = due <= now;
+            if asks_now {
+                proxy.owed = if proxy.proven { proxy.owed.max_with(Owed::Heartbeat) } else { Owed::Greeting };
+                proxy.asking = Asking { at: now, pause: (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX) };
+            }
+            let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest) } else { due };
+            next = earlier(next, Some(due));
         }
-        if !waiting {
-            return outcome;
-        }
+        let Some(next) = next else { return outcome };
         if self.leave_laggards_behind(now) {
             outcome.space = self.release_acknowledged();
         }
-        // Who holds up samples that wait to be sent is asked again soon.
-        let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
-        self.heartbeat.period = (self.heartbeat.period * 2).min(longest);
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {
             self.readers_changed();
             outcome.space |= self.release_acknowledged();
             outcome.all_acknowledged = self.all_acknowledged();
         }
-        self.schedule_heartbeat(now);
+        self.heartbeat.due = Some(next);
         outcome
     }
 
-    /// A reader that was given up may only have been out of reach: it is asked now and then whether it is back. Returns
-    /// whether there is one.
-    fn call_given_up_readers(&mut self, now: Instant, last: SequenceNumber) -> bool {
-        let mut any = false;
+    /// A reader that was given up may only have been out of reach: it is asked now and then whether it is back. Returns when
+    /// to ask the next one, if there is any.
+    fn call_given_up_readers(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
+        let mut next = None;
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up() && proxy.acknowledged.sample < last) {
-            any = true;
-            if now.since(proxy.called_at) >= HEARTBEAT_PERIOD_MAX {
-                proxy.called_at = now;
+            if now.since(proxy.asking.at) >= HEARTBEAT_PERIOD_MAX {
+                proxy.asking.at = now;
                 proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
             }
+            next = earlier(next, Some(proxy.asking.at + HEARTBEAT_PERIOD_MAX));
         }
-        any
+        next
     }
 
     /// The send window no longer waits for readers that stand still while others are ahead of them, until they have caught up:
@@ -249,7 +253,7 @@ impl Writer {
             proxy.is_awaited() && proxy.acknowledged < ahead && stands_still
         })?;
         stuck.active = false;
-        stuck.called_at = now;
+        stuck.asking.at = now;
         stuck.repairs = Default::default();
         self.counters.readers_given_up += 1;
         Some(stuck.matched.guid)

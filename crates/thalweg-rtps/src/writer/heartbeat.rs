@@ -66,7 +66,6 @@ impl Writer {
         if self.outgoing.place.fragment == 0 {
             self.flow.record_request(Position::whole(last));
         }
-        self.heartbeat.last_sent = Some(now);
         self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         self.counters.heartbeats += 1;
         self.schedule_heartbeat(now);
@@ -128,6 +127,7 @@ impl Writer {
             }
             let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let reader = &mut self.readers[index];
+            reader.asking.at = now;
             let greeting = std::mem::replace(&mut reader.owed, Owed::Nothing) == Owed::Greeting;
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);

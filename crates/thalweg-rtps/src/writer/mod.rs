@@ -192,14 +192,12 @@ enum Token {
 struct HeartbeatState {
     count: u32,
     fragment_count: u32,
-    last_sent: Option<Instant>,
     /// When everybody who owes an acknowledgement was last asked for it.
     all_asked: Option<Instant>,
     /// Last sample that the latest HEARTBEAT announced.
     asked_for: SequenceNumber,
     /// Asked for by the application or by a refused write.
     wanted: bool,
-    period: Duration,
     due: Option<Instant>,
 }
 
@@ -235,11 +233,9 @@ impl Writer {
             heartbeat: HeartbeatState {
                 count: 0,
                 fragment_count: 0,
-                last_sent: None,
                 all_asked: None,
                 asked_for: SequenceNumber::ZERO,
                 wanted: false,
-                period: HEARTBEAT_PERIOD_MIN,
                 due: None,
             },
             armed: None,
@@ -365,9 +361,7 @@ impl Writer {
             self.readers.push(ReaderProxy::new(now, matched, start, joined));
         }
         self.readers_changed();
-        self.heartbeat.period = HEARTBEAT_PERIOD_MIN;
-        self.heartbeat.due = None;
-        self.schedule_heartbeat(now);
+        self.hasten_heartbeat(now);
     }
 
     /// Forgets a reader. Returns whether that freed room for a blocked write.
@@ -413,8 +407,14 @@ impl Writer {
         }
     }
 
+    /// Makes sure that the heartbeat timer runs and does not wait longer than for a reader that is asked for the first time.
+    fn hasten_heartbeat(&mut self, now: Instant) {
+        let soon = now + self.heartbeat_period();
+        self.heartbeat.due = Some(self.heartbeat.due.map_or(soon, |due| due.min(soon)));
+    }
+
     fn heartbeat_period(&self) -> Duration {
-        self.heartbeat.period.max(self.slowest_round_trip() * 4).min(HEARTBEAT_PERIOD_MAX)
+        HEARTBEAT_PERIOD_MIN.max(self.slowest_round_trip() * 4).min(HEARTBEAT_PERIOD_MAX)
     }
 
     fn has_drained(&self) -> bool {

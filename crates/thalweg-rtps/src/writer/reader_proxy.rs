@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::flow::Position;
+use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
 use crate::count::accept_count;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
@@ -140,6 +141,16 @@ pub(super) enum Owed {
     Greeting,
 }
 
+/// When a reader alone was asked for an acknowledgement. Each reader has its own pauses: in a crowd some always make progress
+/// while others are busy, and who is busy must not be asked the more often for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    /// The last time.
+    pub at: Instant,
+    /// Until it is asked again; twice as long after each time that it made no progress.
+    pub pause: Duration,
+}
+
 /// What ACKNACKs tell of a reader's multicast group.
 #[derive(Debug, Default)]
 struct GroupReception {
@@ -165,8 +176,7 @@ pub(super) struct ReaderProxy {
     /// It sent an ACKNACK: it has proved that it matches us too.
     pub proven: bool,
     pub active: bool,
-    /// When it was last asked whether it is back, after it was given up.
-    pub called_at: Instant,
+    pub asking: Asking,
     pub last_heard: Instant,
     /// Since when it has owed an acknowledgement without any progress, as the heartbeat timer saw it.
     pub behind_since: Option<Instant>,
@@ -193,7 +203,7 @@ impl ReaderProxy {
             acknowledged: Position::whole(start.previous()),
             proven: false,
             active: true,
-            called_at: now,
+            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN },
             last_heard: now,
             behind_since: None,
             round_trip: RoundTrip::default(),
@@ -241,6 +251,14 @@ impl ReaderProxy {
     /// False for a repeated NACK_FRAG.
     pub(super) fn accept_nack_frag(&mut self, count: u32) -> bool {
         accept_count(&mut self.last_nack_frag_count, count)
+    }
+
+    /// When to ask it for an acknowledgement again, at the latest `longest` after everybody was asked at `all_asked`. What went
+    /// to a group counts for who answered since: the network may not carry multicast.
+    pub(super) fn ask_again_at(&self, all_asked: Instant, uses_group: bool, longest: Duration) -> Instant {
+        let all_asked = if uses_group { all_asked.min(self.last_heard) } else { all_asked };
+        let pause = self.asking.pause.min(longest).max(self.round_trip.estimate() * 4).min(HEARTBEAT_PERIOD_MAX);
+        self.asking.at.max(all_asked) + pause
     }
 
     /// How long a repeated request is taken to have crossed its repair.

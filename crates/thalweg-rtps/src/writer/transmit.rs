@@ -195,6 +195,7 @@ impl Writer {
                 continue; // Nothing of what was asked for exists: a HEARTBEAT would only make the reader ask again.
             }
             reader.owed = Owed::Nothing;
+            reader.asking.at = now;
             let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
             let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();

@@ -1,10 +1,9 @@
 //! `thalweg coap get` and `put`.
 
 use clap::Args;
-use thalweg_coap::endpoint::Config;
-use thalweg_coap::interaction::client::Client;
 use thalweg_coap::message::{RequestBuf, Response};
 
+use super::protection::ClientProtection;
 use super::target::{AskingOptions, Target, failure, representation};
 use crate::outcome::{Failure, print_line, remark};
 
@@ -22,6 +21,10 @@ pub struct GetOptions {
     #[command(flatten)]
     /// How it is asked.
     pub asking: AskingOptions,
+
+    #[command(flatten)]
+    /// With which keys.
+    pub protection: ClientProtection,
 }
 
 /// Options of `coap put`.
@@ -42,6 +45,10 @@ pub struct PutOptions {
     #[command(flatten)]
     /// How it is asked.
     pub asking: AskingOptions,
+
+    #[command(flatten)]
+    /// With which keys.
+    pub protection: ClientProtection,
 }
 
 /// Prints the representation of a resource.
@@ -54,7 +61,7 @@ pub fn get(options: &GetOptions) -> Result<(), Failure> {
         Some(format) => request.with_accept(format),
         None => request,
     };
-    let response = ask(&options.target, request, &options.asking)?;
+    let response = ask(&options.target, request, &options.asking, &options.protection)?;
     print_line(representation(&response)?)
 }
 
@@ -64,14 +71,20 @@ pub fn get(options: &GetOptions) -> Result<(), Failure> {
 /// As [`get`].
 pub fn put(options: &PutOptions) -> Result<(), Failure> {
     let request = RequestBuf::put(&options.target.resource, options.payload.clone().into_bytes());
-    let response = ask(&options.target, request.with_content_format(options.format), &options.asking)?;
+    let request = request.with_content_format(options.format);
+    let response = ask(&options.target, request, &options.asking, &options.protection)?;
     let text = representation(&response)?;
     remark(format_args!("{:?}", response.code));
     if text.is_empty() { Ok(()) } else { print_line(text) }
 }
 
-fn ask(target: &Target, request: RequestBuf, asking: &AskingOptions) -> Result<Response, Failure> {
+fn ask(
+    target: &Target,
+    request: RequestBuf,
+    asking: &AskingOptions,
+    protection: &ClientProtection,
+) -> Result<Response, Failure> {
     let server = target.address()?;
-    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    let mut client = protection.client(server)?;
     client.exchange(server, request, asking.delivery(), asking.timeout).map_err(|error| failure(&error))
 }

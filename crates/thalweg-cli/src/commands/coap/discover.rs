@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_coap::endpoint::{Config, Delivery, Event, Peer};
-use thalweg_coap::interaction::client::{Client, ClientError};
+use thalweg_coap::endpoint::{Delivery, Event, Peer};
+use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::link_format::{self, Link};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
 
+use super::protection::ClientProtection;
 use super::target::{Target, failure, representation};
 use crate::outcome::{Failure, print_line, remark};
 
@@ -25,6 +26,10 @@ pub struct DiscoverOptions {
     /// Wait SECONDS for answers (default: 3).
     #[arg(long, value_name = "SECONDS", default_value = "3", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
+
+    #[command(flatten)]
+    /// With which keys, for one server.
+    pub protection: ClientProtection,
 }
 
 /// Prints one line for each resource: server, path, attributes.
@@ -35,7 +40,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let server = options.target.address()?;
     let path = options.query.as_ref().map_or(CORE.to_owned(), |query| format!("{CORE}?{query}"));
     let request = RequestBuf::get(&path).with_accept(content_format::LINK_FORMAT);
-    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    let mut client = options.protection.client(server)?;
     if !server.ip().is_multicast() {
         let answer = client.exchange(server, request, Delivery::Confirmable, options.timeout);
         return print(Peer::from(server), &answer.map_err(|error| failure(&error))?);

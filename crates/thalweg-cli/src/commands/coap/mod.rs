@@ -4,9 +4,12 @@ mod ask;
 mod bridge;
 mod demonstration;
 mod discover;
+mod load;
 mod observe;
+mod protection;
 mod sensors;
 mod serve;
+mod statistics;
 mod target;
 
 use clap::{Args, Subcommand};
@@ -32,7 +35,8 @@ pub enum Action {
     /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
-        "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1"
+        "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1",
+        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note"
     ))]
     Serve(serve::ServeOptions),
     /// Reads a resource and prints its representation.
@@ -50,6 +54,14 @@ pub enum Action {
         "thalweg coap discover --query rt=temperature"
     ))]
     Discover(discover::DiscoverOptions),
+    /// Makes load for a server as many clients, verifies every answer and tells throughput, response times and losses. It needs
+    /// a CPU for itself: it never sleeps.
+    #[command(after_help = crate::after_help!(
+        "thalweg coap load 127.0.0.1 --clients 64 --outstanding 4 --duration 5",
+        "thalweg coap load 127.0.0.1 --clients 10000 --rate 10 --json",
+        "thalweg coap load 127.0.0.1 /slow?ms=2 --expect 'waited 2 ms' --clients 100 --phases 1000x7s,6000x9s,1000x6s --windows 1s"
+    ))]
+    Load(load::LoadOptions),
     /// Makes resources of the topics of the data space that others read or write, /topics/NAME, and with --sensors topics of
     /// this host's sensors, coap/sensors/…, until Ctrl-C. GET gives the newest sample, observe subscribes, PUT writes; as JSON or CBOR.
     #[command(after_help = crate::after_help!(
@@ -70,6 +82,7 @@ pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> 
         Action::Put(options) => ask::put(options),
         Action::Observe(options) => observe::run(options, interrupt),
         Action::Discover(options) => discover::run(options),
+        Action::Load(options) => load::run(options, interrupt),
         Action::Bridge(options) => bridge::run(options, interrupt),
     }
 }

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_coap::endpoint::{Config, Delivery, Event};
-use thalweg_coap::interaction::client::{Client, ClientError};
+use thalweg_coap::endpoint::{Delivery, Event};
+use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Observe, RequestBuf};
 
+use super::protection::ClientProtection;
 use super::target::{Target, failure, representation};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
@@ -25,6 +26,10 @@ pub struct ObserveOptions {
     /// Give up with exit code 3 when --count is not reached after SECONDS; without --count, exit then (default: no limit).
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub timeout: Option<Duration>,
+
+    #[command(flatten)]
+    /// With which keys.
+    pub protection: ClientProtection,
 }
 
 /// Prints each state of the resource that the server tells.
@@ -34,7 +39,7 @@ pub struct ObserveOptions {
 pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let server = options.target.address()?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    let mut client = options.protection.client(server)?;
     let request = RequestBuf::get(&options.target.resource).with_observe(Observe::Register);
     let registration = client.send(server, request, Delivery::Confirmable).map_err(|error| failure(&error))?;
     let mut printed = 0;

@@ -1,20 +1,21 @@
 //! `thalweg coap serve`.
 
-use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_coap::interaction::counts::LoopCounts;
 use thalweg_coap::interaction::rate_limit::PeerRate;
-use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig, ServerSnapshot};
+use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig};
 use thalweg_coap::resource::LocalStore;
+use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::Law;
-use thalweg_coap::scheduler::{PoolSnapshot, SchedulerConfig};
 
 use super::demonstration::{self, Note};
+use super::protection::ServerProtection;
 use super::sensors::Sensors;
+use super::statistics;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -57,6 +58,18 @@ pub struct ServeOptions {
     /// Print a line of statistics every SECONDS (default: none).
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub statistics: Option<Duration>,
+
+    /// Print the statistics as JSON: what the server did since it started (default: as text, what it did since the last line).
+    #[arg(long, requires = "statistics")]
+    pub json: bool,
+
+    /// End when standard input does, for programs that start a server.
+    #[arg(long, hide = true)]
+    pub end_with_input: bool,
+
+    #[command(flatten)]
+    /// Whose protected requests it answers.
+    pub protection: ServerProtection,
 }
 
 /// Serves until the user has enough.
@@ -69,6 +82,7 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
+    let routes = options.protection.paths.iter().fold(routes, |routes, path| routes.protect(path));
     let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
     let notifier = server.notifier();
@@ -77,7 +91,17 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let mut refusals = 0;
     let mut before = server.snapshot();
     let mut told = Instant::now();
-    while !interrupt.came() {
+    let start = Instant::now();
+    let is_over = Arc::new(AtomicBool::new(false));
+    if options.end_with_input {
+        let is_over = Arc::clone(&is_over);
+        std::thread::spawn(move || {
+            // An input that cannot be read is one that ended.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+    while !interrupt.came() && !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK_PERIOD);
         if let Some(failure) = server.failure() {
             return Err(Failure::Failed(format!("a receiver of the CoAP server ended: {failure}")));
@@ -90,7 +114,10 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
         if options.statistics.is_some_and(|period| told.elapsed() >= period) {
             let passed = told.elapsed();
             told = Instant::now();
-            print_line(statistics(&before, &now, passed))?;
+            match options.json {
+                true => print_line(statistics::to_json(&now, start.elapsed())?)?,
+                false => print_line(statistics::to_text(&before, &now, passed))?,
+            }
             before = now;
         }
     }
@@ -119,6 +146,7 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     scheduler.limits.threads_max = usize::from(options.threads_max);
     scheduler.priorities.interaction = options.nice;
     config.scheduler = scheduler;
+    config.keyring = options.protection.keyring()?;
     Ok(config)
 }
 
@@ -136,61 +164,6 @@ fn class_law(text: &str) -> Result<(Option<String>, Law), String> {
 fn unknown_class(name: &str, classes: &[ClassConfig]) -> String {
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
     format!("there is no resource class \"{name}\"; the classes are {}", names.join(" and "))
-}
-
-/// What happened since `before`, in one line.
-fn statistics(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) -> String {
-    let (total, was) = (total(&now.loops), total(&before.loops));
-    let per_second = |count: u64, before: u64| ((count - before) as f64 / passed.as_secs_f64()).round();
-    let mut line = format!(
-        "received {}/s sent {}/s inline {}/s pooled {}/s",
-        per_second(total.received, was.received),
-        per_second(total.sent, was.sent),
-        per_second(total.inline, was.inline),
-        per_second(total.pooled, was.pooled),
-    );
-    let losses = [
-        ("5.03", total.unavailable, was.unavailable),
-        ("4.29", total.limited, was.limited),
-        ("dropped", total.dropped, was.dropped),
-        ("lost by the kernel", total.kernel_drops, was.kernel_drops),
-        ("not sent", total.send_lost, was.send_lost),
-        ("too long", total.truncated, was.truncated),
-    ];
-    for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
-        let _ = write!(line, " {name} {}", count - before);
-    }
-    now.scheduler.pools.iter().for_each(|pool| describe(pool, &mut line));
-    now.demoted.iter().for_each(|path| {
-        let _ = write!(line, "; {path} takes too long inline and runs in the pool");
-    });
-    line
-}
-
-fn describe(pool: &PoolSnapshot, line: &mut String) {
-    let record = pool.history.last().copied().unwrap_or_default();
-    let observation = record.observation;
-    let _ = write!(
-        line,
-        "; {} {} threads {} of {} queue {} wait {:.1} ms max {:.1} ms dropped {}",
-        pool.name,
-        pool.law,
-        pool.threads,
-        record.threads_max,
-        observation.queue,
-        observation.sojourn.as_secs_f64() * 1e3,
-        record.waited_max.as_secs_f64() * 1e3,
-        record.dropped,
-    );
-    if let Some(shortage) = &pool.shortage {
-        let _ = write!(line, " ({shortage})");
-    }
-}
-
-fn total(loops: &[LoopCounts]) -> LoopCounts {
-    let mut total = LoopCounts::default();
-    loops.iter().for_each(|counts| total += *counts);
-    total
 }
 
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -24,6 +24,7 @@ impl Target {
     pub fn parse(text: &str) -> Result<Target, String> {
         let rest = match text.split_once("://") {
             Some(("coap", rest)) => rest,
+            Some(("coaps", _)) => return Err(NO_DTLS.to_owned()),
             Some((scheme, _)) => return Err(format!("the scheme is coap, not {scheme}: no other is built in")),
             None => text,
         };
@@ -106,6 +107,8 @@ pub fn representation(response: &Response) -> Result<String, Failure> {
     Err(Failure::Failed(format!("the server answered {:?}{diagnosis}{advice}", response.code)))
 }
 
+const NO_DTLS: &str = "coaps is CoAP over DTLS, which is not built in; \
+    use coap:// with --oscore FILE, which protects requests and responses end to end (RFC 8613)";
 /// UDP port of CoAP (RFC 7252 §12.6).
 const DEFAULT_PORT: u16 = 5683;
 const FORMATS: [(&str, u16); 5] = [
@@ -133,7 +136,8 @@ mod tests {
         check("127.0.0.1:7/a/b?c=d", "127.0.0.1:7", "/a/b?c=d");
         check("coap://[::1]", "[::1]:5683", "/");
         check("[::1]:99?x", "[::1]:99", "/?x");
-        assert!(Target::parse("coaps://h/").unwrap_err().contains("coaps"));
+        assert!(Target::parse("coaps://h/").unwrap_err().contains("--oscore"));
+        assert!(Target::parse("http://h/").unwrap_err().contains("not http"));
         assert!(Target::parse("/a").is_err());
     }
 

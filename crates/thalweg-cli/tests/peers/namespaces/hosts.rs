@@ -206,11 +206,15 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     assert!(!result.checks.is_empty() && !result.omitted.is_empty());
     let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
     assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
-    assert_eq!(paper2::to_html(&again), paper2::to_html(&result));
+    assert_eq!(paper2::page(&again).to_html(), paper2::page(&result).to_html());
+    let file = out.join("results.json");
+    fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    let read = paper2::load(&file).expect("results");
+    assert_eq!(paper2::page(&read).to_html(), paper2::page(&result).to_html(), "the page can be drawn again");
 }
 
 #[test]
-fn hosts_are_gone_after_ctrl_c_and_after_a_kill_with_the_next_run() {
+fn hosts_are_gone_after_ctrl_c_after_two_at_once_and_after_a_kill() {
     let lab = Lab::new("gone", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
     let interrupted = lab.start();
     let maker = interrupted.id();
@@ -219,11 +223,22 @@ fn hosts_are_gone_after_ctrl_c_and_after_a_kill_with_the_next_run() {
     assert_eq!(said.status.code(), Some(130), "{:?}", said.lines);
     wait_for_namespaces(maker, 0);
 
-    let lab = Lab::new("killed", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100");
-    let killed = lab.start();
-    let maker = killed.id();
+    let hurried = Lab::new("hurried", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100").start();
+    let maker = hurried.id();
     wait_for_namespaces(maker, 4);
+    assert_eq!(hurried.interrupt_twice().status.code(), Some(130));
+    wait_for_namespaces(maker, 0);
+
+    let killed = Lab::new("killed", "\"netns:3\"", "payload_bytes = 100\nrate_hz = 100").start();
+    let maker = killed.id();
+    // While they are being made.
+    wait_for_namespaces(maker, 2);
     killed.kill();
+    wait_for_namespaces(maker, 0);
+
+    // Whatever a killed run left in spite of that goes with the next run.
+    let name = format!("thalweg-{maker}-left");
+    assert!(Command::new("ip").args(["netns", "add", &name]).status().is_ok_and(|status| status.success()));
     Lab::new("next", "\"netns:2\"", "payload_bytes = 100\nrate_hz = 100").run();
     wait_for_namespaces(maker, 0);
 }

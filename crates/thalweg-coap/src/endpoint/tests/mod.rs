@@ -4,6 +4,7 @@ mod blocks;
 mod bounds;
 mod client;
 mod observe;
+mod protected;
 mod server;
 mod simulation;
 

@@ -1,6 +1,7 @@
 //! The report of a study, in panels: a preset shows those that answer its question.
 
 mod against;
+pub(super) mod cells;
 mod drops;
 mod fairness;
 mod fates;
@@ -113,11 +114,51 @@ pub fn report(path: &Path, panels: &[Panel]) -> Result<PathBuf, LabError> {
 /// The page of a study whose runs lie in `directory`.
 pub(super) fn to_html(directory: &Path, result: &StudyResult, panels: &[Panel]) -> Result<String, LabError> {
     let source = Source::read(directory, result)?;
-    Ok(page(&source, panels).to_html())
+    Ok(drawn(&source, panels).to_html())
 }
 
-fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
+fn drawn(source: &Source<'_>, panels: &[Panel]) -> Page {
     let result = source.result;
+    let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
+    let shell = shell(result);
+    Page {
+        card: Some(verdicts::card(result)),
+        warnings: shell.warnings.into_iter().chain(failures).collect(),
+        sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
+        method: shell.method.into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
+        ..shell
+    }
+}
+
+/// What the results say by themselves, without the raw data: the tables of a report.
+pub fn page(result: &StudyResult) -> Page {
+    let shell = shell(result);
+    let disturbances = disturbances([result].into_iter());
+    let sections = [cells::failures(result), cells::notes(result)];
+    Page {
+        card: (!result.judgements.is_empty()).then(|| verdicts::card(result)),
+        warnings: disturbances.into_iter().chain(shell.warnings).collect(),
+        sections: [cells::section(result)].into_iter().chain(sections.into_iter().flatten()).collect(),
+        ..shell
+    }
+}
+
+/// That a debug build or a machine that was not quiet was measured, where it was.
+pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + Clone) -> Vec<String> {
+    let all = studies.clone().flat_map(runs).count();
+    let disturbed: usize = studies.clone().map(StudyResult::contaminated).sum();
+    let debug = studies.clone().any(|study| study.environment.build == "debug");
+    let debug = debug.then(|| "This is a debug build, several times slower than a release build.".to_owned());
+    let quiet = (disturbed > 0).then(|| {
+        format!(
+            "In {disturbed} of {all} runs the machine was not quiet in any attempt: maxima and small differences are not the middleware's."
+        )
+    });
+    debug.into_iter().chain(quiet).collect()
+}
+
+/// Everything of a page but its sections.
+fn shell(result: &StudyResult) -> Page {
     let mut facts = result.environment.facts();
     facts.extend(clocks::fact(result).map(|fact| ("clocks", fact)));
     facts.extend(result.hosts.iter().map(machine));
@@ -132,13 +173,13 @@ fn page(source: &Source<'_>, panels: &[Panel]) -> Page {
             result.seed,
             result.fingerprint
         ),
-        card: Some(verdicts::card(result)),
         tiles: verdicts::tiles(result),
-        warnings: verdicts::warnings(result),
-        sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
+        warnings: clocks::remarks(result),
         facts,
         conditions: conditions(result),
-        method: METHOD.map(str::to_owned).into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
+        method: METHOD.map(str::to_owned).to_vec(),
+        command: format!("thalweg lab run scenario.toml --seed {}", result.seed),
+        ..Page::default()
     }
 }
 

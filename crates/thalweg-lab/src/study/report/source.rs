@@ -182,8 +182,8 @@ impl Detail {
     fn of(cells: usize) -> Detail {
         let share = |all: usize, least: usize, most: usize| (all / cells.max(1)).clamp(least, most);
         Detail {
-            curve_points: share(2_400, 24, 90),
-            course_points: share(1_800, 20, 90),
+            curve_points: share(2_400, 12, 90),
+            course_points: share(1_800, 10, 90),
             courses: 30,
             waterfalls: share(600, 6, 24),
         }
@@ -231,6 +231,7 @@ mod tests {
     fn more_cells_are_drawn_more_coarsely() {
         let (few, many) = (Detail::of(1), Detail::of(100));
         assert_eq!((few.curve_points, few.course_points), (90, 90));
-        assert_eq!((many.curve_points, many.course_points), (24, 20));
+        assert_eq!((many.curve_points, many.course_points), (24, 18));
+        assert_eq!((Detail::of(150).curve_points, Detail::of(1_000).curve_points), (16, 12));
     }
 }

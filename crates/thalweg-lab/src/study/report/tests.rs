@@ -9,7 +9,7 @@ use crate::report::tests::{check_html, check_offline};
 use crate::scenario::Scenario;
 use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
-use crate::study::{QuantileInterval, compare};
+use crate::study::{CellFailure, QuantileInterval, compare};
 use crate::trial::{
     PublisherReport, RESULT, Raw, Received, TrialConditions, TrialResult, Written, join, write_histograms,
 };
@@ -241,4 +241,38 @@ fn clocks_that_are_not_known_well_enough_are_told() {
     assert_eq!(html.matches("is not known that well").count(), 1, "the bound of the first cell is small enough");
     assert!(html.contains("1–1 200 B 50 Hz auto thalweg is not known that well"));
     assert!(html.contains("± 11.0 µs open, against a median of"));
+}
+
+#[test]
+fn the_tables_need_no_raw_data_and_put_the_same_data_side_by_side() {
+    let matrix =
+        "payload_bytes = 100\nrate_hz = [50, 100]\nsubscribers = 2\ndestination = [\"unicast\", \"multicast\"]";
+    let mut result = Runs::new("tables", matrix, 6).result();
+    for run in &mut result.cells[0].runs {
+        run.totals.in_time -= 20;
+        run.totals.late += 20;
+    }
+    result.cells[1].runs[0].contaminated = true;
+    let failed = result.cells.pop().expect("four cells");
+    let reason = "its program\nwent away".to_owned();
+    result.failures = vec![CellFailure { cell: 3, name: failed.name.clone(), round: 1, reason }];
+    result.notes = vec!["left out: much".to_owned()];
+    let document = page(&result).to_markdown("tables", None);
+    let (_, slow) = document.text.split_once("*1–2 100 B 50 Hz*").expect("a table");
+    let (slow, fast) = slow.split_once("*1–2 100 B 100 Hz*").expect("another");
+    let names: Vec<&str> = slow.lines().filter_map(|line| line.strip_prefix("| thalweg ")?.split(' ').next()).collect();
+    assert_eq!(names, ["multicast", "unicast"], "the best stands first: {slow}");
+    assert!(slow.contains("| 98.0 % |") && slow.contains("| 88.0 % | 10.0 % | 2.00 % | 0 |"), "{slow}");
+    assert!(slow.contains("| 1.00 equivalent |"), "{slow}");
+    assert!(!fast.contains("by baseline"), "the baseline moves other data: {fast}");
+    for part in [
+        "> **In 1 of 18 runs the machine was not quiet",
+        &format!("| {} | 2 | its program went away |", failed.name),
+        "- left out: much",
+        "thalweg lab run scenario.toml --seed 1",
+        "- cores: ",
+    ] {
+        assert!(document.text.contains(part), "{part} in {}", document.text);
+    }
+    assert!(document.figures.is_empty());
 }

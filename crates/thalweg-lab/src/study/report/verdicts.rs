@@ -6,7 +6,6 @@ use crate::figures::{grouped, percent, rounded};
 use crate::plot::{Axis, Mark, Row, rows};
 use crate::report::{Card, Figure, Section, Standing, Tile};
 use crate::statistics::Verdict;
-use crate::study::clocks;
 use crate::study::compare::{self, Difference};
 use crate::study::results::StudyResult;
 
@@ -55,13 +54,6 @@ pub(super) fn tiles(result: &StudyResult) -> Vec<Tile> {
     let quiet = runs(result).count() - result.contaminated();
     out.push(tile(format!("{quiet} of {}", runs(result).count()), "runs were made on a quiet machine"));
     out
-}
-
-pub(super) fn warnings(result: &StudyResult) -> Vec<String> {
-    let debug = "This is a debug build, several times slower than a release build.";
-    let debug = (result.environment.build == "debug").then(|| debug.to_owned());
-    let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
-    debug.into_iter().chain(failures).chain(clocks::remarks(result)).collect()
 }
 
 /// Each further cell against the first one; nothing where there is one cell.

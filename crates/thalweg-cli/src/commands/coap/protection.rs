@@ -1,0 +1,52 @@
+//! Keys for OSCORE on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use thalweg_coap::endpoint::Config;
+use thalweg_coap::interaction::client::Client;
+use thalweg_coap::oscore::{Keyring, file};
+
+use super::target::failure;
+use crate::outcome::Failure;
+
+/// With which keys a client asks.
+#[derive(Args, Debug)]
+pub struct ClientProtection {
+    /// Protect requests end to end by OSCORE (RFC 8613) with the keys in the JSON file FILE: master_secret, sender_id, recipient_id and more, see docs/coap-security.md (default: no protection).
+    #[arg(long, value_name = "FILE")]
+    pub oscore: Option<PathBuf>,
+}
+
+impl ClientProtection {
+    /// A client that reaches `server` and protects what it asks, if that is wanted.
+    pub fn client(&self, server: SocketAddr) -> Result<Client, Failure> {
+        let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+        if let Some(path) = &self.oscore {
+            client.protect(file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?);
+        }
+        Ok(client)
+    }
+}
+
+/// Whose protected requests a server answers, and what it answers to nobody else.
+#[derive(Args, Debug)]
+pub struct ServerProtection {
+    /// Also answer requests that are protected by OSCORE (RFC 8613) with the keys in the JSON file FILE, one object or a list with one for each client; see docs/coap-security.md (default: refuse them).
+    #[arg(long, value_name = "FILE")]
+    pub oscore: Option<PathBuf>,
+
+    /// Answer unprotected requests for PATH and everything below it with 4.01; / for all. May be repeated (default: answer them).
+    #[arg(long = "protected", value_name = "PATH", requires = "oscore")]
+    pub paths: Vec<String>,
+}
+
+impl ServerProtection {
+    /// The keys of the clients.
+    pub fn keyring(&self) -> Result<Option<Arc<Keyring>>, Failure> {
+        let load = |path: &PathBuf| file::load_keyring(path).map_err(|error| Failure::Usage(error.to_string()));
+        self.oscore.as_ref().map(load).transpose().map(|keyring| keyring.map(Arc::new))
+    }
+}

@@ -1,0 +1,106 @@
+//! What a server did, in lines: text for people, JSON for programs.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use thalweg_coap::interaction::counts::LoopCounts;
+use thalweg_coap::interaction::server::ServerSnapshot;
+use thalweg_coap::scheduler::PoolSnapshot;
+use thalweg_lab::paper5::{PoolLine, ServerLine};
+
+use crate::outcome::Failure;
+
+/// What happened since the server started, `at` ago, as one object of JSON.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn to_json(now: &ServerSnapshot, at: Duration) -> Result<String, Failure> {
+    let total = total(&now.loops);
+    let line = ServerLine {
+        at_s: at.as_secs_f64(),
+        received: total.received,
+        sent: total.sent,
+        inline: total.inline,
+        pooled: total.pooled,
+        unavailable: total.unavailable,
+        dropped: total.dropped,
+        limited: total.limited,
+        kernel_drops: total.kernel_drops,
+        demoted: now.demoted.clone(),
+        pools: now.scheduler.pools.iter().map(pool_line).collect(),
+    };
+    serde_json::to_string(&line).map_err(Failure::from_cause)
+}
+
+fn pool_line(pool: &PoolSnapshot) -> PoolLine {
+    let totals = &pool.totals;
+    PoolLine {
+        name: pool.name.clone(),
+        law: pool.law.to_string(),
+        age_s: pool.age.as_secs_f64(),
+        threads: pool.threads as u64,
+        threads_max: pool.history.last().map_or(0, |record| record.threads_max as u64),
+        queue: pool.gauge.queue as u64,
+        accepted: totals.accepted,
+        refused: totals.refused,
+        dropped: totals.dropped,
+        completed: totals.completed,
+        busy_s: totals.thread_time.busy.as_secs_f64(),
+        processor_s: totals.thread_time.processor.as_secs_f64(),
+    }
+}
+
+/// What happened since `before`, in one line.
+pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) -> String {
+    let (total, was) = (total(&now.loops), total(&before.loops));
+    let per_second = |count: u64, before: u64| ((count - before) as f64 / passed.as_secs_f64()).round();
+    let mut line = format!(
+        "received {}/s sent {}/s inline {}/s pooled {}/s",
+        per_second(total.received, was.received),
+        per_second(total.sent, was.sent),
+        per_second(total.inline, was.inline),
+        per_second(total.pooled, was.pooled),
+    );
+    let losses = [
+        ("5.03", total.unavailable, was.unavailable),
+        ("4.29", total.limited, was.limited),
+        ("dropped", total.dropped, was.dropped),
+        ("lost by the kernel", total.kernel_drops, was.kernel_drops),
+        ("not sent", total.send_lost, was.send_lost),
+        ("too long", total.truncated, was.truncated),
+    ];
+    for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
+        let _ = write!(line, " {name} {}", count - before);
+    }
+    now.scheduler.pools.iter().for_each(|pool| describe(pool, &mut line));
+    now.demoted.iter().for_each(|path| {
+        let _ = write!(line, "; {path} takes too long inline and runs in the pool");
+    });
+    line
+}
+
+fn describe(pool: &PoolSnapshot, line: &mut String) {
+    let record = pool.history.last().copied().unwrap_or_default();
+    let observation = record.observation;
+    let _ = write!(
+        line,
+        "; {} {} threads {} of {} queue {} wait {:.1} ms max {:.1} ms dropped {}",
+        pool.name,
+        pool.law,
+        pool.threads,
+        record.threads_max,
+        observation.queue,
+        observation.sojourn.as_secs_f64() * 1e3,
+        record.waited_max.as_secs_f64() * 1e3,
+        record.dropped,
+    );
+    if let Some(shortage) = &pool.shortage {
+        let _ = write!(line, " ({shortage})");
+    }
+}
+
+fn total(loops: &[LoopCounts]) -> LoopCounts {
+    let mut total = LoopCounts::default();
+    loops.iter().for_each(|counts| total += *counts);
+    total
+}

@@ -1,0 +1,131 @@
+//! `lab run paper5`, small, with a peer that a script plays.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::program::{PATIENCE, Running, command, run};
+
+/// An empty directory.
+fn directory(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("paper5-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("made");
+    path
+}
+
+/// The preset, so small that its figures mean nothing.
+fn words(folder: &Path) -> Vec<&str> {
+    let folder = folder.to_str().expect("text");
+    let mut words = vec!["lab", "run", "paper5", "--quick", "--scale", "0.02", "--seed", "7", "--runs", "3"];
+    words.extend(["--out", folder, "--peer-dir", folder]);
+    words
+}
+
+/// A server that says its version and dies as soon as it is to serve.
+fn dying_peer(folder: &Path, name: &str) {
+    let path = folder.join(format!("coap-{name}"));
+    let script =
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo fake 1.2.3; exit 0; fi\necho out of luck >&2\nexit 3\n";
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
+#[test]
+fn a_small_run_has_figures_a_report_and_tells_what_failed_and_what_is_missing() {
+    let folder = directory("whole");
+    dying_peer(&folder, "aiocoap");
+    let more = ["--figures", "9,ramp", "--laws", "fixed:3,vta", "--peers", "aiocoap,libcoap"];
+    let arguments = [&words(&folder)[..], &more].concat();
+    let said = run(&arguments).expect_code(0);
+    for part in ["Figures 9 and 10", "A blocking load", "fixed:3", "2 clients × 10.0/s", "out of luck"] {
+        assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
+    }
+    let missing = ["MISSING: the CoAP server with libcoap", "lab peers install libcoap"];
+    assert!(missing.iter().all(|part| said.stderr.contains(part)), "{}", said.stderr);
+
+    let text = fs::read_to_string(folder.join("results.json")).expect("results");
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&result["schema"], &result["course"]["seed"]), (&"thalweg.paper5/1".into(), &7.into()));
+    let cells = result["cells"].as_array().expect("cells");
+    let of = |figure: &str, contender: &str| {
+        let is_own = |cell: &&Value| cell["cell"]["figure"] == figure && cell["cell"]["contender"] == contender;
+        cells.iter().filter(is_own).collect::<Vec<_>>()
+    };
+    for cell in of("clients", "thalweg vta") {
+        let runs = cell["runs"].as_array().expect("runs");
+        assert_eq!(runs.len(), 3);
+        assert!(runs.iter().all(|run| run["load"]["counts"]["served"].as_u64() > Some(0)), "{cell}");
+        assert!(runs.iter().all(|run| run["server"]["threads_max"].as_u64() > Some(1)), "{cell}");
+    }
+    for cell in of("clients", "aiocoap") {
+        let failures = cell["failures"].as_array().expect("failures");
+        assert!(failures.len() == 2 && failures[0].as_str().is_some_and(|why| why.contains("out of luck")), "{cell}");
+    }
+    let ramp = of("ramp", "thalweg fixed:3");
+    let lines = ramp[0]["runs"][0]["lines"].as_array().expect("lines");
+    let last = lines.last().expect("the server says what it does");
+    assert_eq!((&last["pools"][0]["law"], &last["pools"][0]["threads"]), (&"fixed:3".into(), &3.into()));
+    assert!(last["pools"][0]["completed"].as_u64() > Some(0), "{last}");
+    let report = fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(report.contains("Where reality differs") && report.contains("Runs without a result"));
+
+    // The same command again has nothing left to do.
+    run(&arguments).expect_code(0);
+    let again: Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("results.json")).expect("results")).expect("JSON");
+    assert_eq!(again["cells"], result["cells"]);
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_process_and_says_how_it_goes_on() {
+    let folder = directory("interrupted");
+    let mut arguments = words(&folder);
+    // Half a minute a run, were it not interrupted.
+    arguments[5] = "1";
+    let mut running =
+        Running::start(command(&[&arguments[..], &["--figures", "6", "--laws", "vta", "--peers", "none"]].concat()));
+    let children = wait_for_children(running.id());
+    running.signal("INT");
+    let mut stderr = String::new();
+    std::io::Read::read_to_string(&mut running.stderr(), &mut stderr).expect("text");
+    running.finish().expect_code(130);
+    assert!(stderr.contains("with --seed 7 goes on"), "{stderr}");
+    for child in children {
+        assert!(!Path::new(&format!("/proc/{child}")).exists(), "process {child} is left");
+    }
+}
+
+/// The server and the generator, once both run.
+fn wait_for_children(process: u32) -> Vec<u32> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
+        let read = |path: PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();
+        let text: String = tasks.map(|task| read(task.path())).collect();
+        let children: Vec<u32> = text.split_whitespace().filter_map(|id| id.parse().ok()).collect();
+        if children.len() >= 2 {
+            return children;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("no server and generator within {PATIENCE:?}");
+}
+
+#[test]
+fn unknown_words_are_told_with_the_nearest_known_ones() {
+    let folder = directory("unknown");
+    let check = |option: &str, word: &str, expect: &str| {
+        let said = run(&[&words(&folder)[..], &[option, word]].concat()).expect_code(2);
+        assert!(said.stderr.contains(expect), "{option} {word}: {}", said.stderr);
+    };
+    check("--figures", "rampe", "did you mean \"ramp\"");
+    check("--peers", "libcoop", "did you mean \"libcoap\"");
+    check("--laws", "vta-print", "did you mean \"vta-printed\"");
+    check("--tables", "2", "--tables is for the preset paper1");
+    let said = run(&["lab", "run", "paper1", "--figures", "5"]).expect_code(2);
+    assert!(said.stderr.contains("--figures is for the preset paper5"), "{}", said.stderr);
+}

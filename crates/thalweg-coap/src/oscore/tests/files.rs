@@ -1,0 +1,137 @@
+//! Keys and state in files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::message::{Message, MessageId, MessageType, RequestBuf, Token};
+use crate::oscore::file::{load_context, load_keyring};
+use crate::oscore::{ClientAssociation, Context, Header, OneRun, Parameters, Past};
+
+/// A directory that is gone at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("thalweg-oscore-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const KEYS: &str = r#"{"master_secret": "0102030405060708090a0b0c0d0e0f10", "sender_id": "", "recipient_id": "01"}"#;
+
+/// The number in the next request of a client.
+fn next_number(client: &mut ClientAssociation) -> u64 {
+    let request = RequestBuf::get("/");
+    let (message_type, id, token) = (MessageType::Confirmable, MessageId(1), Token::EMPTY);
+    let message =
+        Message { message_type, code: request.code(), id, token, options: request.view().options, payload: &[] };
+    let datagram = client.protect(&message, token).unwrap();
+    let outer = Message::parse(&datagram).unwrap();
+    let value = outer.options.value(crate::message::OptionNumber::OSCORE).unwrap();
+    Header::parse(value).unwrap().partial_iv.unwrap().number()
+}
+
+#[test]
+fn a_number_is_never_used_again_after_a_crash() {
+    let directory = Directory::new("numbers");
+    let path = directory.write("keys.json", KEYS);
+    let mut highest = None;
+    for messages in [3, 1500, 1] {
+        // Nothing is written when it ends: that is a crash.
+        let mut client = ClientAssociation::new(load_context(&path).unwrap());
+        for _ in 0..messages {
+            let number = next_number(&mut client);
+            assert!(highest.is_none_or(|highest| number > highest), "{number} after {highest:?}");
+            highest = Some(number);
+        }
+    }
+    assert!(directory.0.join("keys.json.-01.state").exists());
+}
+
+#[test]
+fn a_context_has_one_user_at_a_time() {
+    let directory = Directory::new("users");
+    let path = directory.write("keys.json", KEYS);
+    let first = load_context(&path).unwrap();
+    let second = load_context(&path).unwrap_err().to_string();
+    assert!(second.contains("another process uses this context"), "{second}");
+    drop(first);
+    assert!(load_context(&path).is_ok());
+}
+
+#[test]
+fn a_server_that_was_restarted_does_not_know_what_it_accepted() {
+    let directory = Directory::new("restart");
+    let path = directory.write("keys.json", KEYS);
+    let parameters = Parameters::new(&super::bytes("0102030405060708090a0b0c0d0e0f10"), &[1], &[]).unwrap();
+    let mut client = ClientAssociation::new(Context::new(&parameters, 0, Box::new(OneRun), Past::Unused));
+    let request = RequestBuf::get("/");
+    let (message_type, id, token) = (MessageType::Confirmable, MessageId(1), Token::EMPTY);
+    let view = request.view();
+    let message = Message { message_type, code: view.code, id, token, options: view.options, payload: &[] };
+    let datagram = client.protect(&message, token).unwrap();
+    let age = |path: &Path| load_keyring(path).unwrap().verify(&Message::parse(&datagram).unwrap()).unwrap().age;
+    assert_eq!(format!("{:?}", age(&path)), "New");
+    let challenges = [format!("{:?}", age(&path)), format!("{:?}", age(&path))];
+    assert!(challenges.iter().all(|challenge| challenge.starts_with("Unknown")), "{challenges:?}");
+    assert_ne!(challenges[0], challenges[1], "nobody can guess it");
+}
+
+#[track_caller]
+fn check(name: &str, text: &str, expect: &str) {
+    let directory = Directory::new(name);
+    let path = directory.write("keys.json", text);
+    let error = load_context(&path).unwrap_err().to_string();
+    assert!(error.contains(expect) && error.contains("keys.json"), "{error}");
+    assert!(!error.contains("0102030405"), "the secret is in {error}");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_what_is_wrong() {
+    let with = |more: &str| KEYS.replace('}', &format!(", {more}}}"));
+    check("form", "{", "EOF");
+    check("missing", r#"{"master_secret": "01020304050607080910111213141516"}"#, "sender_id is missing");
+    check("digits", &KEYS.replace("\"01\"", "\"1\""), "two for each byte");
+    check("short", &KEYS.replace("0a0b0c0d0e0f10", ""), "at least 16 bytes");
+    check("algorithm", &with(r#""algorithm": "ChaCha20/Poly1305""#), "\"ChaCha20/Poly1305\" is not built in");
+    check("hkdf", &with(r#""hkdf": "HKDF-SHA-512""#), "use HKDF-SHA-256");
+    check("unknown", &with(r#""master_secert": """#), "master_secert is no key");
+    check("window", &with(r#""replay_window": 0"#), "from 1 to 64");
+    check("several", &format!("[{KEYS}, {}]", KEYS.replace("\"01\"", "\"02\"")), "exactly one context");
+    check("none", "[]", "exactly one context");
+    check("state", &with(r#""state": "nowhere/x""#), "nowhere/x");
+    let directory = Directory::new("damaged");
+    directory.write("keys.json.-01.state", "{\"next_sequence_");
+    let path = directory.write("keys.json", KEYS);
+    let error = load_context(&path).unwrap_err().to_string();
+    assert!(error.contains("damaged") && error.contains("new master_secret"), "{error}");
+}
+
+#[test]
+fn everything_that_can_be_said_is_understood() {
+    let directory = Directory::new("all");
+    let all = r#"[{"master_secret": "0102030405060708090a0b0c0d0e0f10", "master_salt": "9e7ca92223786340",
+        "sender_id": "", "recipient_id": "01", "id_context": "37cbf3210017a2d3", "algorithm": "AES-CCM-16-64-128",
+        "hkdf": "HKDF-SHA-256", "replay_window": 64, "state": "my.state"}]"#;
+    let context = load_context(&directory.write("keys.json", all)).unwrap();
+    assert_eq!((context.recipient_id(), context.id_context()), (&[1][..], Some(&super::bytes("37cbf3210017a2d3")[..])));
+    assert!(directory.0.join("my.state").exists());
+    let two = format!("[{KEYS}, {}]", KEYS.replace("\"01\"", "\"02\""));
+    assert!(load_keyring(&directory.write("two.json", &two)).is_ok());
+    let same = format!("[{KEYS}, {}]", KEYS.replace("\"sender_id\": \"\"", "\"sender_id\": \"03\""));
+    let error = load_keyring(&directory.write("same.json", &same)).unwrap_err().to_string();
+    assert!(error.contains("same id_context"), "{error}");
+}

@@ -1,0 +1,97 @@
+//! A socket, and so a source port, for each client.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::LabError;
+
+/// Opens sockets that are connected to one server, each on a port of its own.
+pub(super) struct Sockets {
+    target: SocketAddr,
+    opened: u32,
+}
+
+impl Sockets {
+    /// Makes sure that the process may open `count` sockets.
+    ///
+    /// # Errors
+    /// When the limit of open files is lower and cannot be raised.
+    pub(super) fn new(target: SocketAddr, count: u64) -> Result<Sockets, LabError> {
+        allow_files(count + OTHER_FILES)?;
+        Ok(Sockets { target, opened: 0 })
+    }
+
+    /// Opens the next one.
+    ///
+    /// # Errors
+    /// When the system has no port left, or cannot reach the server.
+    pub(super) fn open(&mut self) -> Result<UdpSocket, LabError> {
+        let source = source(self.target.ip(), self.opened);
+        let open = || -> io::Result<UdpSocket> {
+            let socket = UdpSocket::bind((source, 0))?;
+            socket.set_nonblocking(true)?;
+            socket.connect(self.target)?;
+            Ok(socket)
+        };
+        let socket = open().map_err(|error| {
+            LabError::Here(format!(
+                "socket number {} to {} cannot be opened from {source}: {error}; use fewer clients or widen net.ipv4.ip_local_port_range",
+                self.opened + 1,
+                self.target
+            ))
+        })?;
+        self.opened += 1;
+        Ok(socket)
+    }
+}
+
+/// The address that the socket with this number is bound to: a host has some 28,000 ports to give for each, and the
+/// loopback network has many addresses.
+fn source(target: IpAddr, number: u32) -> IpAddr {
+    match target {
+        IpAddr::V4(target) if target.is_loopback() => {
+            IpAddr::V4(Ipv4Addr::from(Ipv4Addr::LOCALHOST.to_bits() + number / PORTS_PER_ADDRESS))
+        }
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+fn allow_files(count: u64) -> Result<(), LabError> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= count) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(count), maximum: maximum.map(|maximum| maximum.max(count)) };
+    setrlimit(Resource::Nofile, raised).map_err(|error| {
+        LabError::Here(format!(
+            "{count} files have to be open at once and the limit cannot be raised from {}: {error}; use fewer clients or ports, or raise it by `ulimit -n` as root",
+            current.unwrap_or_default()
+        ))
+    })
+}
+
+/// Standard streams, a responder and what the process had open before.
+const OTHER_FILES: u64 = 200;
+const PORTS_PER_ADDRESS: u32 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crowds_on_the_loopback_network_have_several_addresses() {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(source(loopback, 19_999), loopback);
+        assert_eq!(source(loopback, 99_999), IpAddr::from([127, 0, 0, 5]));
+        assert_eq!(source(IpAddr::from([10, 0, 0, 1]), 99_999), IpAddr::from([0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_crowd_beyond_the_limit_is_refused_with_a_remedy() {
+        let refusal = Sockets::new(([127, 0, 0, 1], 5683).into(), 1 << 40).err().unwrap().to_string();
+        assert!(refusal.contains("ulimit -n"), "{refusal}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Counts what becomes of requests. Times are nanoseconds since the start of the run.
+
+use std::time::Duration;
+
+use thalweg_coap::message::Code;
+
+use super::plan::LoadPlan;
+use super::request::Verdict;
+use super::result::{LoadCounts, ResponseTimes, Window};
+use crate::statistics::Latencies;
+
+/// What became of the requests that were due in the counted part of a run.
+pub(super) struct Tally {
+    start: u64,
+    end: u64,
+    window: Option<u64>,
+    pub(super) counts: LoadCounts,
+    /// First answers by the byte of their code.
+    codes: [u64; 256],
+    resets: u64,
+    latencies: Latencies,
+    slips: Latencies,
+    windows: Vec<WindowTally>,
+}
+
+#[derive(Clone, Default)]
+struct WindowTally {
+    offered: u64,
+    served: u64,
+    rejected: u64,
+    lost: u64,
+    answered: u64,
+    latencies: Latencies,
+}
+
+impl Tally {
+    pub(super) fn new(plan: &LoadPlan) -> Tally {
+        let start = plan.warm_up.as_nanos() as u64;
+        let end = start + plan.counted().as_nanos() as u64;
+        let window = plan.window.map(|window| window.as_nanos() as u64);
+        let windows = window.map_or(0, |window| (end - start).div_ceil(window));
+        Tally {
+            start,
+            end,
+            window,
+            counts: LoadCounts::default(),
+            codes: [0; 256],
+            resets: 0,
+            latencies: Latencies::new(),
+            slips: Latencies::new(),
+            windows: vec![WindowTally::default(); windows as usize],
+        }
+    }
+
+    /// Whether something at this time counts.
+    pub(super) fn is_counted(&self, time: u64) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+
+    /// When counting ends, and with it the load.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// A request was due, and left at `now` unless the system refused it.
+    pub(super) fn handle_request(&mut self, due: u64, now: u64, is_taken: bool) {
+        if !self.is_counted(due) {
+            return;
+        }
+        self.counts.offered += 1;
+        *if is_taken { &mut self.counts.sent } else { &mut self.counts.unsent } += 1;
+        self.slips.record(Duration::from_nanos(now.saturating_sub(due)));
+        if let Some(window) = self.window_at(due) {
+            window.offered += 1;
+        }
+    }
+
+    /// The first answer to a request came in time.
+    pub(super) fn handle_answer(&mut self, due: u64, now: u64, code: Code, verdict: Verdict) {
+        if verdict == Verdict::Right
+            && self.is_counted(now)
+            && let Some(window) = self.window_at(now)
+        {
+            window.answered += 1;
+        }
+        if !self.is_counted(due) {
+            return;
+        }
+        self.codes[usize::from(code.byte())] += 1;
+        let latency = Duration::from_nanos(now.saturating_sub(due));
+        match verdict {
+            Verdict::Right => {
+                self.counts.served += 1;
+                self.latencies.record(latency);
+            }
+            Verdict::Rejected => self.counts.rejected += 1,
+            Verdict::Wrong => self.counts.wrong += 1,
+        }
+        if let Some(window) = self.window_at(due) {
+            match verdict {
+                Verdict::Right => {
+                    window.served += 1;
+                    window.latencies.record(latency);
+                }
+                Verdict::Rejected => window.rejected += 1,
+                Verdict::Wrong => {}
+            }
+        }
+    }
+
+    /// A request was reset.
+    pub(super) fn handle_reset(&mut self, due: u64) {
+        if self.is_counted(due) {
+            self.resets += 1;
+            self.counts.rejected += 1;
+            if let Some(window) = self.window_at(due) {
+                window.rejected += 1;
+            }
+        }
+    }
+
+    /// A request has no answer in time.
+    pub(super) fn handle_lost(&mut self, due: u64) {
+        if self.is_counted(due) {
+            self.counts.lost += 1;
+            if let Some(window) = self.window_at(due) {
+                window.lost += 1;
+            }
+        }
+    }
+
+    /// An answer to a lost request came.
+    pub(super) fn handle_late(&mut self, due: u64) {
+        self.counts.late += u64::from(self.is_counted(due));
+    }
+
+    /// What became of all requests.
+    pub(super) fn counts(&self) -> LoadCounts {
+        let mut counts = self.counts.clone();
+        let seen = self.codes.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.codes.extend(seen.map(|(byte, count)| {
+            let code = Code::from_byte(byte as u8);
+            (format!("{}.{:02}", code.class(), code.detail()), *count)
+        }));
+        if self.resets > 0 {
+            counts.codes.insert("RST".to_owned(), self.resets);
+        }
+        counts
+    }
+
+    pub(super) fn response_times(&self) -> ResponseTimes {
+        ResponseTimes::of(&self.latencies)
+    }
+
+    /// How late requests were sent.
+    pub(super) fn slips(&self) -> &Latencies {
+        &self.slips
+    }
+
+    pub(super) fn windows(&self) -> Vec<Window> {
+        let Some(length) = self.window else { return Vec::new() };
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let windows = self.windows.iter().zip(0..).map(|(window, index)| {
+            let start = index * length;
+            Window {
+                start_s: seconds(start),
+                seconds: seconds(length.min(self.end - self.start - start)),
+                offered: window.offered,
+                served: window.served,
+                rejected: window.rejected,
+                lost: window.lost,
+                answered: window.answered,
+                latency: ResponseTimes::of(&window.latencies),
+            }
+        });
+        windows.collect()
+    }
+
+    fn window_at(&mut self, time: u64) -> Option<&mut WindowTally> {
+        let index = (time - self.start) / self.window?;
+        self.windows.get_mut(index as usize)
+    }
+}

@@ -1,0 +1,74 @@
+//! The page of any results that the lab has written.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::LabError;
+use crate::paper1::{self, Paper1Result};
+use crate::paper2::{self, Paper2Result};
+use crate::paper5::{self, Paper5Result};
+use crate::report::Page;
+use crate::study::{self, StudyResult, load_json};
+
+/// What every file of results says of itself.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+    /// Of a scenario.
+    name: Option<String>,
+}
+
+/// The page of the results in `file`, and a name for its files; of a scenario and of `paper2` as much as they hold without raw data, of
+/// `paper2` with the distributions where the run directories lie beside them.
+///
+/// # Errors
+/// The file cannot be read, or holds no results of a preset or a scenario.
+pub fn load(file: &Path) -> Result<(String, Page), LabError> {
+    let head: Head = load_json(file)?;
+    match head.schema.as_str() {
+        Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
+        Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
+        Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
+        StudyResult::SCHEMA => {
+            let (name, page) = (head.name.unwrap_or_default(), study::page(&load_json(file)?));
+            let page = if name == PAPER4 { after_paper4(page) } else { page };
+            Ok((name, page))
+        }
+        other => Err(LabError::Here(format!(
+            "{} holds {other:?}, which has no page; pages show {}",
+            file.display(),
+            [Paper1Result::SCHEMA, Paper2Result::SCHEMA, Paper5Result::SCHEMA, StudyResult::SCHEMA].join(", ")
+        ))),
+    }
+}
+
+/// The page of the preset's scenario says what it repeats.
+fn after_paper4(page: Page) -> Page {
+    let source = "Kouril, Schäufele, Radusch, Schnor (2024), below the client library, every node a process";
+    Page { title: "Paper 4, measured again".to_owned(), subtitle: format!("{} · {source}", page.subtitle), ..page }
+}
+
+/// What the preset calls its scenario.
+const PAPER4: &str = "paper4";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(name: &str, text: &str, expect: &str) {
+        let file = std::env::temp_dir().join(format!("thalweg-pages-{}-{name}.json", std::process::id()));
+        std::fs::write(&file, text).expect("written");
+        let error = load(&file).expect_err("refused").to_string();
+        std::fs::remove_file(&file).expect("removed");
+        assert!(error.contains(expect) && error.contains(name), "{error}");
+    }
+
+    #[test]
+    fn files_without_results_are_refused() {
+        check_refused("none", "[]", "is damaged");
+        check_refused("other", "{\"schema\": \"thalweg.perf/1\"}", "holds \"thalweg.perf/1\", which has no page");
+        check_refused("half", "{\"schema\": \"thalweg.results/1\", \"name\": \"x\"}", "missing field");
+    }
+}

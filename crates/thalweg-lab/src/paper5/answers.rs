@@ -1,0 +1,146 @@
+//! What the runs of a cell amount to, and of cells beside each other.
+
+use super::cell::{Cell, Contender, Figure, Handler, Load};
+use super::result::{CellResult, Paper5Result, Run};
+use crate::statistics::{Interval, mean_interval};
+use thalweg_coap::scheduler::controller::Law;
+
+/// Something that a run has a figure of.
+pub(super) type Measure = fn(&Run) -> Option<f64>;
+
+pub(super) const SERVED: Measure = |run| Some(run.load.served_per_s);
+pub(super) const OFFERED: Measure = |run| Some(run.load.offered_per_s);
+pub(super) const LOSS: Measure = |run| Some(run.loss());
+pub(super) const P50: Measure = |run| run.load.latency.p50_us;
+pub(super) const P99: Measure = |run| run.load.latency.p99_us;
+pub(super) const CPU: Measure = |run| run.cpu_share();
+pub(super) const PER_CPU_S: Measure = |run| run.served_per_cpu_s();
+pub(super) const RESIDENT: Measure = |run| Some(run.server.resident_max_mib);
+pub(super) const THREADS: Measure = |run| Some(run.server.threads_max as f64);
+pub(super) const RECEIVED: Measure = |run| run.received_per_s();
+pub(super) const HANDLED: Measure = |run| run.handled_per_s();
+/// Millijoules, or without counters processor microseconds of the server, for a verified answer.
+pub(super) const COST: Measure = |run| {
+    let served = run.load.counts.served as f64;
+    let processor_us = || Some(run.load.server.as_ref()?.cpu_s * 1e6);
+    let cost = run.server.energy_j.map(|joules| joules * 1e3).or_else(processor_us)?;
+    (served > 0.0).then(|| cost / served)
+};
+
+/// The mean over the runs of a cell, with its bootstrap interval from five runs on, else with its extremes. `None` without a run that
+/// has the figure.
+pub(super) fn estimate(cell: &CellResult, measure: Measure) -> Option<Interval> {
+    of_values(&cell.runs.iter().filter_map(measure).collect::<Vec<f64>>())
+}
+
+pub(super) fn of_values(values: &[f64]) -> Option<Interval> {
+    let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    if finite.is_empty() {
+        return None;
+    }
+    mean_interval(&finite, SEED).or_else(|| {
+        Some(Interval {
+            estimate: finite.iter().sum::<f64>() / finite.len() as f64,
+            low: finite.iter().copied().fold(f64::INFINITY, f64::min),
+            high: finite.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    })
+}
+
+/// The mean alone.
+pub(super) fn mean(cell: &CellResult, measure: Measure) -> Option<f64> {
+    estimate(cell, measure).map(|interval| interval.estimate)
+}
+
+/// The cell of a part for which `is_meant` holds.
+pub(super) fn find(result: &Paper5Result, figure: Figure, is_meant: impl Fn(&Cell) -> bool) -> Option<&CellResult> {
+    result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
+}
+
+/// What each contender served at capacity.
+pub(super) fn capacity(result: &Paper5Result, contender: Contender) -> Option<f64> {
+    let is_full = |load: &Load| matches!(load, Load::Closed { outstanding, .. } if *outstanding > 1);
+    mean(find(result, Figure::Capacity, |cell| cell.contender == contender && is_full(&cell.load))?, SERVED)
+}
+
+/// A pool of one size or law with one handler, and what it served.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PoolFigure {
+    pub(super) law: Law,
+    pub(super) served: f64,
+}
+
+/// What pools served with `handler`, in the order of the plan.
+pub(super) fn pools(result: &Paper5Result, handler: Handler) -> Vec<PoolFigure> {
+    let of = |cell: &CellResult| match cell.cell.contender {
+        Contender::Thalweg(law) if cell.cell.handler == handler => {
+            Some(PoolFigure { law, served: mean(cell, SERVED)? })
+        }
+        _ => None,
+    };
+    result.cells_of(Figure::Pools).filter_map(of).collect()
+}
+
+/// The fixed pool that served most, and the largest one.
+pub(super) fn best_and_largest(pools: &[PoolFigure]) -> Option<(PoolFigure, PoolFigure)> {
+    let fixed = || pools.iter().filter(|pool| matches!(pool.law, Law::Fixed(_)));
+    let size = |pool: &&PoolFigure| match pool.law {
+        Law::Fixed(threads) => threads,
+        _ => 0,
+    };
+    let best = fixed().max_by(|one, other| one.served.total_cmp(&other.served))?;
+    Some((*best, *fixed().max_by_key(size)?))
+}
+
+/// The handlers of a part, each once, in the order of the plan.
+pub(super) fn handlers(result: &Paper5Result, figure: Figure) -> Vec<Handler> {
+    let mut out = Vec::new();
+    for cell in result.cells_of(figure) {
+        if !out.contains(&cell.cell.handler) {
+            out.push(cell.cell.handler);
+        }
+    }
+    out
+}
+
+/// The contenders of a part, each once, in the order of the plan.
+pub(super) fn contenders(result: &Paper5Result, figure: Figure) -> Vec<Contender> {
+    let mut out = Vec::new();
+    for cell in result.cells_of(figure) {
+        if !out.contains(&cell.cell.contender) {
+            out.push(cell.cell.contender);
+        }
+    }
+    out
+}
+
+/// What each contender served against the number of clients (Figure 9).
+pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Interval)> {
+    let of = |cell: &CellResult| match cell.cell.load {
+        Load::Open { clients, .. } if cell.cell.contender == contender => {
+            Some((f64::from(clients), estimate(cell, SERVED)?))
+        }
+        _ => None,
+    };
+    result.cells_of(Figure::Clients).filter_map(of).collect()
+}
+
+/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients.
+pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Interval> {
+    let many: Vec<f64> = by_clients(result, contender)
+        .into_iter()
+        .filter(|(clients, _)| *clients >= MANY_CLIENTS)
+        .map(|(_, served)| served.estimate)
+        .collect();
+    let mean = many.iter().sum::<f64>() / many.len().max(1) as f64;
+    (!many.is_empty()).then(|| Interval {
+        estimate: mean,
+        low: many.iter().copied().fold(f64::INFINITY, f64::min),
+        high: many.iter().copied().fold(0.0, f64::max),
+    })
+}
+
+/// From so many clients on the paper averages.
+const MANY_CLIENTS: f64 = 1_000.0;
+/// Of the bootstrap; any would do, one repeats.
+const SEED: u64 = 5;

@@ -1,0 +1,36 @@
+//! The preset `paper5`: Jeon, Lee, Han, Jung, "Experimental Evaluation and Flexible Performance Improvement of IoT Middleware for
+//! Efficient Connectivity" (2017), measured again: CoAP servers with fixed and with adaptive handler pools, beside other middleware.
+//!
+//! Figure 5: pools of fixed sizes. Figures 6 and 7: how far handlers fall behind the receiver, and the number of threads, over time.
+//! Figures 9 and 10: requests a second against the number of clients. Figure 11: larger datagrams. And what the paper does not show:
+//! response times, losses, processor time, memory, threads, energy; capacity, overload, a flood, and a step of a blocking load.
+//!
+//! Each run starts a server and a generator in processes of their own, on a processor each.
+
+mod answers;
+mod cell;
+mod journal;
+mod observed;
+mod peer;
+mod plan;
+mod presentation;
+mod ramp;
+mod result;
+mod run;
+mod scenario;
+mod server;
+mod usage;
+mod verdicts;
+
+pub use cell::{Cell, Contender, Figure, Handler, Load};
+pub use observed::{PoolLine, ServerLine};
+pub use peer::{CoapPeer, Deduplication};
+pub use plan::{Length, Paper5Plan, law_named};
+pub use presentation::{page, to_text};
+pub use result::{CellResult, ContenderFacts, CourseFacts, Paper5Result, Run, ServerUsage};
+pub(crate) use run::{LoadOrder, make_load};
+pub use scenario::run;
+pub use usage::Moment;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What a server says of itself, a line of JSON at a time: `thalweg coap serve --statistics SECONDS --json`.
+
+use serde::{Deserialize, Serialize};
+
+/// What a server did since it started; all numbers but `at_s` and those of the pools' present only grow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerLine {
+    /// Seconds since it started; in a result seconds since requests were counted, negative before.
+    pub at_s: f64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Requests answered on the receiving thread.
+    pub inline: u64,
+    /// Requests sent to a pool.
+    pub pooled: u64,
+    /// Requests answered 5.03, because they would have waited too long.
+    pub unavailable: u64,
+    /// Non-confirmable requests dropped for the same reason.
+    pub dropped: u64,
+    /// Requests answered 4.29.
+    pub limited: u64,
+    /// Datagrams that found the receive buffer full.
+    pub kernel_drops: u64,
+    /// Paths whose handlers took too long inline and run in a pool now.
+    pub demoted: Vec<String>,
+    /// Its handler pools.
+    pub pools: Vec<PoolLine>,
+}
+
+/// What a handler pool did since it was made, as of its law's last decision `age_s` ago.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolLine {
+    /// The resource class.
+    pub name: String,
+    /// Who decides about its threads.
+    pub law: String,
+    /// How old these numbers are, in seconds.
+    pub age_s: f64,
+    /// Threads (N).
+    pub threads: u64,
+    /// The most that the law would give (`NT_max`).
+    pub threads_max: u64,
+    /// Requests in the queue (QS).
+    pub queue: u64,
+    /// Requests let into the queue.
+    pub accepted: u64,
+    /// Requests not let in.
+    pub refused: u64,
+    /// Requests let in and not done.
+    pub dropped: u64,
+    /// Requests finished.
+    pub completed: u64,
+    /// Seconds that threads spent in handlers, added up.
+    pub busy_s: f64,
+    /// How many of them a processor worked.
+    pub processor_s: f64,
+}
+
+impl ServerLine {
+    /// Requests that handlers finished, wherever they ran.
+    pub fn handled(&self) -> u64 {
+        self.inline + self.pools.iter().map(|pool| pool.completed).sum::<u64>()
+    }
+
+    /// When its numbers of handlers were taken: those of pools are older than the line.
+    pub fn handled_at_s(&self) -> f64 {
+        self.at_s - self.busiest().map_or(0.0, |pool| pool.age_s)
+    }
+
+    /// The pool that did most; `None` where there is no pool.
+    pub fn busiest(&self) -> Option<&PoolLine> {
+        self.pools.iter().max_by_key(|pool| pool.accepted + pool.refused)
+    }
+}

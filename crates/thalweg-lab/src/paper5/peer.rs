@@ -1,0 +1,105 @@
+//! Other middleware with a CoAP server.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::LabError;
+use crate::nearest::nearest;
+use crate::peers::find_program;
+
+/// A middleware that there is a CoAP server for in `peers/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CoapPeer {
+    /// libcoap, C.
+    Libcoap,
+    /// Eclipse Californium, Java.
+    Californium,
+    /// aiocoap, Python.
+    Aiocoap,
+    /// The crate `coap`, Rust.
+    CoapRs,
+}
+
+/// Whether a server recognizes requests that arrive twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Deduplication {
+    /// As the middleware is shipped.
+    Shipped,
+    /// Switched off.
+    Off,
+}
+
+impl CoapPeer {
+    /// Every peer.
+    pub const ALL: [CoapPeer; 4] = [CoapPeer::Libcoap, CoapPeer::Californium, CoapPeer::Aiocoap, CoapPeer::CoapRs];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            CoapPeer::Libcoap => "libcoap",
+            CoapPeer::Californium => "californium",
+            CoapPeer::Aiocoap => "aiocoap",
+            CoapPeer::CoapRs => "coap-rs",
+        }
+    }
+
+    /// What is measured, in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            CoapPeer::Libcoap => "CoAP server with libcoap (C)",
+            CoapPeer::Californium => "CoAP server with Eclipse Californium (Java)",
+            CoapPeer::Aiocoap => "CoAP server with aiocoap (Python)",
+            CoapPeer::CoapRs => "CoAP server with the crate coap (Rust)",
+        }
+    }
+
+    /// What can be switched; the first is as shipped.
+    pub fn variants(self) -> &'static [Deduplication] {
+        match self {
+            CoapPeer::Californium => &[Deduplication::Shipped, Deduplication::Off],
+            CoapPeer::Libcoap | CoapPeer::Aiocoap | CoapPeer::CoapRs => &[Deduplication::Shipped],
+        }
+    }
+
+    /// The peer of this name.
+    ///
+    /// # Errors
+    /// There is none; the text names the nearest one.
+    pub fn parse(name: &str) -> Result<CoapPeer, String> {
+        let names = CoapPeer::ALL.map(CoapPeer::name);
+        CoapPeer::ALL.into_iter().find(|peer| peer.name() == name).ok_or_else(|| {
+            let guess = nearest(name, names).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+            format!("no CoAP peer is called {name:?}: {guess}Known: {}", names.join(", "))
+        })
+    }
+
+    /// Its program, looked for as those of other peers ([`Peer::find`](crate::peers::Peer::find)).
+    pub fn find(self, folder: Option<&Path>) -> Option<PathBuf> {
+        let program = match self {
+            CoapPeer::CoapRs => "coap-rs".to_owned(),
+            other => format!("coap-{}", other.name()),
+        };
+        find_program(&[program], folder)
+    }
+
+    /// Its program, looked for as in [`CoapPeer::find`], and what it says of its version; `None` when there is no program.
+    pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), LabError>> {
+        let program = self.find(folder)?;
+        Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
+            Ok(said) if said.status.success() => Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned())),
+            Ok(said) => Err(LabError::Died {
+                process: format!("CoAP server with {self}"),
+                status: said.status.to_string(),
+                last_words: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            }),
+            Err(source) => Err(LabError::NotStarted { process: format!("CoAP server with {self}"), source }),
+        })
+    }
+}
+
+impl fmt::Display for CoapPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,217 @@
+//! The result as text for the terminal and as a page: the same sections in both.
+
+mod course;
+mod pools;
+mod servers;
+
+use std::time::Duration;
+
+use super::cell::Figure;
+use super::result::{CellResult, Paper5Result};
+use super::{answers, verdicts};
+use crate::figures::{duration, grouped, rounded};
+use crate::quick::presentation::utc;
+use crate::report::{Page, Section, Tile};
+use crate::statistics::Interval;
+use crate::table::Table;
+
+/// Tables and sentences for the terminal.
+pub fn to_text(result: &Paper5Result) -> String {
+    let mut out = String::new();
+    for section in measured(result) {
+        out.push_str(&format!("\n{}\n\n", section.title));
+        for table in &section.tables {
+            out.push_str(&table.to_text());
+            out.push('\n');
+        }
+        for sentence in &section.seen {
+            out.push_str(&format!("  • {sentence}\n"));
+        }
+    }
+    out.push('\n');
+    for sentence in warnings(result).into_iter().chain(result.conditions.sentences()) {
+        out.push_str(&format!("  {sentence}\n"));
+    }
+    out
+}
+
+/// The report.
+pub fn page(result: &Paper5Result) -> Page {
+    let mut sections = measured(result);
+    sections.push(participants(result));
+    Page {
+        title: "Paper 5, measured again".to_owned(),
+        subtitle: format!(
+            "{} · {} · Jeon, Lee, Han, Jung (2017), Figures 5 to 7 and 9 to 11, on one machine",
+            utc(result.course.started_unix_s),
+            duration(Duration::from_secs_f64(result.course.seconds))
+        ),
+        tiles: tiles(result),
+        warnings: warnings(result),
+        sections,
+        facts: result.environment.facts(),
+        conditions: conditions(result),
+        method: method(result),
+        command: result.course.command.clone(),
+        ..Page::default()
+    }
+}
+
+fn measured(result: &Paper5Result) -> Vec<Section> {
+    let has = |figure: &Figure| result.cells_of(*figure).any(|cell| !cell.runs.is_empty());
+    let section = |figure: Figure| match figure {
+        Figure::Pools => pools::section(result),
+        Figure::Course => course::course(result),
+        Figure::Clients => servers::clients(result),
+        Figure::Sizes => servers::sizes(result),
+        Figure::Capacity => servers::capacity(result),
+        Figure::Overload => servers::overload(result),
+        Figure::Flood => servers::flood(result),
+        Figure::Ramp => course::ramp(result),
+    };
+    let mut out: Vec<Section> = Figure::ALL.into_iter().filter(has).map(section).collect();
+    let seen = verdicts::equations(result);
+    if !seen.is_empty() {
+        out.push(Section {
+            title: "Where reality differs from the equations, and why".to_owned(),
+            lead: "Each sentence follows from the runs above; what the equations are and how they are read stands in docs/coap-scheduler.md."
+                .to_owned(),
+            seen,
+            ..Section::default()
+        });
+    }
+    out
+}
+
+/// Who took part, and what failed or is missing.
+fn participants(result: &Paper5Result) -> Section {
+    let mut there = Table::new("Servers", &["", "version"]);
+    there.rows = result.contenders.iter().map(|one| vec![one.name.clone(), one.version.clone()]).collect();
+    let mut missing = Table::new("Not measured", &["", "why", "what would help"]);
+    missing.rows =
+        result.missing.iter().map(|one| vec![one.what.clone(), one.why.clone(), one.remedy.clone()]).collect();
+    let mut failed = Table::new("Runs without a result", &["cell", "runs", "why"]);
+    let failures = result.cells.iter().filter(|cell| !cell.failures.is_empty());
+    failed.rows = failures
+        .map(|cell| vec![cell.cell.to_string(), cell.failures.len().to_string(), cell.failures.join("; ")])
+        .collect();
+    Section {
+        title: "Who took part".to_owned(),
+        lead: "Each run has a server and a generator of its own, so that no run begins with what another one left in memory.".to_owned(),
+        tables: [there, missing, failed].into_iter().filter(|table| !table.rows.is_empty()).collect(),
+        ..Section::default()
+    }
+}
+
+fn tiles(result: &Paper5Result) -> Vec<Tile> {
+    let Some(ours) = answers::contenders(result, Figure::Capacity).into_iter().find(|one| one.is_ours()) else {
+        return Vec::new();
+    };
+    let full = |cell: &super::Cell| {
+        cell.contender == ours && matches!(cell.load, super::Load::Closed { outstanding, .. } if outstanding > 1)
+    };
+    let Some(cell) = answers::find(result, Figure::Capacity, full) else { return Vec::new() };
+    let tile = |value: Option<f64>, meaning: &str| {
+        value.map(|value| Tile { figure: rounded(value), meaning: meaning.to_owned() })
+    };
+    let tiles = [
+        tile(answers::mean(cell, answers::SERVED), "requests/s at capacity"),
+        tile(answers::mean(cell, answers::PER_CPU_S), "requests for each processor second of the server"),
+    ];
+    tiles.into_iter().flatten().collect()
+}
+
+fn warnings(result: &Paper5Result) -> Vec<String> {
+    let mut out = Vec::new();
+    if result.environment.build == "debug" {
+        out.push("A debug build was measured; it is several times slower than a release build.".to_owned());
+    }
+    if result.course.scale < 1.0 {
+        let scale = result.course.scale;
+        out.push(format!(
+            "Clients and times are {scale} of the preset's: this shows that the preset works, and no more."
+        ));
+    }
+    if result.conditions.is_disturbed() {
+        out.push(
+            "The machine was not quiet: other work took processor time. Ratios suffer less than figures, because contenders took turns; \
+             repeat it on an idle machine."
+                .to_owned(),
+        );
+    }
+    out.extend(result.missing.iter().map(|one| format!("Missing: {}: {}; {}.", one.what, one.why, one.remedy)));
+    out.extend(result.left_out.iter().map(|text| format!("Left out: {text}.")));
+    let failed = result.cells.iter().filter(|cell| !cell.failures.is_empty());
+    out.extend(failed.map(|cell| format!("Failed: {}: {}", cell.cell, cell.failures.join("; "))));
+    out
+}
+
+fn conditions(result: &Paper5Result) -> Vec<String> {
+    let runs = || result.cells.iter().flat_map(|cell| &cell.runs);
+    let disturbed = runs().filter(|run| run.conditions.is_disturbed()).count();
+    let mut out = result.conditions.sentences();
+    out.push(format!("During {disturbed} of {} runs other work took more than 5 % of the processor time or a hypervisor more than 0.5 %.", runs().count()));
+    out
+}
+
+fn method(result: &Paper5Result) -> Vec<String> {
+    let course = &result.course;
+    let limited = result.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.load.generator.generator_limited);
+    let mut out = vec![
+        format!("Made by `{}`.", course.command),
+        match course.cpus {
+            Some((server, generator)) => {
+                format!("Every server runs on CPU {server} alone, the generator on CPU {generator}.")
+            }
+            None => "No process was pinned to a CPU: there is only one.".to_owned(),
+        },
+        "Non-confirmable GETs over loopback; each client has a source port of its own, every answer is checked for code, token, message ID \
+         and payload. In an open loop latency counts from the scheduled time. An answer that comes too late is a loss."
+            .to_owned(),
+        format!(
+            "A run is the unit: {} of each cell at most, in rounds whose order is shuffled from the seed {}. A figure is the mean of the \
+             runs; the interval beside it is a bootstrap over the runs (95 %) from five runs on, below that the least and the largest run.",
+            course.runs, course.seed
+        ),
+        "Thalweg and the other servers as they are shipped, with the detection of duplicates, except where `without deduplication` is \
+         said; libcoap 4.3 and the crate coap have none."
+            .to_owned(),
+        "The laws vta-printed and vta-authors decide each second, as in the paper; the others every 200 ms.".to_owned(),
+        if course.has_energy {
+            "Energy is that of all processor packages (RAPL), the generator's work included.".to_owned()
+        } else {
+            "This host does not tell the energy of its processors (RAPL); the server's processor time stands for it.".to_owned()
+        },
+        "The paper's figures come from a Raspberry Pi 3 with four cores and clients on other machines: they show the same shape, not the \
+         same race."
+            .to_owned(),
+    ];
+    out.push(format!(
+        "In {} runs the generator was at its own limit; their figures are too low for the server.",
+        limited.count()
+    ));
+    out
+}
+
+/// A figure with its interval.
+fn with_interval(interval: Option<Interval>) -> String {
+    interval
+        .map_or_else(missing, |one| format!("{} ({} … {})", rounded(one.estimate), rounded(one.low), rounded(one.high)))
+}
+
+/// A figure alone.
+fn figure(value: Option<f64>) -> String {
+    value.map_or_else(missing, rounded)
+}
+
+fn missing() -> String {
+    "–".to_owned()
+}
+
+/// How many runs a cell has, and how many failed.
+fn runs(cell: &CellResult) -> String {
+    match cell.failures.len() {
+        0 => grouped(cell.runs.len() as u64),
+        failed => format!("{}, {failed} failed", cell.runs.len()),
+    }
+}

@@ -1,0 +1,116 @@
+//! Figure 5: what pools of each size do.
+
+use thalweg_coap::scheduler::controller::Law;
+
+use super::{figure, runs, with_interval};
+use crate::paper5::answers::{
+    self, CPU, HANDLED, LOSS, P50, P99, PER_CPU_S, RECEIVED, RESIDENT, SERVED, estimate, mean,
+};
+use crate::paper5::cell::{Contender, Figure as Part, Handler};
+use crate::paper5::result::{CellResult, Paper5Result};
+use crate::paper5::verdicts;
+use crate::plot::{Axis, Chart, Form, Layer, Mark, Row, Size, rows};
+use crate::report::{Figure, Layout, Section};
+use crate::statistics::Interval;
+use crate::table::Table;
+
+pub(super) fn section(result: &Paper5Result) -> Section {
+    let handlers = answers::handlers(result, Part::Pools);
+    let of = |handler: &Handler| -> Vec<&CellResult> {
+        let is_own = |cell: &&CellResult| cell.cell.handler == *handler && !cell.runs.is_empty();
+        result.cells_of(Part::Pools).filter(is_own).collect()
+    };
+    let charts = handlers.iter().map(|handler| by_size(*handler, &of(handler))).collect();
+    let laws = handlers.iter().map(|handler| by_law(*handler, &of(handler))).collect();
+    Section {
+        title: "Figure 5: pools of fixed sizes".to_owned(),
+        lead: "64 clients with four requests each in flight; three kinds of handlers. NR are datagrams that the receiver took, H requests \
+               that handlers finished, a second."
+            .to_owned(),
+        seen: verdicts::pools_seen(result),
+        figures: vec![
+            Figure::of_many("Fixed pools: more threads help only handlers that block.", Layout::Column, charts),
+            Figure::of_many("Every law with the same load; further right is more.", Layout::Column, laws),
+        ],
+        tables: handlers.iter().map(|handler| table(*handler, &of(handler))).collect(),
+        ..Section::default()
+    }
+}
+
+fn by_size(handler: Handler, cells: &[&CellResult]) -> String {
+    let layer = |name: &str, colour: usize, measure: answers::Measure| {
+        let of = |cell: &&CellResult| match cell.cell.contender {
+            Contender::Thalweg(Law::Fixed(size)) => Some((size as f64, estimate(cell, measure)?)),
+            _ => None,
+        };
+        marked(name, colour, &cells.iter().filter_map(of).collect::<Vec<_>>())
+    };
+    let layers = vec![
+        layer("received (NR)", 1, RECEIVED),
+        layer("handled (H)", 2, HANDLED),
+        layer("served, seen by clients", 0, SERVED),
+    ];
+    Chart {
+        title: handler.to_string(),
+        x: Axis::logarithmic("threads of the pool"),
+        y: Axis::linear("requests/s"),
+        layers,
+        size: Size::Wide,
+    }
+    .to_svg()
+}
+
+/// Points joined by a line, with whiskers.
+pub(super) fn marked(name: &str, colour: usize, points: &[(f64, Interval)]) -> Layer {
+    Layer {
+        name: name.to_owned(),
+        colour,
+        form: Form::Marked,
+        points: points.iter().map(|(x, y)| (*x, y.estimate)).collect(),
+        band: points.iter().map(|(x, y)| (*x, y.low, y.high)).collect(),
+    }
+}
+
+fn by_law(handler: Handler, cells: &[&CellResult]) -> String {
+    let row = |cell: &&CellResult| {
+        let served = estimate(cell, SERVED)?;
+        let mark = Mark { colour: 0, value: served.estimate, interval: Some((served.low, served.high)) };
+        Some(Row { name: cell.cell.contender.law_name(), note: String::new(), marks: vec![mark] })
+    };
+    let all: Vec<Row> = cells.iter().filter_map(row).collect();
+    rows(&Axis::linear(format!("requests/s served, handler: {handler}")), &[], &all)
+}
+
+fn table(handler: Handler, cells: &[&CellResult]) -> Table {
+    let header = [
+        "law",
+        "runs",
+        "served/s",
+        "received/s (NR)",
+        "handled/s (H)",
+        "loss, %",
+        "p50, ms",
+        "p99, ms",
+        "CPU, %",
+        "per CPU second",
+        "memory, MiB",
+    ];
+    let mut table = Table::new(format!("Handler: {handler}"), &header);
+    let row = |cell: &&CellResult| {
+        vec![
+            cell.cell.contender.law_name(),
+            runs(cell),
+            with_interval(estimate(cell, SERVED)),
+            figure(mean(cell, RECEIVED)),
+            figure(mean(cell, HANDLED)),
+            figure(mean(cell, LOSS).map(|share| share * 1e2)),
+            figure(mean(cell, P50).map(|us| us / 1e3)),
+            figure(mean(cell, P99).map(|us| us / 1e3)),
+            figure(mean(cell, CPU).map(|share| share * 1e2)),
+            figure(mean(cell, PER_CPU_S)),
+            figure(mean(cell, RESIDENT)),
+        ]
+    };
+    table.rows = cells.iter().map(row).collect();
+    table
+}

@@ -1,0 +1,223 @@
+//! Figures 9 to 11, and what the paper left out of them: servers beside each other.
+
+use super::pools::marked;
+use super::{figure, runs, with_interval};
+use crate::figures::percent;
+use crate::paper5::answers::{
+    self, COST, CPU, LOSS, OFFERED, P50, P99, PER_CPU_S, RESIDENT, SERVED, THREADS, estimate, mean,
+};
+use crate::paper5::cell::{Contender, Figure as Part, Load};
+use crate::paper5::result::{CellResult, Paper5Result};
+use crate::paper5::usage::Moment;
+use crate::paper5::verdicts;
+use crate::plot::{Axis, Chart, Form, Layer, Mark, Row, Size, rows};
+use crate::report::{Figure, Section};
+use crate::statistics::Interval;
+use crate::table::Table;
+
+pub(super) fn clients(result: &Paper5Result) -> Section {
+    let contenders = answers::contenders(result, Part::Clients);
+    let layer = |(colour, contender): (usize, &Contender)| {
+        marked(&contender.middleware_name(), colour, &answers::by_clients(result, *contender))
+    };
+    let lines = chart(
+        Axis::logarithmic("clients, each with 10 requests/s"),
+        Axis::logarithmic("requests/s served"),
+        contenders.iter().enumerate().map(layer).collect(),
+    );
+    let mut figures = vec![
+        Figure::new("Figure 9: served against the number of clients; a straight line serves all that is asked.", lines),
+        Figure::new(
+            "Figure 10: the mean over 1,000 and more clients; whiskers are the least and the most of them.",
+            means(result, &contenders),
+        ),
+    ];
+    figures.extend(over_time(result, &contenders));
+    Section {
+        title: "Figures 9 and 10: more and more clients".to_owned(),
+        lead: "Each client asks ten times a second for a greeting, whether it is answered or not.".to_owned(),
+        seen: verdicts::clients_seen(result),
+        figures,
+        tables: vec![table(result, Part::Clients, "What each server did")],
+        ..Section::default()
+    }
+}
+
+fn means(result: &Paper5Result, contenders: &[Contender]) -> String {
+    let row = |contender: &Contender| {
+        let mean = answers::mean_of_many_clients(result, *contender)?;
+        let mark = Mark { colour: 0, value: mean.estimate, interval: Some((mean.low, mean.high)) };
+        Some(Row { name: contender.middleware_name(), note: String::new(), marks: vec![mark] })
+    };
+    let all: Vec<Row> = contenders.iter().filter_map(row).collect();
+    rows(&Axis::linear("requests/s served"), &[], &all)
+}
+
+/// Memory and threads over time, in the first run with the most clients, where runs are long enough for a course.
+fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
+    let last = |contender: &Contender| {
+        result.cells_of(Part::Clients).filter(|cell| cell.cell.contender == *contender).last()?.runs.first()
+    };
+    let picture = |title: &str, of: fn(&Moment) -> f64| {
+        let layer = |(colour, contender): (usize, &Contender)| {
+            let points: Vec<(f64, f64)> =
+                last(contender)?.moments.iter().filter(|one| one.at_s >= 0.0).map(|one| (one.at_s, of(one))).collect();
+            let name = contender.middleware_name();
+            (points.len() > 2).then_some(Layer { name, colour, form: Form::Line, points, band: Vec::new() })
+        };
+        let layers: Vec<Layer> = contenders.iter().enumerate().filter_map(layer).collect();
+        let axis = (Axis::linear("seconds"), Axis::logarithmic(title));
+        (!layers.is_empty()).then(|| chart(axis.0, axis.1, layers))
+    };
+    let memory = picture("memory, MiB", |one| one.resident_mib)
+        .map(|svg| Figure::new("Memory over time with the most clients.", svg));
+    let threads = picture("threads", |one| one.threads as f64)
+        .map(|svg| Figure::new("Threads over time with the most clients.", svg));
+    [memory, threads].into_iter().flatten().collect()
+}
+
+pub(super) fn sizes(result: &Paper5Result) -> Section {
+    let contenders = answers::contenders(result, Part::Sizes);
+    let layer = |(colour, contender): (usize, &Contender)| {
+        let of = |cell: &CellResult| match cell.cell.load {
+            Load::Open { bytes: Some(bytes), .. } if cell.cell.contender == *contender => {
+                Some((bytes as f64, estimate(cell, SERVED)?))
+            }
+            _ => None,
+        };
+        marked(&contender.middleware_name(), colour, &result.cells_of(Part::Sizes).filter_map(of).collect::<Vec<_>>())
+    };
+    let lines = chart(
+        Axis::logarithmic("bytes of a request"),
+        Axis::linear("requests/s served"),
+        contenders.iter().enumerate().map(layer).collect(),
+    );
+    Section {
+        title: "Figure 11: larger datagrams".to_owned(),
+        lead: "The same greeting, asked for with a query of many options: the answer stays small.".to_owned(),
+        seen: contenders.iter().filter_map(|one| size_seen(result, *one)).collect(),
+        figures: vec![Figure::new("Served against the size of a request.", lines)],
+        tables: vec![table(result, Part::Sizes, "What each server did")],
+        ..Section::default()
+    }
+}
+
+/// What the largest datagrams cost.
+fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
+    let own: Vec<&CellResult> =
+        result.cells_of(Part::Sizes).filter(|cell| cell.cell.contender == contender && !cell.runs.is_empty()).collect();
+    let (first, last) = (own.first()?, own.last()?);
+    let share = mean(last, SERVED)? / mean(first, SERVED)?;
+    let cpu = mean(last, PER_CPU_S)? / mean(first, PER_CPU_S)?;
+    Some(format!(
+        "{}: {} of the answers with the largest requests, {} for each processor second.",
+        contender.middleware_name(),
+        percent(share),
+        percent(cpu)
+    ))
+}
+
+pub(super) fn capacity(result: &Paper5Result) -> Section {
+    let contenders = answers::contenders(result, Part::Capacity);
+    let cell = |contender: &Contender, is_full: bool| {
+        answers::find(result, Part::Capacity, |cell| {
+            cell.contender == *contender
+                && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
+        })
+    };
+    let row = |contender: &Contender| {
+        let marks = |colour: usize, value: Option<Interval>| {
+            value.map(|value| Mark { colour, value: value.estimate, interval: Some((value.low, value.high)) })
+        };
+        let full = cell(contender, true)?;
+        let all = [marks(0, estimate(full, SERVED)), marks(1, estimate(full, PER_CPU_S))];
+        Some(Row { name: contender.middleware_name(), note: String::new(), marks: all.into_iter().flatten().collect() })
+    };
+    let picture = rows(
+        &Axis::linear("requests"),
+        &[("a second", 0), ("a processor second of the server", 1)],
+        &contenders.iter().filter_map(row).collect::<Vec<_>>(),
+    );
+    let mut trips = Table::new("One client that waits for each answer", &["server", "runs", "p50, µs", "p99, µs"]);
+    let trip = |contender: &Contender| {
+        let alone = cell(contender, false)?;
+        Some(vec![
+            contender.middleware_name(),
+            runs(alone),
+            with_interval(estimate(alone, P50)),
+            figure(mean(alone, P99)),
+        ])
+    };
+    trips.rows = contenders.iter().filter_map(trip).collect();
+    Section {
+        title: "Capacity".to_owned(),
+        lead: "As much as a server does: 64 clients with four requests each in flight. And one client that waits for each answer.".to_owned(),
+        figures: vec![Figure::new("Capacity of one processor; the second figure is not lowered by a generator at its limit.", picture)],
+        tables: vec![table(result, Part::Capacity, "What each server did"), trips],
+        ..Section::default()
+    }
+}
+
+pub(super) fn overload(result: &Paper5Result) -> Section {
+    Section {
+        title: "Overload".to_owned(),
+        lead: "Twice as much as a server's own capacity, on a schedule that does not wait.".to_owned(),
+        seen: verdicts::overload_seen(result),
+        tables: vec![table(result, Part::Overload, "What each server did")],
+        ..Section::default()
+    }
+}
+
+pub(super) fn flood(result: &Paper5Result) -> Section {
+    Section {
+        title: "A flood from very many ports".to_owned(),
+        lead: "Honest clients, alone and beside requests from ports of which each asks seldom.".to_owned(),
+        seen: verdicts::flood_seen(result),
+        tables: vec![table(result, Part::Flood, "What honest clients got")],
+        ..Section::default()
+    }
+}
+
+/// Every cell of a part with all that was measured.
+fn table(result: &Paper5Result, part: Part, caption: &str) -> Table {
+    let cost = if result.course.has_energy { "mJ an answer" } else { "CPU µs an answer" };
+    let header = [
+        "server",
+        "load",
+        "runs",
+        "offered/s",
+        "served/s",
+        "loss, %",
+        "p50, ms",
+        "p99, ms",
+        "CPU, %",
+        "per CPU second",
+        "memory, MiB",
+        "threads",
+        cost,
+    ];
+    let mut table = Table::new(caption, &header);
+    let row = |cell: &CellResult| {
+        vec![
+            cell.cell.contender.middleware_name(),
+            cell.cell.load.to_string(),
+            runs(cell),
+            figure(mean(cell, OFFERED)),
+            with_interval(estimate(cell, SERVED)),
+            figure(mean(cell, LOSS).map(|share| share * 1e2)),
+            figure(mean(cell, P50).map(|us| us / 1e3)),
+            figure(mean(cell, P99).map(|us| us / 1e3)),
+            figure(mean(cell, CPU).map(|share| share * 1e2)),
+            figure(mean(cell, PER_CPU_S)),
+            figure(mean(cell, RESIDENT)),
+            figure(mean(cell, THREADS)),
+            figure(mean(cell, COST)),
+        ]
+    };
+    table.rows = result.cells_of(part).map(row).collect();
+    table
+}
+
+fn chart(x: Axis, y: Axis, layers: Vec<Layer>) -> String {
+    Chart { title: String::new(), x, y, layers, size: Size::Wide }.to_svg()
+}

@@ -1,0 +1,150 @@
+//! What `lab run paper5` measured, complete enough to draw its page again.
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Figure};
+use super::observed::ServerLine;
+use super::usage::Moment;
+use crate::coap_load::LoadResult;
+use crate::host::{Conditions, Environment};
+use crate::paper1::Missing;
+
+/// The whole result; `results.json` is this.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Paper5Result {
+    /// Layout of this object: `thalweg.paper5/1`.
+    pub schema: String,
+    /// How it was made.
+    pub course: CourseFacts,
+    /// The machine.
+    pub environment: Environment,
+    /// What else the machine did meanwhile.
+    pub conditions: Conditions,
+    /// Who took part.
+    pub contenders: Vec<ContenderFacts>,
+    /// What could not be measured, why, and what would help.
+    pub missing: Vec<Missing>,
+    /// Runs that were planned and not made, with the reason.
+    pub left_out: Vec<String>,
+    /// Every cell, in the order of the page.
+    pub cells: Vec<CellResult>,
+}
+
+impl Paper5Result {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.paper5/1";
+
+    /// The cells of a part.
+    pub(super) fn cells_of(&self, figure: Figure) -> impl Iterator<Item = &CellResult> {
+        self.cells.iter().filter(move |cell| cell.cell.figure == figure)
+    }
+}
+
+/// How a result was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CourseFacts {
+    /// The command that makes such a result.
+    pub command: String,
+    /// Start, in seconds since 1970 UTC; of a run that was resumed its last one.
+    pub started_unix_s: u64,
+    /// Duration of everything in seconds.
+    pub seconds: f64,
+    /// What the order of runs was made of.
+    pub seed: u64,
+    /// Runs of each cell, at most.
+    pub runs: u32,
+    /// Factor on lengths and numbers of clients; 1 but in tests.
+    pub scale: f64,
+    /// Logical CPUs of servers and of the generator; missing where they could not be pinned.
+    pub cpus: Option<(usize, usize)>,
+    /// Whether the host tells the energy of its processors (RAPL); else processor time stands for it.
+    pub has_energy: bool,
+}
+
+/// A server as it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContenderFacts {
+    /// Its name.
+    pub name: String,
+    /// What it says of itself.
+    pub version: String,
+    /// Whether it is Thalweg.
+    pub is_ours: bool,
+}
+
+/// The runs of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// What was measured.
+    pub cell: Cell,
+    /// Its runs, in the order in which they were made.
+    pub runs: Vec<Run>,
+    /// Why runs have no result.
+    pub failures: Vec<String>,
+}
+
+/// One run: a server of its own under one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Which round it belongs to, from 0.
+    pub round: u32,
+    /// What its clients saw.
+    pub load: LoadResult,
+    /// What the server used.
+    pub server: ServerUsage,
+    /// The same over time, once a second.
+    pub moments: Vec<Moment>,
+    /// What the server said of itself; Thalweg alone, where laws are compared.
+    pub lines: Vec<ServerLine>,
+    /// What else the machine did.
+    pub conditions: Conditions,
+}
+
+/// What a server used while requests were counted, beside what the generator saw of it ([`LoadResult::server`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUsage {
+    /// The most memory in MiB.
+    pub resident_max_mib: f64,
+    /// The most threads.
+    pub threads_max: u64,
+    /// Energy of all processor packages in joules, the generator's work and everybody else's included; missing where the host does
+    /// not tell.
+    pub energy_j: Option<f64>,
+}
+
+impl Run {
+    /// Verified answers for each second of the server's processor time.
+    pub fn served_per_cpu_s(&self) -> Option<f64> {
+        self.load.server.as_ref()?.served_per_cpu_s
+    }
+
+    /// Share of the counted requests without a verified answer, 0 to 1.
+    pub fn loss(&self) -> f64 {
+        let counts = &self.load.counts;
+        1.0 - counts.served as f64 / counts.offered.max(1) as f64
+    }
+
+    /// Share of one processor that the server used.
+    pub fn cpu_share(&self) -> Option<f64> {
+        self.load.server.as_ref().map(|server| server.cpu_s / self.load.seconds)
+    }
+
+    /// Datagrams that the server took a second, as far as it tells (the paper's NR).
+    pub fn received_per_s(&self) -> Option<f64> {
+        self.rate(|line| line.at_s, |line| line.received)
+    }
+
+    /// Requests that its handlers finished a second, as far as it tells (the paper's H).
+    pub fn handled_per_s(&self) -> Option<f64> {
+        self.rate(ServerLine::handled_at_s, ServerLine::handled)
+    }
+
+    /// How fast a count grew between the first and the last line within the counted time.
+    fn rate(&self, at: fn(&ServerLine) -> f64, count: fn(&ServerLine) -> u64) -> Option<f64> {
+        let within = |line: &&ServerLine| (0.0..=self.load.seconds).contains(&at(line));
+        let first = self.lines.iter().find(within)?;
+        let last = self.lines.iter().rev().find(within)?;
+        let seconds = at(last) - at(first);
+        (seconds > 0.0).then(|| (count(last) - count(first)) as f64 / seconds)
+    }
+}

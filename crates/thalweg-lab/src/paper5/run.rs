@@ -1,0 +1,176 @@
+//! One run: a server, a load, and what both came to.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
+
+use super::cell::{Cell, Figure, Load};
+use super::plan::Paper5Plan;
+use super::result::{Run, ServerUsage};
+use super::server::Server;
+use super::usage::{self, Meter, Moment};
+use crate::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, RequestPlan};
+use crate::error::LabError;
+use crate::host::Watch;
+use crate::process::{Launcher, Link, Message, Stop, Supervised};
+use crate::worker::Order;
+
+/// What runs need.
+pub(super) struct Stage<'a> {
+    pub(super) plan: &'a Paper5Plan,
+    pub(super) launcher: &'a Launcher,
+    pub(super) stop: &'a Stop,
+    /// Logical CPUs of servers and of the generator.
+    pub(super) cpus: Option<(usize, usize)>,
+}
+
+/// A load for a process of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LoadOrder {
+    plan: LoadPlan,
+    cpu: Option<usize>,
+}
+
+/// What such a process answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LoadAnswer {
+    /// When requests were first counted, on the host's monotonic clock, give or take the time it takes to open the sockets.
+    counted_from_ns: u64,
+    result: LoadResult,
+}
+
+/// Makes the load; the work of the generator's process.
+pub(crate) fn make_load(order: &LoadOrder, link: &Link) -> Result<LoadAnswer, LabError> {
+    if let Some(cpu) = order.cpu {
+        pin_to_cpu(cpu).map_err(LabError::here)?;
+    }
+    let counted_from_ns = monotonic_nanos() + order.plan.warm_up.as_nanos() as u64;
+    let result = coap_load::run(&order.plan, link.stop().flag())?;
+    Ok(LoadAnswer { counted_from_ns, result })
+}
+
+/// Makes one run of `cell`; `capacity` is what its contender serves a second, where that is known.
+///
+/// # Errors
+/// The server or the generator failed, with its reason; or the user asked to stop.
+pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
+    let watch = Watch::start();
+    let programs = (stage.launcher, stage.plan.peer_folder.as_deref());
+    let tells = [Figure::Pools, Figure::Course, Figure::Ramp].contains(&cell.figure);
+    let is_long = matches!(cell.load, Load::Phases { .. });
+    let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
+    let mut server = Server::start(cell.contender, programs, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
+    let plan = load_plan(cell, &server, capacity, stage.plan)?;
+    let patience = SETUP_PATIENCE + plan.warm_up + plan.counted() + plan.time_limit;
+    let order = Order::CoapLoad(LoadOrder { plan, cpu: stage.cpus.map(|(_, cpu)| cpu) });
+    let mut generator = Supervised::start(stage.launcher, "load generator", &order)?;
+    let mut meter = Meter::of(server.id());
+    let deadline = Instant::now() + patience;
+    let answer = loop {
+        if stage.stop.is_requested() {
+            return Err(LabError::Interrupted);
+        }
+        meter.sample();
+        server.listen()?;
+        match generator.try_hear()? {
+            Some(Message::Done(answer)) => break answer,
+            Some(other) => return Err(LabError::Here(format!("the load generator said {other:?}"))),
+            None if Instant::now() > deadline => {
+                return Err(LabError::Silent {
+                    process: "load generator".to_owned(),
+                    patience,
+                    last_words: generator.remarks().join(" / "),
+                });
+            }
+            None => std::thread::sleep(SAMPLE_PERIOD),
+        }
+    };
+    let LoadAnswer { counted_from_ns, result } = serde_json::from_value(answer).map_err(LabError::here)?;
+    meter.sample();
+    server.listen()?;
+    let lines = server.finish();
+    generator.finish()?;
+    let moments = meter.moments(counted_from_ns);
+    let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
+    Ok(Run {
+        round,
+        server: used(&moments, &result),
+        moments: usage::thinned(&moments),
+        lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
+        load: result,
+        conditions: watch.finish(),
+    })
+}
+
+/// What the server used between the first and the last counted request.
+fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
+    let energy = |at_s: f64| usage::at(moments, at_s, |moment| moment.energy_j.unwrap_or(0.0));
+    let grown = energy(load.seconds).zip(energy(0.0)).map(|(to, from)| to - from);
+    let counted = || moments.iter().filter(|moment| moment.at_s >= 0.0);
+    let has_energy = moments.iter().all(|moment| moment.energy_j.is_some()) && !moments.is_empty();
+    ServerUsage {
+        resident_max_mib: counted().map(|moment| moment.resident_mib).fold(0.0, f64::max),
+        threads_max: counted().map(|moment| moment.threads).max().unwrap_or(0),
+        energy_j: grown.filter(|_| has_energy),
+    }
+}
+
+fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5Plan) -> Result<LoadPlan, LabError> {
+    let times = plan.times();
+    let open = |clients: u32, rate: f64| (clients, Arrival::Rate(rate));
+    let (mut bytes, mut flood) = (None, None);
+    let (clients, arrival) = match &cell.load {
+        Load::Closed { clients, outstanding } => (*clients, Arrival::Closed(*outstanding)),
+        Load::Open { clients, rate, bytes: wanted, flood: ports } => {
+            bytes = *wanted;
+            flood = ports.map(|(ports, rate)| Flood { ports, rate });
+            open(*clients, *rate)
+        }
+        Load::Overload { clients, factor } => {
+            let capacity = capacity.ok_or_else(|| {
+                LabError::Here(format!(
+                    "{} has no capacity to be overloaded: its runs at capacity failed",
+                    cell.contender
+                ))
+            })?;
+            open(*clients, capacity * factor / f64::from(*clients))
+        }
+        Load::Phases { clients, phases } => (*clients, Arrival::Phases(phases.clone())),
+    };
+    Ok(LoadPlan {
+        target: server.address(),
+        request: RequestPlan {
+            resource: cell.handler.resource(),
+            delivery: Delivery::NonConfirmable,
+            bytes,
+            expected: Some(cell.handler.answer()),
+        },
+        clients,
+        window: window(&arrival),
+        arrival,
+        duration: times.counted,
+        warm_up: times.warm_up,
+        time_limit: if matches!(cell.load, Load::Phases { .. }) { PHASES_LIMIT } else { times.limit },
+        flood,
+        server_process: Some(server.id()),
+    })
+}
+
+/// The length of windows where rates change: a few for each phase.
+fn window(arrival: &Arrival) -> Option<Duration> {
+    let Arrival::Phases(phases) = arrival else { return None };
+    phases.iter().map(|phase| (phase.duration / 4).clamp(WINDOW_MIN, WINDOW_MAX)).min()
+}
+
+/// How often the server's usage is read.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(20);
+/// How often ours says what it does in a long run, and in a short one.
+const LONG_STATISTICS: Duration = Duration::from_millis(250);
+const SHORT_STATISTICS: Duration = Duration::from_millis(100);
+const WINDOW_MIN: Duration = Duration::from_millis(50);
+const WINDOW_MAX: Duration = Duration::from_millis(500);
+/// Answers that come later than a client repeats its request (`ACK_TIMEOUT`) are of no use to anybody.
+const PHASES_LIMIT: Duration = Duration::from_secs(2);
+/// A hundred thousand sockets take some seconds.
+const SETUP_PATIENCE: Duration = Duration::from_secs(60);

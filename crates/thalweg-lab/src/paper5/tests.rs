@@ -1,0 +1,311 @@
+use std::time::Duration;
+
+use serde_json::json;
+use thalweg_coap::scheduler::controller::Law;
+
+use super::journal::{self, Journal};
+use super::*;
+use crate::coap_load::{LoadCounts, LoadPlan, Phase};
+use crate::host::{Conditions, Environment};
+use crate::report::tests::{check_html, check_offline};
+
+fn cells_of(plan: &Paper5Plan, figure: Figure) -> Vec<Cell> {
+    plan.cells().into_iter().filter(|cell| cell.figure == figure).collect()
+}
+
+#[test]
+fn the_full_plan_has_the_papers_cells() {
+    let plan = Paper5Plan::full(1);
+    let sizes = |figure| {
+        let fixed = cells_of(&plan, figure).into_iter().filter_map(|cell| match cell.contender {
+            Contender::Thalweg(Law::Fixed(size)) if cell.handler != Handler::Short => Some(size),
+            _ => None,
+        });
+        let mut sizes: Vec<usize> = fixed.collect();
+        sizes.dedup();
+        sizes
+    };
+    assert_eq!(sizes(Figure::Pools)[..14], [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
+    assert_eq!(sizes(Figure::Course), [1, 2, 3, 4, 5, 6, 7]);
+    let clients: Vec<u32> = cells_of(&plan, Figure::Clients)
+        .into_iter()
+        .filter(|cell| cell.contender.is_ours())
+        .filter_map(|cell| match cell.load {
+            Load::Open { clients, rate: 10.0, .. } => Some(clients),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((clients.first(), clients.last(), clients.len()), (Some(&1), Some(&10_000), 12));
+    let is_flood = |cell: &Cell| matches!(cell.load, Load::Open { flood: Some((100_000, _)), .. });
+    assert!(cells_of(&plan, Figure::Flood).iter().any(is_flood));
+    assert!(plan.expected() > Duration::from_secs(3_600));
+}
+
+#[test]
+fn the_quick_plan_fits_into_ten_minutes() {
+    let plan = Paper5Plan::quick(1);
+    assert!(plan.expected() < Duration::from_secs(600), "{:?}", plan.expected());
+    assert!(plan.budget() < Some(Duration::from_secs(600)), "later rounds are left out when it takes longer");
+    let figures: std::collections::BTreeSet<Figure> = plan.cells().iter().map(|cell| cell.figure).collect();
+    assert_eq!(figures.len(), Figure::ALL.len(), "no part is left out");
+}
+
+#[test]
+fn overload_brings_capacity_with_it_and_laws_are_chosen() {
+    let plan = Paper5Plan { figures: vec![Figure::Overload], peers: Vec::new(), ..Paper5Plan::quick(1) };
+    assert_eq!(plan.cells().first().map(|cell| cell.figure), Some(Figure::Capacity));
+    let plan = Paper5Plan { figures: vec![Figure::Ramp], laws: vec![Law::Fixed(9)], ..plan };
+    assert_eq!(plan.cells().iter().map(|cell| cell.contender.law_name()).collect::<Vec<_>>(), ["fixed:9"]);
+    assert_eq!(plan.command(), "thalweg lab run paper5 --quick --seed 1 --figures ramp --peers none --laws fixed:9");
+}
+
+#[test]
+fn names_lead_to_what_they_name() {
+    for figure in Figure::ALL {
+        assert!(figure.names().iter().all(|name| name.parse() == Ok(figure)));
+    }
+    for contender in Paper5Plan::full(1).cells().into_iter().map(|cell| cell.contender) {
+        assert_eq!(Contender::try_from(contender.to_string()), Ok(contender));
+    }
+    assert!("12".parse::<Figure>().is_err_and(|error| error.contains("did you mean")));
+    assert!(law_named("vta-author").is_err_and(|error| error.contains("\"vta-authors\"")));
+    assert!(Contender::try_from("thalweg none".to_owned()).is_err());
+}
+
+/// A run that served so many of so many requests a second, by half-second windows `(offered, served, p50 in µs)`, with lines
+/// `(second, threads, queue, came, handled)` of its pool.
+fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64, u64)]) -> Run {
+    let (offered, served) = windows.iter().fold((0, 0), |(offered, served), one| (offered + one.0, served + one.1));
+    let seconds = windows.len() as f64 / 2.0;
+    let window = |(index, (offered, served, p50)): (usize, &(u64, u64, f64))| {
+        json!({ "start_s": index as f64 / 2.0, "seconds": 0.5, "offered": offered, "served": served, "rejected": 0,
+            "lost": offered - served, "answered": served,
+            "latency": { "min_us": 1.0, "p50_us": p50, "p90_us": null, "p99_us": null, "p999_us": null, "max_us": 9e6 } })
+    };
+    let load = json!({
+        "schema": crate::coap_load::SCHEMA,
+        "plan": LoadPlan::new(([127, 0, 0, 1], 5683).into()),
+        "seconds": seconds,
+        "offered_per_s": offered as f64 / seconds,
+        "served_per_s": served as f64 / seconds,
+        "counts": LoadCounts { offered, sent: offered, served, lost: offered - served, ..LoadCounts::default() },
+        "latency": { "min_us": 10.0, "p50_us": 100.0, "p90_us": 200.0, "p99_us": 400.0, "p999_us": null, "max_us": 900.0 },
+        "windows": windows.iter().enumerate().map(window).collect::<Vec<_>>(),
+        "generator": { "cpu_s": 0.1, "busy": 0.2, "slip_p99_us": null, "slip_max_us": null, "generator_limited": false, "message_ids_reused": false },
+        "generator_capacity": null,
+        "server": { "cpu_s": 0.5, "served_per_cpu_s": served as f64 / 0.5, "resident_kib": 9_000 },
+    });
+    let line = |(at_s, threads, queue, came, handled): &(f64, u64, u64, u64, u64)| ServerLine {
+        at_s: *at_s,
+        received: *came,
+        pools: vec![PoolLine {
+            law: "x".to_owned(),
+            threads: *threads,
+            queue: *queue,
+            accepted: *came,
+            completed: *handled,
+            busy_s: *handled as f64 * 0.002,
+            ..PoolLine::default()
+        }],
+        ..ServerLine::default()
+    };
+    Run {
+        round,
+        load: serde_json::from_value(load).expect("a load"),
+        server: ServerUsage { resident_max_mib: 12.0, threads_max: 9, energy_j: None },
+        moments: vec![Moment { at_s: 0.0, threads: 3, resident_mib: 9.0, ..Moment::default() }],
+        lines: lines.iter().map(line).collect(),
+        conditions: Conditions::default(),
+    }
+}
+
+/// A step from 1,000 to 6,000 and back, a second each.
+fn step() -> Load {
+    let phase = |rate| Phase { rate, duration: Duration::from_secs(1) };
+    Load::Phases { clients: 10, phases: [1_000.0, 6_000.0, 1_000.0].map(phase).to_vec() }
+}
+
+/// A law that reaches `high` threads in the high phase, serves it `soon` or not at all, and ends with `end`.
+fn step_run(high: u64, end: u64, is_soon: bool) -> Run {
+    let served = if is_soon { 3_000 } else { 500 };
+    let windows =
+        [(500, 500, 2e3), (500, 500, 2e3), (3_000, 500, 3e5), (3_000, served, 3e3), (500, 500, 2e3), (500, 500, 2e3)];
+    let lines = [
+        (0.5, 3, 0, 500, 500),
+        (1.5, high, 900, 4_000, 3_000),
+        (2.0, high, 0, 7_000, 6_900),
+        (2.9, end, 0, 7_900, 7_900),
+        (3.5, 99, 0, 7_900, 7_900),
+    ];
+    run_of(0, &windows, &lines)
+}
+
+#[test]
+fn a_step_is_described_by_when_it_was_met_and_by_the_threads() {
+    let figures = ramp::figures(&step_run(16, 3, true), &step()).expect("phases");
+    assert_eq!(
+        (figures.threads_max, figures.threads_high, figures.threads_end),
+        (Some(16), Some(16), Some(3)),
+        "not after the end"
+    );
+    assert_eq!((figures.caught_up_s, figures.queue_max, figures.after_s), (Some(0.5), 900, 1.0));
+    assert!(figures.needed.is_some_and(|needed| (needed - 15.0).abs() < 1e-9), "6,000/s of 2 ms at 80 %: {figures:?}");
+    assert!((figures.served - 3_500.0 / 6_000.0).abs() < 1e-9);
+    assert_eq!(ramp::figures(&step_run(4, 4, false), &step()).expect("phases").caught_up_s, None);
+    assert_eq!(ramp::behind(&step_run(16, 3, true))[1], (1.5, 1_000.0));
+    assert_eq!(ramp::rates(&step_run(16, 3, true))[0], (1.5, [3_500.0, 2_500.0]));
+}
+
+fn result_of(cells: Vec<CellResult>) -> Paper5Result {
+    Paper5Result {
+        schema: Paper5Result::SCHEMA.to_owned(),
+        course: CourseFacts {
+            command: "thalweg lab run paper5".to_owned(),
+            started_unix_s: 0,
+            seconds: 60.0,
+            seed: 1,
+            runs: 3,
+            scale: 1.0,
+            cpus: Some((0, 1)),
+            has_energy: false,
+        },
+        environment: Environment::read(),
+        conditions: Conditions::default(),
+        contenders: vec![ContenderFacts { name: "Thalweg".to_owned(), version: "0".to_owned(), is_ours: true }],
+        missing: vec![crate::paper1::Missing {
+            what: "the CoAP server with libcoap".into(),
+            why: "a <b>".into(),
+            remedy: "c".into(),
+        }],
+        left_out: Vec::new(),
+        cells,
+    }
+}
+
+fn cell_of(figure: Figure, contender: Contender, handler: Handler, load: Load, runs: Vec<Run>) -> CellResult {
+    CellResult { cell: Cell { figure, contender, handler, load }, runs, failures: Vec::new() }
+}
+
+fn step_cell(law: Law, run: Run) -> CellResult {
+    cell_of(Figure::Ramp, Contender::Thalweg(law), Handler::Blocking(2), step(), vec![run])
+}
+
+#[test]
+fn what_is_said_of_the_equations_follows_from_the_runs() {
+    let said = |cells| verdicts::equations(&result_of(cells)).join("\n");
+    let as_read =
+        said(vec![step_cell(Law::VtaPrinted, step_run(8, 8, false)), step_cell(Law::Vta, step_run(16, 3, true))]);
+    assert!(as_read.contains("never shrinks; and so it was: 8 threads at most, and 8 still there 1.00 s"), "{as_read}");
+    assert!(
+        as_read.contains("vta-printed: Equation (2)") && as_read.contains("did not meet the step and left 83.3 %"),
+        "{as_read}"
+    );
+    assert!(as_read.contains("met the step within a second, with 16 threads of 15.0 that were needed"), "{as_read}");
+    let other = said(vec![step_cell(Law::VtaPrinted, step_run(8, 2, false))]);
+    assert!(other.contains("should never shrink; here it went from 8 threads to 2"), "{other}");
+    assert_eq!(said(Vec::new()), "", "nothing is said of what was not measured");
+}
+
+/// A run of half a second that served `served` requests.
+fn plain(served: u64) -> Vec<Run> {
+    (0..3).map(|round| run_of(round, &[(10_000, served + u64::from(round), 1e2)], &[])).collect()
+}
+
+#[test]
+fn the_best_pool_and_the_price_of_a_hand_over_are_computed() {
+    let pool = |law, served| {
+        cell_of(
+            Figure::Pools,
+            Contender::Thalweg(law),
+            Handler::Short,
+            Load::Closed { clients: 1, outstanding: 1 },
+            plain(served),
+        )
+    };
+    let seen = |inline| {
+        let cells = vec![pool(Law::Inline, inline), pool(Law::Fixed(4), 5_000), pool(Law::Fixed(200), 2_000)];
+        verdicts::pools_seen(&result_of(cells)).join("\n")
+    };
+    let text = seen(9_998);
+    assert!(text.contains("fixed:4 served most, 10,000/s, fixed:200 40.0 % of that"), "{text}");
+    assert!(text.contains("The paper's best is 4 as well") && text.contains("2.00 times as much"), "{text}");
+    assert!(seen(4_000).contains("did as much as no pool"));
+}
+
+#[test]
+fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
+    let cell = |deduplication, served| {
+        let load = Load::Open { clients: 10_000, rate: 10.0, bytes: None, flood: None };
+        cell_of(
+            Figure::Clients,
+            Contender::Peer(CoapPeer::Californium, deduplication),
+            Handler::Greeting,
+            load,
+            plain(served),
+        )
+    };
+    let seen = |without| {
+        verdicts::clients_seen(&result_of(vec![cell(Deduplication::Shipped, 2_000), cell(Deduplication::Off, without)]))
+            .join("\n")
+    };
+    assert!(seen(8_000).contains("price of 247 s of duplicates"));
+    assert!(seen(2_000).contains("has another reason here"));
+}
+
+#[test]
+fn the_page_shows_every_part_and_what_is_missing() {
+    let plan = Paper5Plan::quick(1);
+    let runs = |cell: &Cell| match cell.load {
+        Load::Phases { .. } => vec![step_run(16, 3, true)],
+        _ => plain(5_000),
+    };
+    let mut cells: Vec<CellResult> =
+        plan.cells().into_iter().map(|cell| CellResult { runs: runs(&cell), cell, failures: Vec::new() }).collect();
+    cells[0].failures.push("it <died>".to_owned());
+    let result = result_of(cells);
+    let text = to_text(&result);
+    let html = page(&result).to_html();
+    check_html(&html);
+    check_offline(&html);
+    for part in [
+        "Figure 5",
+        "Figures 6 and 7",
+        "Figures 9 and 10",
+        "Figure 11",
+        "Capacity",
+        "Overload",
+        "A flood",
+        "A blocking load",
+        "Where reality differs",
+        "the CoAP server with libcoap",
+        "it <died>",
+        "10,000 (10,000 … 10,000)",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    assert!(html.contains("it &lt;died&gt;") && html.contains("CPU µs an answer"));
+    let again: Paper5Result = serde_json::from_str(&serde_json::to_string(&result).expect("JSON")).expect("a result");
+    assert_eq!(again, result, "results.json holds all that the page shows");
+}
+
+#[test]
+fn a_journal_gives_back_its_runs_to_the_same_command_alone() {
+    let out = std::env::temp_dir().join(format!("thalweg-journal-{}", std::process::id()));
+    std::fs::create_dir_all(&out).expect("made");
+    let fresh = || journal::empty(Paper5Plan::quick(1).cells());
+    let mut cells = fresh();
+    let mut journal = Journal::open(&out, "a", "release", &mut cells).expect("opened");
+    journal.add(1, &step_run(16, 3, true)).expect("written");
+    journal.add_failure(2, "no").expect("written");
+    drop(journal);
+    // As a power cut leaves it.
+    let path = out.join("runs.jsonl");
+    let text = std::fs::read_to_string(&path).expect("text") + "{\"Made\":{\"cell\":3,";
+    std::fs::write(&path, text).expect("written");
+    drop(Journal::open(&out, "a", "release", &mut cells).expect("opened"));
+    assert_eq!((cells[1].runs.len(), cells[2].failures.as_slice()), (1, &["no".to_owned()][..]));
+    let mut others = fresh();
+    drop(Journal::open(&out, "a", "debug", &mut others).expect("opened"));
+    assert!(others.iter().all(|cell| cell.runs.is_empty()), "another build is another measurement");
+    std::fs::remove_dir_all(&out).expect("removed");
+}

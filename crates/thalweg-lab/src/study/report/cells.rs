@@ -1,0 +1,146 @@
+//! Cells that move the same data side by side, in tables that need no raw data.
+
+use crate::figures::{percent, rounded};
+use crate::report::Section;
+use crate::study::CellFailure;
+use crate::study::compare::Difference;
+use crate::study::results::{CellResult, RunSummary, StudyResult, median};
+use crate::table::Table;
+use crate::trial::Totals;
+
+/// A table for each kind of data, the best cell first.
+pub(crate) fn section(result: &StudyResult) -> Section {
+    let mut kinds: Vec<String> = Vec::new();
+    for cell in &result.cells {
+        let kind = cell.cell.data();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Section {
+        title: "Every cell".to_owned(),
+        lead: "A table for each kind of data. Fates are shares of the samples that were due, all runs together; response latencies are in \
+               µs, medians over the runs, and count from when a sample was due. CPU 1 is one whole CPU for all processes. Last − first is \
+               the median time between the first and the last subscriber that a sample reaches; Jain is the least index of a run. Ratios \
+               are those to the baseline with their verdict."
+            .to_owned(),
+        tables: kinds.iter().map(|kind| table(result, kind)).collect(),
+        ..Section::default()
+    }
+}
+
+/// The cells that have no result, with the reason; nothing where all have one.
+pub(crate) fn failures(result: &StudyResult) -> Option<Section> {
+    let mut table = Table::new("Cells that failed and were left out from then on", &["cell", "round", "why"]);
+    let row =
+        |failure: &CellFailure| vec![failure.name.clone(), (failure.round + 1).to_string(), failure.reason.clone()];
+    table.rows = result.failures.iter().map(row).collect();
+    (!table.rows.is_empty()).then(|| Section {
+        title: "Without a result".to_owned(),
+        lead: "A peer that fails in a cell has no figure there.".to_owned(),
+        tables: vec![table],
+        ..Section::default()
+    })
+}
+
+/// What the scenario says of itself; nothing where it says nothing.
+pub(super) fn notes(result: &StudyResult) -> Option<Section> {
+    (!result.notes.is_empty()).then(|| Section {
+        title: "Notes of the scenario".to_owned(),
+        lead: "What it leaves out, and why.".to_owned(),
+        seen: result.notes.clone(),
+        ..Section::default()
+    })
+}
+
+fn table(result: &StudyResult, kind: &str) -> Table {
+    let mut cells: Vec<&CellResult> = result.cells.iter().filter(|cell| cell.cell.data() == kind).collect();
+    cells.sort_by(|one, other| {
+        let late = |cell: &CellResult| 1.0 - share(cell, |totals| totals.in_time);
+        let p50 = |cell: &CellResult| middle(cell, |run| run.totals.response.p50_us).unwrap_or(f64::INFINITY);
+        late(one).total_cmp(&late(other)).then(p50(one).total_cmp(&p50(other)))
+    });
+    let mut table = Table::new(kind, &HEADER);
+    table.rows = cells.iter().map(|cell| row(result, cell)).collect();
+    without_empty_columns(table)
+}
+
+fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
+    let fate = |of: fn(&Totals) -> u64| match share(cell, of) {
+        0.0 => "0".to_owned(),
+        share => percent(share),
+    };
+    let figure = |of: fn(&RunSummary) -> Option<f64>| middle(cell, of).map_or_else(dash, rounded);
+    let jain = cell.runs.iter().map(|run| run.fairness.jain_in_time).fold(1.0, f64::min);
+    vec![
+        cell.cell.way(),
+        cell.runs.len().to_string(),
+        fate(|totals| totals.in_time),
+        fate(|totals| totals.late),
+        fate(|totals| totals.lost),
+        fate(|totals| totals.not_sent),
+        figure(|run| run.totals.response.p50_us),
+        figure(|run| run.totals.response.p90_us),
+        figure(|run| run.totals.response.p99_us),
+        figure(|run| Some(run.totals.response.max_us).filter(|us| *us > 0.0)),
+        figure(|run| Some(run.cpu)),
+        if cell.runs.iter().any(|run| run.pair_p50_us.len() > 1) { rounded(jain) } else { dash() },
+        figure(|run| run.fairness.last_minus_first.p50_us),
+        against(result, cell, "response p50"),
+        against(result, cell, "response p99"),
+        cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
+    ]
+}
+
+/// The ratio to the baseline that moves the same data.
+fn against(result: &StudyResult, cell: &CellResult, quantity: &str) -> String {
+    let is_alike = |difference: &&Difference| {
+        let baseline = result.cells.iter().find(|other| other.name == difference.baseline);
+        baseline.is_some_and(|baseline| baseline.cell.data() == cell.cell.data())
+    };
+    let own = |difference: &&Difference| difference.subject == cell.name && difference.quantity.starts_with(quantity);
+    let found = result.differences.iter().filter(own).find(is_alike);
+    let told = found.and_then(|difference| Some((difference.ratio?.estimate, difference.verdict)));
+    told.map_or_else(dash, |(ratio, verdict)| format!("{} {verdict}", rounded(ratio)))
+}
+
+/// A table without the columns that say nothing in any row.
+fn without_empty_columns(table: Table) -> Table {
+    let says = |column: &usize| table.rows.iter().any(|row| row[*column] != "–");
+    let kept: Vec<usize> = (0..table.header.len()).filter(says).collect();
+    let thin = |row: &Vec<String>| kept.iter().map(|column| row[*column].clone()).collect();
+    Table { header: thin(&table.header), rows: table.rows.iter().map(thin).collect(), caption: table.caption }
+}
+
+fn share(cell: &CellResult, of: fn(&Totals) -> u64) -> f64 {
+    let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+    sum(of) as f64 / sum(|totals| totals.due).max(1) as f64
+}
+
+/// The median over the runs, where every run has a figure.
+fn middle(cell: &CellResult, of: fn(&RunSummary) -> Option<f64>) -> Option<f64> {
+    cell.runs.iter().map(of).collect::<Option<Vec<f64>>>().and_then(median)
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+const HEADER: [&str; 16] = [
+    "",
+    "runs",
+    "in time",
+    "late",
+    "lost",
+    "not sent",
+    "p50",
+    "p90",
+    "p99",
+    "max",
+    "CPU",
+    "Jain",
+    "last − first",
+    "p50 by baseline",
+    "p99 by baseline",
+    "marked",
+];

@@ -29,7 +29,7 @@ fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {
 }
 
 fn aiocoap() -> Outcome<Vec<(&'static str, OsString)>> {
-    Ok(vec![("THALWEG_AIOCOAP", coap::aiocoap()?.into())])
+    Ok(vec![("THALWEG_AIOCOAP_PYTHON", coap::aiocoap()?.into())])
 }
 
 fn californium() -> Outcome<Vec<(&'static str, OsString)>> {

@@ -21,6 +21,13 @@ impl Endpoint {
         self.peers.get_mut(place).verified |= is_right;
     }
 
+    /// Notes that a peer told what only it could have got from this endpoint: it is at its address, and not silent.
+    pub(super) fn note_proof(&mut self, place: u32) {
+        let state = self.peers.get_mut(place);
+        state.verified = true;
+        state.requests.silence.end();
+    }
+
     /// Whether a response of `len` bytes with this part of a body is too large for an address that may be forged, and a
     /// smaller one can be sent.
     pub(super) fn is_amplified(&self, exchange: &Exchange, part: &Part, len: usize) -> bool {

@@ -142,7 +142,7 @@ impl Endpoint {
             Ok(opened) => {
                 let inner = opened.in_place_of(message);
                 self.acknowledge_response(now, place, message);
-                self.peers.get_mut(place).verified = true; // It has the keys.
+                self.note_proof(place); // It has the keys.
                 match unknown_critical(inner.options) {
                     Some(number) => self.fail(now, id, RequestError::UnknownOption(number)),
                     None => self.accept(now, id, peer, &inner),

@@ -50,8 +50,7 @@ impl Endpoint {
             return;
         };
         self.acknowledge_response(now, place, message);
-        self.peers.get_mut(place).verified = true; // It knows a token that was sent to its address.
-        self.peers.get_mut(place).requests.silence.end();
+        self.note_proof(place); // It knows a token that was sent to its address.
         self.accept(now, id, peer, message);
         self.send_waiting(now, place);
     }

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::program::Program;
 
 fn python(host: Option<&Host>, script: &str) -> Command {
-    let mut command = command(host, &setting("THALWEG_AIOCOAP"));
+    let mut command = command(host, &setting("THALWEG_AIOCOAP_PYTHON"));
     command.arg("-u").arg(source(script));
     command
 }

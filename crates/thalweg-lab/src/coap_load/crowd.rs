@@ -1,19 +1,19 @@
 //! A flood: many source ports whose answers nobody reads.
 
-use std::net::UdpSocket;
-
-use rustix::net::sockopt::set_socket_recv_buffer_size;
+use std::net::{SocketAddr, UdpSocket};
 
 use super::generator::send;
 use super::plan::{Flood, LoadPlan};
 use super::request::Template;
 use super::result::LoadCounts;
 use super::schedule::Schedule;
-use super::sockets::Sockets;
+use super::sockets::open_port;
 use crate::error::LabError;
 
-/// The flood's sockets, which send in turn.
+/// The flood's ports, which send in turn. Of many ports only those that sent last have a socket open.
 pub(super) struct Crowd {
+    target: SocketAddr,
+    ports: u64,
     sockets: Vec<UdpSocket>,
     schedule: Schedule,
     template: Template,
@@ -21,38 +21,54 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Opens the sockets.
-    ///
     /// # Errors
-    /// When they cannot be had.
-    pub(super) fn new(flood: &Flood, plan: &LoadPlan, sockets: &mut Sockets) -> Result<Crowd, LabError> {
-        let open = |_| {
-            let socket = sockets.open()?;
-            // Answers fill it at once and are dropped: the least of memory for them.
-            set_socket_recv_buffer_size(&socket, 1)
-                .map_err(|error| LabError::Here(format!("a socket of the flood cannot be made small: {error}")))?;
-            Ok(socket)
-        };
-        let sockets = (0..flood.ports).map(open).collect::<Result<Vec<UdpSocket>, LabError>>()?;
-        let (schedule, template) = (Schedule::steady(flood.rate, plan), Template::new(&plan.request)?);
-        Ok(Crowd { sockets, schedule, template, sent: 0 })
+    /// When requests of the plan are impossible.
+    pub(super) fn new(flood: &Flood, plan: &LoadPlan) -> Result<Crowd, LabError> {
+        Ok(Crowd {
+            target: plan.target,
+            ports: u64::from(flood.ports),
+            sockets: Vec::new(),
+            schedule: Schedule::steady(flood.rate, plan),
+            template: Template::new(&plan.request)?,
+            sent: 0,
+        })
     }
 
     /// Sends what is due, a few at a time; whether that was anything.
-    pub(super) fn send_due(&mut self, now: u64, counts: &mut LoadCounts) -> bool {
+    ///
+    /// # Errors
+    /// When a port cannot be had.
+    pub(super) fn send_due(&mut self, now: u64, counts: &mut LoadCounts) -> Result<bool, LabError> {
         for number in 0..SENDS_PER_TURN {
             if self.schedule.take(now).is_none() {
-                return number > 0;
+                return Ok(number > 0);
             }
-            let ports = self.sockets.len() as u64;
-            let (socket, round) = (&self.sockets[(self.sent % ports) as usize], self.sent / ports);
+            let place = self.place()?;
+            let round = self.sent / self.ports;
             let datagram = self.template.datagram(round as u16, self.sent);
-            counts.flood += u64::from(send(socket, datagram));
+            counts.flood += u64::from(send(&self.sockets[place], datagram));
             self.sent += 1;
         }
-        true
+        Ok(true)
+    }
+
+    /// Where the socket of the next port is.
+    fn place(&mut self) -> Result<usize, LabError> {
+        let port = self.sent % self.ports;
+        let is_held = self.ports <= SOCKETS_MAX && self.sent >= self.ports;
+        let place = if self.ports <= SOCKETS_MAX { port } else { self.sent % SOCKETS_MAX } as usize;
+        if !is_held {
+            let socket = open_port(self.target, port as u32)?;
+            match self.sockets.get_mut(place) {
+                Some(before) => *before = socket,
+                None => self.sockets.push(socket),
+            }
+        }
+        Ok(place)
     }
 }
 
+/// Sockets of the flood that are open at once; more would need a privilege on many systems.
+pub(super) const SOCKETS_MAX: u64 = 4096;
 /// As many as the clients' own in a turn.
 const SENDS_PER_TURN: usize = 32;

@@ -103,7 +103,7 @@ impl<'plan> Generator<'plan> {
             clients,
             watch: Watch { epoll, ready: Vec::with_capacity(READY_MAX) },
             schedule: Schedule::of(plan),
-            crowd: plan.flood.map(|flood| Crowd::new(&flood, plan, &mut sockets)).transpose()?,
+            crowd: plan.flood.map(|flood| Crowd::new(&flood, plan)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
             repeats: (plan.request.delivery == Delivery::Confirmable).then(|| Repeats::new(random.next())),
             tally: Tally::new(plan),
@@ -134,7 +134,7 @@ impl<'plan> Generator<'plan> {
             if is_stopped.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            let has_sent = self.send_due(now);
+            let has_sent = self.send_due(now)?;
             let has_expired = self.expire(now);
             let has_received = self.receive()?;
             if has_sent || has_expired || has_received {
@@ -146,8 +146,11 @@ impl<'plan> Generator<'plan> {
     }
 
     /// Sends what the schedules say, a few at a time so that answers are read in between.
-    fn send_due(&mut self, now: u64) -> bool {
-        let mut has_sent = self.crowd.as_mut().is_some_and(|crowd| crowd.send_due(now, &mut self.tally.counts));
+    fn send_due(&mut self, now: u64) -> Result<bool, LabError> {
+        let mut has_sent = match &mut self.crowd {
+            Some(crowd) => crowd.send_due(now, &mut self.tally.counts)?,
+            None => false,
+        };
         for _ in 0..SENDS_PER_TURN {
             let now = self.now();
             let Some(due) = self.schedule.as_mut().and_then(|schedule| schedule.take(now)) else { break };
@@ -156,7 +159,7 @@ impl<'plan> Generator<'plan> {
             self.send(client, due, now, 1);
             has_sent = true;
         }
-        has_sent
+        Ok(has_sent)
     }
 
     /// Sends the requests of a closed loop whose turn has come.

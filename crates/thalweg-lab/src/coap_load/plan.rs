@@ -1,12 +1,13 @@
 //! What load to make.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::crowd::SOCKETS_MAX;
 use crate::error::LabError;
 
 /// A load for one CoAP server.
@@ -84,7 +85,7 @@ pub struct Phase {
 /// Requests from many source ports that nobody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flood {
-    /// Source ports; each has a socket of its own.
+    /// Source ports on addresses of the loopback network; 1 to 1,000,000.
     pub ports: u32,
     /// Requests a second of all of them together; they take turns.
     pub rate: f64,
@@ -123,7 +124,7 @@ impl LoadPlan {
 
     /// Sockets that the load needs.
     pub(super) fn sockets(&self) -> u64 {
-        u64::from(self.clients) + self.flood.map_or(0, |flood| u64::from(flood.ports))
+        u64::from(self.clients) + self.flood.map_or(0, |flood| u64::from(flood.ports).min(SOCKETS_MAX))
     }
 
     /// Refuses what cannot be carried out.
@@ -144,8 +145,12 @@ impl LoadPlan {
                 self.arrival, self.clients
             ));
         }
-        if self.flood.is_some_and(|flood| flood.ports == 0 || !is_rate(flood.rate)) {
-            return refuse(format!("a flood needs a port at least, and up to {RATE_MAX} requests a second"));
+        let is_loopback = matches!(self.target.ip(), IpAddr::V4(address) if address.is_loopback());
+        let is_flood = |flood: Flood| is_loopback && (1..=PORTS_MAX).contains(&flood.ports) && is_rate(flood.rate);
+        if self.flood.is_some_and(|flood| !is_flood(flood)) {
+            return refuse(format!(
+                "a flood has 1 to {PORTS_MAX} ports and up to {RATE_MAX} requests a second, and goes to a server on 127.0.0.1"
+            ));
         }
         let counted = self.counted();
         if counted.is_zero() || counted > DURATION_MAX || self.warm_up > DURATION_MAX {
@@ -191,6 +196,7 @@ impl FromStr for Phase {
 const CLIENTS_MAX: u32 = 50_000;
 /// Message IDs of one client that are open at once; far below the 65,536 that there are.
 const OUTSTANDING_MAX: u32 = 4096;
+const PORTS_MAX: u32 = 1_000_000;
 /// Beyond what one thread can send.
 const RATE_MAX: f64 = 10_000_000.0;
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::LabError;
@@ -47,6 +48,24 @@ impl Sockets {
     }
 }
 
+/// A socket connected to `target` on a port of the loopback network that this number alone has. Nobody is expected to read its
+/// answers: it holds as few as possible.
+///
+/// # Errors
+/// When another program has the port.
+pub(super) fn open_port(target: SocketAddr, number: u32) -> Result<UdpSocket, LabError> {
+    let address = Ipv4Addr::from(FLOOD_NETWORK.to_bits() + number / PORTS_PER_ADDRESS);
+    let port = FIRST_PORT + (number % PORTS_PER_ADDRESS) as u16;
+    let open = || -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind((address, port))?;
+        set_socket_recv_buffer_size(&socket, 1)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(target)?;
+        Ok(socket)
+    };
+    open().map_err(|error| LabError::Here(format!("port {port} of {address} cannot be used for the flood: {error}")))
+}
+
 /// The address that the socket with this number is bound to: a host has some 28,000 ports to give for each, and the
 /// loopback network has many addresses.
 fn source(target: IpAddr, number: u32) -> IpAddr {
@@ -76,6 +95,9 @@ fn allow_files(count: u64) -> Result<(), LabError> {
 /// Standard streams, a responder and what the process had open before.
 const OTHER_FILES: u64 = 200;
 const PORTS_PER_ADDRESS: u32 = 20_000;
+/// Addresses of the loopback network that nothing else is likely to use, and ports below those that the system gives away.
+const FLOOD_NETWORK: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
+const FIRST_PORT: u16 = 10_000;
 
 #[cfg(test)]
 mod tests {

@@ -77,7 +77,7 @@ pub struct LoadOptions {
 /// What is made or told beside the load.
 #[derive(Args, Debug)]
 pub struct BesideOptions {
-    /// Also send from N further source ports, in turn and without reading answers (default: none).
+    /// Also send from N further source ports of the loopback network, in turn and without reading answers (default: none).
     #[arg(long, value_name = "N")]
     pub flood: Option<u32>,
 

@@ -1,18 +1,19 @@
 //! A flood: many source ports whose answers nobody reads.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use super::generator::send;
 use super::plan::{Flood, LoadPlan};
 use super::request::Template;
 use super::result::LoadCounts;
 use super::schedule::Schedule;
-use super::sockets::open_port;
+use super::sockets::{flood_network, open_port};
 use crate::error::LabError;
 
 /// The flood's ports, which send in turn. Of many ports only those that sent last have a socket open.
 pub(super) struct Crowd {
     target: SocketAddr,
+    network: Ipv4Addr,
     ports: u64,
     sockets: Vec<UdpSocket>,
     schedule: Schedule,
@@ -26,6 +27,7 @@ impl Crowd {
     pub(super) fn new(flood: &Flood, plan: &LoadPlan) -> Result<Crowd, LabError> {
         Ok(Crowd {
             target: plan.target,
+            network: flood_network(),
             ports: u64::from(flood.ports),
             sockets: Vec::new(),
             schedule: Schedule::steady(flood.rate, plan),
@@ -58,7 +60,7 @@ impl Crowd {
         let is_held = self.ports <= SOCKETS_MAX && self.sent >= self.ports;
         let place = if self.ports <= SOCKETS_MAX { port } else { self.sent % SOCKETS_MAX } as usize;
         if !is_held {
-            let socket = open_port(self.target, port as u32)?;
+            let socket = open_port(self.target, self.network, port as u32)?;
             match self.sockets.get_mut(place) {
                 Some(before) => *before = socket,
                 None => self.sockets.push(socket),
@@ -72,3 +74,33 @@ impl Crowd {
 pub(super) const SOCKETS_MAX: u64 = 4096;
 /// As many as the clients' own in a turn.
 const SENDS_PER_TURN: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// How often each address sent in `sent` turns of so many ports.
+    fn turns(ports: u32, sent: u64) -> HashMap<SocketAddr, u64> {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let plan = LoadPlan::new(server.local_addr().unwrap());
+        let mut crowd = Crowd::new(&Flood { ports, rate: 1.0 }, &plan).unwrap();
+        let mut seen = HashMap::new();
+        for _ in 0..sent {
+            let place = crowd.place().unwrap();
+            *seen.entry(crowd.sockets[place].local_addr().unwrap()).or_default() += 1;
+            crowd.sent += 1;
+        }
+        assert!(crowd.sockets.len() as u64 <= SOCKETS_MAX);
+        seen
+    }
+
+    #[test]
+    fn every_port_has_its_turn_however_few_sockets_are_open() {
+        let few = turns(7, 21);
+        assert!(few.len() == 7 && few.values().all(|turns| *turns == 3), "{few:?}");
+        let many = turns(SOCKETS_MAX as u32 + 5, 2 * (SOCKETS_MAX + 5));
+        assert!(many.len() as u64 == SOCKETS_MAX + 5 && many.values().all(|turns| *turns == 2));
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -48,13 +49,20 @@ impl Sockets {
     }
 }
 
-/// A socket connected to `target` on a port of the loopback network that this number alone has. Nobody is expected to read its
+/// The first address of a flood: another one for each flood of this process, and hardly ever that of another process.
+pub(super) fn flood_network() -> Ipv4Addr {
+    static FLOODS: AtomicU32 = AtomicU32::new(0);
+    let number = std::process::id().wrapping_mul(FLOODS_OF_A_PROCESS) + FLOODS.fetch_add(1, Ordering::Relaxed);
+    Ipv4Addr::from(FLOOD_NETWORKS.to_bits() + (number % FLOOD_NETWORKS_COUNT) * 256)
+}
+
+/// A socket connected to `target` on a port of a flood's network that this number alone has. Nobody is expected to read its
 /// answers: it holds as few as possible.
 ///
 /// # Errors
 /// When another program has the port.
-pub(super) fn open_port(target: SocketAddr, number: u32) -> Result<UdpSocket, LabError> {
-    let address = Ipv4Addr::from(FLOOD_NETWORK.to_bits() + number / PORTS_PER_ADDRESS);
+pub(super) fn open_port(target: SocketAddr, network: Ipv4Addr, number: u32) -> Result<UdpSocket, LabError> {
+    let address = Ipv4Addr::from(network.to_bits() + number / PORTS_PER_ADDRESS);
     let port = FIRST_PORT + (number % PORTS_PER_ADDRESS) as u16;
     let open = || -> io::Result<UdpSocket> {
         let socket = UdpSocket::bind((address, port))?;
@@ -95,8 +103,11 @@ fn allow_files(count: u64) -> Result<(), LabError> {
 /// Standard streams, a responder and what the process had open before.
 const OTHER_FILES: u64 = 200;
 const PORTS_PER_ADDRESS: u32 = 20_000;
-/// Addresses of the loopback network that nothing else is likely to use, and ports below those that the system gives away.
-const FLOOD_NETWORK: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
+/// Addresses of the loopback network that nothing else is likely to use, from here on 256 for each flood, and ports below those
+/// that the system gives away.
+const FLOOD_NETWORKS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
+const FLOOD_NETWORKS_COUNT: u32 = 64 * 256;
+const FLOODS_OF_A_PROCESS: u32 = 16;
 const FIRST_PORT: u16 = 10_000;
 
 #[cfg(test)]

@@ -150,15 +150,13 @@ fn confirmable_requests_are_repeated_acknowledged_and_reset() {
 
 #[test]
 fn a_flood_is_sent_beside_the_clients_and_not_counted_among_them() {
-    for ports in [300, 10_000] {
-        let responder = start(|request, replies| replies.push(|out| write_content(request, b"hello world", out)));
-        let mut plan = plan(&responder, Arrival::Rate(100.0), Duration::from_millis(500));
-        plan.flood = Some(Flood { ports, rate: 10_000.0 });
-        let result = measure(&plan);
-        let truth = responder.finish().unwrap();
-        assert_eq!((result.counts.served, result.counts.flood), (50, 5000));
-        assert_eq!(truth.received, 5050);
-    }
+    let responder = start(|request, replies| replies.push(|out| write_content(request, b"hello world", out)));
+    let mut plan = plan(&responder, Arrival::Rate(100.0), Duration::from_millis(500));
+    plan.flood = Some(Flood { ports: 300, rate: 1000.0 });
+    let result = measure(&plan);
+    let truth = responder.finish().unwrap();
+    assert_eq!((result.counts.served, result.counts.flood), (50, 500));
+    assert_eq!(truth.received, 550);
 }
 
 #[test]

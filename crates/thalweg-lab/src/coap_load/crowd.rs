@@ -70,8 +70,8 @@ impl Crowd {
     }
 }
 
-/// Sockets of the flood that are open at once; more would need a privilege on many systems.
-pub(super) const SOCKETS_MAX: u64 = 4096;
+/// Sockets of the flood that are open at once; many more would need a privilege on some systems.
+pub(super) const SOCKETS_MAX: u64 = 1024;
 /// As many as the clients' own in a turn.
 const SENDS_PER_TURN: usize = 32;
 
@@ -79,12 +79,14 @@ const SENDS_PER_TURN: usize = 32;
 mod tests {
     use std::collections::HashMap;
 
+    use super::super::sockets::Sockets;
     use super::*;
 
     /// How often each address sent in `sent` turns of so many ports.
     fn turns(ports: u32, sent: u64) -> HashMap<SocketAddr, u64> {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let plan = LoadPlan::new(server.local_addr().unwrap());
+        Sockets::new(plan.target, plan.sockets() + SOCKETS_MAX).unwrap();
         let mut crowd = Crowd::new(&Flood { ports, rate: 1.0 }, &plan).unwrap();
         let mut seen = HashMap::new();
         for _ in 0..sent {

@@ -52,7 +52,8 @@ impl Sockets {
 /// The first address of a flood: another one for each flood of this process, and hardly ever that of another process.
 pub(super) fn flood_network() -> Ipv4Addr {
     static FLOODS: AtomicU32 = AtomicU32::new(0);
-    let number = std::process::id().wrapping_mul(FLOODS_OF_A_PROCESS) + FLOODS.fetch_add(1, Ordering::Relaxed);
+    let flood = FLOODS.fetch_add(1, Ordering::Relaxed);
+    let number = std::process::id().wrapping_mul(FLOODS_OF_A_PROCESS).wrapping_add(flood);
     Ipv4Addr::from(FLOOD_NETWORKS.to_bits() + (number % FLOOD_NETWORKS_COUNT) * 256)
 }
 

@@ -150,7 +150,7 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
             // Whoever sends faster than the relay forwards and the receiver takes tests the buffers between.
             std::thread::sleep(Duration::from_micros(50));
             let patience = Instant::now() + Duration::from_millis(20);
-            while number as usize > arrived.load(Ordering::SeqCst) + 100 && Instant::now() < patience {
+            while number > arrived.load(Ordering::SeqCst) + 100 && Instant::now() < patience {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }

@@ -54,12 +54,18 @@ struct Serving {
 
 impl Serving {
     fn start(keys: &Keys) -> Serving {
-        let options = ["coap", "serve", "--bind", "127.0.0.1:0", "--protected", "/note", "--protected", "/sensors"];
-        let mut running = Running::start(command(&[&options[..], &["--oscore", &keys.path("server.json")]].concat()));
+        Serving::start_as(keys, &["serve"])
+    }
+
+    /// `coap` with these words, and with `/note` and `/sensors` protected.
+    fn start_as(keys: &Keys, words: &[&str]) -> Serving {
+        let options = ["--bind", "127.0.0.1:0", "--protected", "/note", "--protected", "/sensors"];
+        let oscore = ["--oscore", &keys.path("server.json")];
+        let mut running = Running::start(command(&[&["coap"], words, &options, &oscore].concat()));
         let mut output = running.stdout();
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("serving coap://").expect("the address").to_owned();
+        let address = line.trim().split_once(" coap://").expect("the address").1.to_owned();
         Serving { running, _output: output, address }
     }
 
@@ -91,6 +97,18 @@ fn what_is_protected_is_for_those_with_the_keys() {
     assert_eq!(open.stdout, "hello world\n");
     let links = server.ask(&keys, None, "get", "/.well-known/core", &[]).expect_code(0).stdout;
     assert!(links.contains("</note>;ct=0;obs;osc,") && !links.contains("</request>;osc"), "{links}");
+}
+
+#[test]
+fn a_bridge_protects_what_it_offers() {
+    let keys = Keys::new();
+    let bridge = Serving::start_as(&keys, &["bridge", "--interface", "lo", "--domain-tag", &tag()]);
+    let check = |file: Option<&str>, expect: &str| {
+        let said = bridge.ask(&keys, file, "get", "/sensors/none", &[]).expect_code(1);
+        assert!(said.stderr.contains(expect), "{}", said.stderr);
+    };
+    check(None, "4.01");
+    check(Some("first.json"), "4.04");
 }
 
 #[test]

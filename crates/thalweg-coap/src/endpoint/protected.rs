@@ -107,7 +107,7 @@ impl Endpoint {
                 let response = Response::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &challenge);
                 return self.finish(now, exchange, response);
             }
-            Age::Proven => self.peers.get_mut(place).verified = true,
+            Age::Proven => self.note_proof(place),
             Age::New => {}
         }
         exchange.code = inner.code;

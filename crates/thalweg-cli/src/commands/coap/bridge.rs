@@ -11,6 +11,7 @@ use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::{Server, ServerConfig};
 use thalweg_coap::resource::LocalStore;
 
+use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use crate::interrupt::Interrupt;
 use crate::network_options::{GroupOptions, NetworkOptions};
@@ -30,6 +31,10 @@ pub struct BridgeOptions {
     /// Also make topics coap/sensors/… of this host's sensors, which are resources as well (default: topics to resources only).
     #[arg(long)]
     pub sensors: bool,
+
+    #[command(flatten)]
+    /// Whose protected requests it answers.
+    pub protection: ServerProtection,
 
     #[command(flatten)]
     /// Where the data space is.
@@ -56,8 +61,9 @@ pub fn run(options: &BridgeOptions, interrupt: &Interrupt) -> Result<(), Failure
             exporter.add(path).map_err(Failure::from_cause)?;
         }
     }
-    let routes = Routes::new().with_catalog(Arc::new(store.clone()));
-    let server = Server::start(&ServerConfig::new(options.bind), routes).map_err(Failure::from_cause)?;
+    let routes = options.protection.apply(Routes::new().with_catalog(Arc::new(store.clone())));
+    let config = ServerConfig { keyring: options.protection.keyring()?, ..ServerConfig::new(options.bind) };
+    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     let notifier = server.notifier();
     let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
     print_line(format_args!("bridging coap://{}", server.address()))?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use thalweg_coap::endpoint::Config;
 use thalweg_coap::interaction::client::Client;
+use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::oscore::{Keyring, file};
 
 use super::target::failure;
@@ -44,6 +45,11 @@ pub struct ServerProtection {
 }
 
 impl ServerProtection {
+    /// The same routes, with those that only protected requests reach.
+    pub fn apply(&self, routes: Routes) -> Routes {
+        self.paths.iter().fold(routes, |routes, path| routes.protect(path))
+    }
+
     /// The keys of the clients.
     pub fn keyring(&self) -> Result<Option<Arc<Keyring>>, Failure> {
         let load = |path: &PathBuf| file::load_keyring(path).map_err(|error| Failure::Usage(error.to_string()));

@@ -82,7 +82,7 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
-    let routes = options.protection.paths.iter().fold(routes, |routes, path| routes.protect(path));
+    let routes = options.protection.apply(routes);
     let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
     let notifier = server.notifier();

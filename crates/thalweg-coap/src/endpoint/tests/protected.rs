@@ -14,6 +14,10 @@ fn context(sender: &[u8], recipient: &[u8], secret: u8, past: Past) -> Arc<Conte
     Context::new(&parameters, 0, Box::new(OneRun), past)
 }
 
+fn context_of_server() -> Arc<Context> {
+    context(b"s", b"c", 7, Past::Unused)
+}
+
 /// A client with its keys, and a server that knows them.
 fn ends(past: Past) -> (Host, Host, Arc<Context>) {
     let (client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
@@ -100,8 +104,14 @@ fn blocks_of_others_do_not_mix_with_protected_ones() {
     let first = client.sent().remove(0);
     server.receive(CLIENT, &first);
     assert_eq!(server.serve(nobody).len(), 0);
-    let forged = RequestBuf::put("/a", vec![2; 976]);
-    let forged = forged.with_uint(OptionNumber::BLOCK1, 1 << 4 | 6);
+    // It even knows what is encrypted.
+    let spy = Keyring::new([context_of_server()]).unwrap();
+    let seen = spy.verify(&Message::parse(&first).unwrap()).unwrap();
+    let is_of_block = |number: OptionNumber| number == OptionNumber::BLOCK1 || number == OptionNumber::SIZE1;
+    let others = seen.request.view().options.filter(|(number, _)| !is_of_block(*number));
+    let forged =
+        others.fold(RequestBuf::new(Code::PUT, ""), |forged, (number, value)| forged.with_option(number, value));
+    let forged = forged.with_uint(OptionNumber::BLOCK1, 1 << 4 | 6).with_payload(vec![2; 976]);
     let mut bytes = Vec::new();
     let (id, token) = (crate::message::MessageId(99), crate::message::Token::EMPTY);
     let mut writer = crate::message::MessageWriter::new(&mut bytes, MessageType::Confirmable, Code::PUT, id, &token);

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::{bytes, ends};
 use crate::message::{Code, Message, MessageId, MessageType, OptionNumber, RequestBuf, Token};
 use crate::oscore::{
-    Age, ClientAssociation, Context, Header, Keyring, OneRun, Parameters, PartialIv, Past, Refusal, ServerAssociation,
+    Age, ClientAssociation, Context, Header, Keyring, OneRun, Opened, Parameters, PartialIv, Past, Refusal,
+    ServerAssociation,
 };
 
 const TOKEN: [u8; 4] = [1, 2, 3, 4];
@@ -185,6 +186,17 @@ fn requests_that_are_not_believed_are_told_why() {
     let keys = Parameters::new(&[8; 16], b"s", b"c").unwrap();
     let stranger = Keyring::new([Context::new(&keys, 0, Box::new(OneRun), Past::Unused)]).unwrap();
     refused(&stranger, &protected, Refusal::Forged);
+}
+
+#[test]
+fn what_is_decrypted_has_to_be_a_message_without_protection_of_its_own() {
+    for plaintext in ["", "01ff", "01d0", "01b4aa", "0190", "01920900"] {
+        let opened = Opened::read(bytes(plaintext), RequestBuf::get("/").view().options);
+        assert_eq!(opened.map(|_| ()), Err(Refusal::Malformed), "{plaintext}");
+    }
+    let opened = Opened::read(bytes("02b161ff62"), RequestBuf::get("/outer").view().options).unwrap();
+    let view = opened.view();
+    assert_eq!((view.code, view.path().as_str(), view.payload), (Code::POST, "/a", &b"b"[..]));
 }
 
 #[test]

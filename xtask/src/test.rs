@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::report::{self, Row};
-use crate::workspace::{cargo, run as run_command, target};
+use crate::workspace::{cargo, in_ci, run as run_command, target};
 use crate::{Outcome, browser, compare, netns, peers};
 
 /// How many simulated worlds a test run sees; a long run takes 20,000.
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 10] = [
+const SUITES: [Suite; 11] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -22,6 +22,7 @@ const SUITES: [Suite; 10] = [
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
     ("oscore", oscore),
+    ("coap", coap),
     ("compare", comparison),
 ];
 
@@ -103,12 +104,41 @@ fn vendors() -> Outcome<Tally> {
     })
 }
 
-/// Protected requests between Thalweg and aiocoap.
+/// Protected requests between Thalweg and aiocoap, and before a packet dissector.
 fn oscore() -> Outcome<Tally> {
-    let python = peers::aiocoap_with_oscore()?;
+    let (python, tshark) = (peers::aiocoap_with_oscore()?, peers::tshark()?);
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
-        command.env("THALWEG_AIOCOAP_PYTHON", &python);
+        command.env("THALWEG_AIOCOAP_PYTHON", &python).env("THALWEG_TSHARK", &tshark);
     })
+}
+
+/// CoAP with the clients and servers of other middleware. One that is not to be had leaves out its own tests.
+fn coap() -> Outcome<Tally> {
+    netns::available()?;
+    let tshark = peers::tshark()?;
+    peers::packet_filter()?;
+    let (mut filters, mut environment, mut missing) = (vec!["coap::wire::".to_owned()], Vec::new(), Vec::new());
+    for peer in &peers::COAP_PEERS {
+        match (peer.prepare)() {
+            Ok(variables) => {
+                filters.push(format!("coap::{}::", peer.name));
+                environment.extend(variables);
+            }
+            Err(reason) => {
+                println!("*** {} is UNAVAILABLE: {reason}: its tests do not run ***", peer.name);
+                missing.push(format!("{} is missing: {reason}", peer.name));
+            }
+        }
+    }
+    let arguments: Vec<&str> = filters.iter().map(String::as_str).chain(["--test-threads=4"]).collect();
+    let mut tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |command| {
+        command.env("THALWEG_TSHARK", &tshark).envs(environment.iter().cloned());
+    })?;
+    if !missing.is_empty() {
+        tally.reason = format!("{} {}", missing.join("; "), tally.reason);
+        tally.failed += usize::from(in_ci()) * missing.len();
+    }
+    Ok(tally)
 }
 
 /// That both programs can be measured; the figures of a loaded machine prove nothing.

@@ -89,11 +89,17 @@ fn java(source: &Path, folder: &Path) -> Outcome<PathBuf> {
     script(folder.join("coap-californium"), &format!("exec java -cp '{class_path}' Server \"$@\""))
 }
 
-fn python(source: &Path, folder: &Path) -> Outcome<PathBuf> {
+/// A Python interpreter that has aiocoap.
+pub fn aiocoap() -> Outcome<PathBuf> {
     let python = environment()?;
     if output(Command::new(&python).args(["-c", "import aiocoap"])).is_err() {
         install(&python, AIOCOAP)?;
     }
+    Ok(python)
+}
+
+fn python(source: &Path, folder: &Path) -> Outcome<PathBuf> {
+    let python = aiocoap()?;
     let server = source.join("server.py");
     script(folder.join("coap-aiocoap"), &format!("exec '{}' '{}' \"$@\"", python.display(), server.display()))
 }

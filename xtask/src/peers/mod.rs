@@ -4,10 +4,12 @@ mod burst;
 mod californium;
 mod check;
 mod coap;
+mod coap_tests;
 mod fastdds;
 mod programs;
 
 pub use burst::Burst;
+pub use coap_tests::PEERS as COAP_PEERS;
 pub use programs::{CYCLONE, FASTDDS, RAW, ZENOH, run};
 
 use std::path::{Path, PathBuf};

@@ -3,83 +3,39 @@
 mod methods;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::Command;
 
+use crate::dissector::{Capture, Packets};
 use crate::host::{Addresses, Host};
-use crate::program::Program;
 use crate::thalweg;
 
-/// A running capture on a host's interface.
-struct Capture {
-    file: PathBuf,
-    program: Program,
-}
-
-impl Capture {
-    #[track_caller]
-    fn start(host: &Host, interface: &str, name: &str) -> Capture {
-        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
-        let mut command = host.command(&tshark());
-        command.args(["-i", interface, "-f", "udp", "-q", "-w"]).arg(&file);
-        let mut program = Program::start("tshark", &command);
-        program.expect_text("Capturing on");
-        // It says so shortly before it listens.
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        Capture { file, program }
-    }
-
-    #[track_caller]
-    fn stop(self) -> Packets {
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        self.program.interrupt();
-        Packets { file: self.file }
-    }
-}
-
-/// A finished capture.
-struct Packets {
-    file: PathBuf,
-}
-
 impl Packets {
-    /// One line for each packet that fits the display filter, with the values of one field.
-    #[track_caller]
-    fn select(&self, filter: &str, field: &str) -> Vec<String> {
-        let mut command = Command::new(tshark());
-        command.arg("-r").arg(&self.file).args(["-Y", filter, "-T", "fields", "-e", field]);
-        let output = command.output().expect("tshark is installed: run `cargo xtask test`");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
-    }
-
     /// Fails unless every packet is RTPS, none is malformed, and the named submessages are there.
     #[track_caller]
     fn check(&self, submessages: &[(&str, u8)]) {
-        self.check_well_formed(submessages);
-        let others = self.select("udp && !rtps && !icmp && !icmpv6", "frame.number");
-        assert!(others.is_empty(), "{}: not recognised as RTPS: {others:?}", self.file.display());
+        self.check_submessages(submessages);
+        self.check_all_are("rtps");
     }
 
     /// As [`Packets::check`], where another vendor's program sends packets that are not RTPS as well.
     #[track_caller]
-    fn check_well_formed(&self, submessages: &[(&str, u8)]) {
-        let malformed = self.select("_ws.malformed || _ws.expert.severity == error", "frame.number");
-        assert!(malformed.is_empty(), "{}: malformed packets {malformed:?}", self.file.display());
+    fn check_submessages(&self, submessages: &[(&str, u8)]) {
+        self.check_well_formed();
         let ids: BTreeSet<u8> = self
             .select("rtps", "rtps.sm.id")
             .iter()
-            .flat_map(|line| line.split(','))
+            .flat_map(|line| line.split('|'))
             .filter_map(|id| u8::from_str_radix(id.trim_start_matches("0x"), 16).ok())
             .collect();
         for (name, id) in submessages {
-            assert!(ids.contains(id), "{}: no {name} among {ids:02x?}", self.file.display());
+            assert!(ids.contains(id), "no {name} among {ids:02x?}");
         }
     }
 }
 
-fn tshark() -> String {
-    std::env::var("THALWEG_TSHARK").expect("no packet dissector: run `cargo xtask test`")
+/// Captures all UDP datagrams.
+#[track_caller]
+fn start_capture(host: &Host, interface: &str, name: &str) -> Capture {
+    Capture::start(Some(host), interface, name, "udp")
 }
 
 const DATA: (&str, u8) = ("DATA", 0x15);
@@ -94,7 +50,7 @@ const NACK_FRAG: (&str, u8) = ("NACK_FRAG", 0x12);
 #[test]
 fn discovery_and_samples_on_loopback_are_well_formed() {
     let host = Host::new("capture");
-    let capture = Capture::start(&host, "lo", "loopback");
+    let capture = start_capture(&host, "lo", "loopback");
     let subscriber = thalweg::start(Some(&host), 0, "sub Square --type ShapeType --count 22 --timeout 30");
     let words = "pub Square --type ShapeType RED,1,2,3 BLUE,4,5,6 --count 20 --rate 50 --dispose";
     let publisher = thalweg::start(Some(&host), 0, words);
@@ -111,7 +67,7 @@ fn fragments_and_their_repair_are_well_formed() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     right.drop_incoming("meta l4proto udp numgen random mod 100 < 5");
     left.send_one_by_one("eth0");
-    let capture = Capture::start(&left, "eth0", "fragments");
+    let capture = start_capture(&left, "eth0", "fragments");
     let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 10 --timeout 30");
     let file = thalweg::octets_file(3, 200_000);
     let words = format!("pub large --type bytes --count 10 --rate 20 @{}", file.display());
@@ -127,7 +83,7 @@ fn fragments_and_their_repair_are_well_formed() {
 #[test]
 fn history_with_holes_is_announced_by_gaps() {
     let (left, right) = Host::pair(1500, Addresses::Both);
-    let capture = Capture::start(&left, "eth0", "gaps");
+    let capture = start_capture(&left, "eth0", "gaps");
     // KEEP_LAST 1 of two instances: once RED stands still, the numbers between the two held samples are gone.
     let values: String = (0..50).map(|x| format!(" BLUE,{x},0,1")).collect();
     let words = format!(
@@ -145,7 +101,7 @@ fn history_with_holes_is_announced_by_gaps() {
 fn ipv6_packets_are_well_formed() {
     let (left, right) = Host::pair(9000, Addresses::V6Only);
     left.send_one_by_one("eth0");
-    let capture = Capture::start(&left, "eth0", "ipv6");
+    let capture = start_capture(&left, "eth0", "ipv6");
     let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 3 --timeout 30");
     let file = thalweg::octets_file(4, 100_000);
     let publisher = thalweg::start(Some(&left), 0, &format!("pub large --type bytes --count 3 @{}", file.display()));

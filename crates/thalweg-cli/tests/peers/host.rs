@@ -136,6 +136,11 @@ impl Host {
         run(&["ip", "-n", &self.name, "route", "add", network, "via", via]);
     }
 
+    /// Sends what is for groups of IPv4 by this link.
+    pub fn route_groups(&self, link: &str) {
+        run(&["ip", "-n", &self.name, "route", "add", "224.0.0.0/4", "dev", link]);
+    }
+
     /// Drops nothing any more.
     pub fn accept_incoming(&self) {
         run_command(self.command("nft").args(["flush", "ruleset"]));

@@ -5,7 +5,9 @@
 
 mod bursts;
 mod capture;
+mod coap;
 mod cyclone;
+mod dissector;
 mod groups;
 mod host;
 mod namespaces;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thalweg::DomainParticipant;
-use thalweg::qos::Durability;
+use thalweg::qos::{AttachedData, Durability};
 
 use super::export::TOPICS_ROOT;
 use super::known_types::Types;
-use super::topic::{Offered, TopicResource};
+use super::topic::{BRIDGE_MARK, Offered, TopicResource};
 use crate::resource::LocalStore;
 
 /// Makes resources of the topics that others in the domain read or write, for as long as they do.
@@ -104,14 +104,16 @@ impl Bridge {
         Ok(path)
     }
 
-    /// The topics of all other participants, with what their writers have in common.
+    /// The topics of all other participants, with what their writers have in common. What a bridge makes of a topic is no
+    /// reason for another one to keep it: they would keep it for each other for ever.
     fn found_topics(&self) -> BTreeMap<String, FoundTopic> {
         let own = self.participant.guid_prefix();
         let mut found: BTreeMap<String, FoundTopic> = BTreeMap::new();
+        let is_of_bridge = |attached: &AttachedData| attached.user == BRIDGE_MARK;
         let is_of_resource = |name: &str| name.strip_prefix(TOPICS_ROOT).is_some_and(|rest| rest.starts_with('/'));
         for known in self.participant.publications() {
             let data = known.data;
-            if data.guid.prefix == own || is_of_resource(&data.topic_name) {
+            if data.guid.prefix == own || is_of_bridge(&data.qos.attached) || is_of_resource(&data.topic_name) {
                 continue;
             }
             let offered = Offered {
@@ -124,7 +126,7 @@ impl Bridge {
         }
         for known in self.participant.subscriptions() {
             let data = known.data;
-            if data.guid.prefix != own && !is_of_resource(&data.topic_name) {
+            if data.guid.prefix != own && !is_of_bridge(&data.qos.attached) && !is_of_resource(&data.topic_name) {
                 let offered = Offered { is_reliable: true, is_durable: true };
                 found.entry(data.topic_name).or_insert(FoundTopic { type_name: data.type_name, offered });
             }

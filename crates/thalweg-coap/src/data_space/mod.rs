@@ -14,6 +14,7 @@ mod bridge;
 pub mod codec;
 mod export;
 pub mod idl;
+mod key;
 mod known_types;
 mod topic;
 mod types;

@@ -153,6 +153,9 @@ fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &
         if T::KEYED {
             let mut key = Vec::new();
             cdr::encode_key(value, representation, &mut key).expect("encoded");
+            if representation == Representation::Xcdr1 {
+                assert_eq!(key::encode_key(&structure, &read).expect("encoded"), key);
+            }
             let key = codec::decode_key(&structure, &key).expect("decoded");
             let expect = cdr::key_hash(value).expect("hashed");
             assert_eq!(codec::key_hash(&structure, &key).expect("hashed").0, expect, "{representation:?}");

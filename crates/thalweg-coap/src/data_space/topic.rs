@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use thalweg::cdr::Representation as Encoding;
-use thalweg::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
+use thalweg::qos::{AttachedData, Durability, History, ReaderQos, Reliability, WriterQos};
 use thalweg::types::{KeyHash, Keyed};
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, KeyOf, PayloadKind, Raw, Sample, Topic};
 
 use super::codec;
+use super::key::encode_key;
 use super::types::{Structure, Type};
 use crate::link_format::Link;
 use crate::message::content_format;
@@ -20,8 +21,8 @@ use crate::resource::{Get, Put, Representation, Resource, ResourceError, Watcher
 
 /// A topic of the data space that is read, observed and written as a resource.
 ///
-/// GET gives the newest sample, of the instance that the query names (`?color=RED`) or of any; PUT and POST write one. The
-/// formats are JSON and CBOR, and plain text where the type is a single string.
+/// GET gives the newest sample, of the instance that the query names (`?color=RED`) or of any; PUT and POST write one; DELETE
+/// disposes the instances that the query names. The formats are JSON and CBOR, and plain text where the type is a single string.
 pub struct TopicResource {
     path: String,
     topic_name: String,
@@ -129,19 +130,22 @@ impl TopicResource {
         }
     }
 
-    /// The newest sample that the query allows.
-    fn newest(&self, queries: &[&str]) -> Result<Document, ResourceError> {
+    /// The members that the query names, with the values it wants.
+    fn wanted<'a>(&self, queries: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, ResourceError> {
         let wanted: Vec<(&str, &str)> =
             queries.iter().map(|query| query.split_once('=').unwrap_or((query, ""))).collect();
         let is_member = |name: &str| self.structure.members.iter().any(|member| member.name == name);
-        if let Some((name, _)) = wanted.iter().find(|(name, _)| !is_member(name)) {
-            return Err(ResourceError::BadRequest(format!("{} has no member {name}", self.structure.name)));
+        match wanted.iter().find(|(name, _)| !is_member(name)) {
+            Some((name, _)) => Err(ResourceError::BadRequest(format!("{} has no member {name}", self.structure.name))),
+            None => Ok(wanted),
         }
-        let fits = |document: &Document| {
-            wanted.iter().all(|(name, value)| document.member(name).is_some_and(|found| text_of(found) == *value))
-        };
+    }
+
+    /// The newest sample that the query allows.
+    fn newest(&self, queries: &[&str]) -> Result<Document, ResourceError> {
+        let wanted = self.wanted(queries)?;
         let samples = self.samples();
-        let fitting = samples.instances.values().filter(|(_, document)| fits(document));
+        let fitting = samples.instances.values().filter(|(_, document)| fits(document, &wanted));
         let newest = fitting.max_by_key(|(arrival, _)| *arrival).map(|(_, document)| document.clone());
         newest.ok_or_else(|| {
             let none = || format!("no sample of topic {:?} that fits has arrived yet", self.topic_name);
@@ -212,9 +216,31 @@ impl Resource for TopicResource {
             .map_err(|error| ResourceError::BadRequest(error.to_string()))?;
         match self.writer.write_serialized(&bytes) {
             Ok(_) => Ok(()),
-            Err(error) if error.is_timeout() => Err(ResourceError::Unavailable(error.to_string(), RETRY_AFTER)),
-            Err(error) => Err(ResourceError::Failed(error.to_string())),
+            Err(error) => Err(refusal(&error)),
         }
+    }
+
+    fn delete(&self, queries: &[&str]) -> Result<(), ResourceError> {
+        if !self.structure.is_keyed() {
+            let reason = format!("{} has no key, so that there are no instances to delete", self.structure.name);
+            return Err(ResourceError::NotAllowed(reason));
+        }
+        let wanted = self.wanted(queries)?;
+        if wanted.is_empty() {
+            let reason = "say which instances by a query, such as ?color=RED".to_owned();
+            return Err(ResourceError::BadRequest(reason));
+        }
+        let fitting: Vec<(KeyHash, Document)> = {
+            let samples = self.samples();
+            let instances = samples.instances.iter().filter(|(_, (_, document))| fits(document, &wanted));
+            instances.map(|(hash, (_, document))| (*hash, document.clone())).collect()
+        };
+        for (hash, document) in fitting {
+            let key = encode_key(&self.structure, &document)
+                .map_err(|error| ResourceError::Failed(format!("the key cannot be written: {error}")))?;
+            self.writer.dispose_serialized(&key, Some(hash)).map_err(|error| refusal(&error))?;
+        }
+        Ok(())
     }
 
     fn attach(&self, watcher: Weak<dyn Watcher>) {
@@ -249,9 +275,28 @@ pub(super) fn raw_topic(participant: &DomainParticipant, name: &str, structure: 
     participant.create_raw_topic(name, &structure.name, Keyed::Yes, Some(key_of))
 }
 
+/// Whether a sample has these values.
+fn fits(document: &Document, wanted: &[(&str, &str)]) -> bool {
+    wanted.iter().all(|(name, value)| document.member(name).is_some_and(|found| text_of(found) == *value))
+}
+
+fn refusal(error: &Error) -> ResourceError {
+    if error.is_timeout() {
+        ResourceError::Unavailable(error.to_string(), RETRY_AFTER)
+    } else {
+        ResourceError::Failed(error.to_string())
+    }
+}
+
+/// What tells the endpoints of bridges from those of applications.
+fn mark() -> AttachedData {
+    AttachedData { user: BRIDGE_MARK.to_vec(), ..AttachedData::default() }
+}
+
 /// Offers what every reader asks for, as far as it is effective here.
 pub(super) fn writer_qos() -> WriterQos {
     WriterQos {
+        attached: mark(),
         reliability: Reliability::RELIABLE,
         durability: Durability::TransientLocal,
         history: History::KeepLast(1),
@@ -261,6 +306,7 @@ pub(super) fn writer_qos() -> WriterQos {
 
 pub(super) fn reader_qos(offered: Offered) -> ReaderQos {
     ReaderQos {
+        attached: mark(),
         reliability: if offered.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
         durability: if offered.is_durable { Durability::TransientLocal } else { Durability::Volatile },
         history: History::KeepLast(1),
@@ -287,6 +333,8 @@ fn text_of(value: &Document) -> String {
     }
 }
 
+/// USER_DATA of a bridge's writers and readers.
+pub(super) const BRIDGE_MARK: &[u8] = b"thalweg.coap-bridge;";
 /// How many instances of a topic are kept; of more, the one that was silent longest is forgotten.
 const INSTANCES_MAX: usize = 1024;
 /// How many samples are taken at once.

@@ -211,6 +211,8 @@ impl Endpoint {
         let state = self.peers.get(place);
         let blocked = state.ids.blocked_until(now, self.config.times.message_id_lifetime);
         let paused = Some(state.requests.paused_until).filter(|until| now < *until);
+        let probes = delivery == Delivery::NonConfirmable && !peer.is_multicast();
+        let silent = Some(state.requests.silence.blocked_until(&self.config)).filter(|until| probes && now < *until);
         if let Some(until) = blocked {
             self.peers.release(place);
             return Err(RequestError::MessageIdsExhausted { until });
@@ -218,6 +220,10 @@ impl Endpoint {
         if let Some(until) = paused {
             self.peers.release(place);
             return Err(RequestError::Paused { until });
+        }
+        if let Some(until) = silent {
+            self.peers.release(place);
+            return Err(RequestError::Silent { until });
         }
         self.client.tokens += 1;
         let tag = self.secret.hash((self.client.tokens, "tag"));
@@ -293,9 +299,10 @@ impl Endpoint {
         let datagram = Message { message_type, code: view.code, id: message, token, options, payload };
         let registration = Token::from_u64(outgoing.tokens.first);
         let protection = &mut outgoing.protection;
-        if let Err(error) = push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
-            return self.fail(now, id, RequestError::NotProtected(error));
-        }
+        let len = match push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
+            Ok(len) => len,
+            Err(error) => return self.fail(now, id, RequestError::NotProtected(error)),
+        };
         let mut last = LastMessage { is_counted: is_confirmable, ..LastMessage::default() };
         if is_confirmable {
             let backoff = self.first_backoff();
@@ -304,6 +311,7 @@ impl Endpoint {
         } else {
             self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
             last.unacknowledged = Some(message);
+            self.peers.get_mut(place).requests.silence.note_sent(now, len);
         }
         if let Some(outgoing) = self.client.requests.get_mut(id) {
             outgoing.stage = Stage::Sent;

@@ -17,9 +17,15 @@ pub struct Config {
     pub retransmit_max: u8,
     /// Blocks have 2^(exponent + 4) bytes, 0 to 6. Default 6: 1024 bytes.
     pub block_exponent: u8,
-    /// How many times larger than its request a response to a peer may be that has not proved its address; above it the
-    /// peer is asked to repeat the request with an Echo option (RFC 9175 §2.4). 0 switches this off. Default 3.
+    /// How many times larger than its request a response to a peer may be that has not proved its address, with the headers
+    /// of IP and UDP. Above it the peer gets a small block and an Echo value that proves the address when it comes back
+    /// (RFC 9175 §2.4). 0 switches this off. Default 3.
     pub amplification_max: u16,
+    /// Bytes a second of non-confirmable requests to a peer that does not answer (PROBING_RATE), at least 1. Default 1.
+    pub probing_rate: u32,
+    /// Bytes that may go to a peer before it has answered the first of them. Default 4096, chosen by us: what a peer has
+    /// under way that is asked for 100 bytes 400 times a second and answers after a tenth of one.
+    pub probing_burst: u32,
 }
 
 /// Times of the message layer (RFC 7252 §4.8).
@@ -32,7 +38,8 @@ pub struct Times {
     pub processing_delay: Duration,
     /// When a request without answer fails (MAX_TRANSMIT_WAIT). Default 93 s.
     pub transmit_wait: Duration,
-    /// How long a duplicate of a message can arrive (EXCHANGE_LIFETIME). Default 247 s.
+    /// How long a duplicate of a message can arrive (EXCHANGE_LIFETIME), and how long a handler may take: after it no client
+    /// waits any more. Default 247 s.
     pub exchange_lifetime: Duration,
     /// How long a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
     /// second (65,536 in this time) where the network holds no datagram that long.
@@ -86,6 +93,8 @@ impl Default for Config {
             retransmit_max: 4,
             block_exponent: 6,
             amplification_max: 3,
+            probing_rate: 1,
+            probing_burst: 4096,
         }
     }
 }

@@ -77,6 +77,8 @@ impl Endpoint {
 
     pub(super) fn handle_acknowledgement(&mut self, now: Instant, place: u32, message: MessageId) {
         let Some(Use::Transmission(id)) = self.in_flight.find(place, message) else { return };
+        // It knows an ID that was sent to its address. Whoever was not asked for anything would answer by a RST.
+        self.note_proof(place);
         match self.stop_repeating(id) {
             Some(Owner::Observer(observer)) => self.confirm_observer(now, observer),
             Some(Owner::Request(request)) => self.handle_request_acknowledged(now, request),
@@ -95,6 +97,9 @@ impl Endpoint {
             }
             None => None,
         };
+        if owner.is_some() {
+            self.peers.get_mut(place).requests.silence.end();
+        }
         match owner {
             Some(Owner::Ping(request)) => self.finish_ping(now, request),
             Some(owner) => self.give_up(now, owner, RequestError::Reset),

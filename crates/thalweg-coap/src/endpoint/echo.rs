@@ -2,14 +2,16 @@
 
 use thalweg_rtps::time::Instant;
 
-use super::Endpoint;
 use super::encode::{Head, Part};
 use super::ids::seconds;
-use super::server::{Exchange, Kind, whole};
-use crate::message::{Code, OptionNumber, Response};
+use super::server::{Exchange, Kind};
+use super::{Endpoint, Peer};
+use crate::message::{Block, Body, Response};
 
 /// How long an Echo value is good, in seconds: this period and the one before.
 const PERIOD_SECONDS: u32 = 128;
+/// The smallest block (RFC 7959 §2.2): a payload of this size is not cut.
+const BLOCK_BYTES_MIN: usize = 16;
 
 impl Endpoint {
     /// Notes that a peer sent back what only it could have got.
@@ -19,14 +21,27 @@ impl Endpoint {
         self.peers.get_mut(place).verified |= is_right;
     }
 
-    /// Whether a response is too large for an address that may be forged.
-    pub(super) fn is_amplified(&self, exchange: &Exchange, len: usize) -> bool {
-        let limit = usize::from(self.config.amplification_max) * exchange.request_bytes;
-        limit > 0 && len > limit && !self.peers.get(exchange.peer).verified
+    /// Notes that a peer told what only it could have got from this endpoint: it is at its address, and not silent.
+    pub(super) fn note_proof(&mut self, place: u32) {
+        let state = self.peers.get_mut(place);
+        state.verified = true;
+        state.requests.silence.end();
     }
 
-    /// Sends something smaller in place of the last datagram. A request that changes nothing can be asked for again; of
-    /// the response to another one a smaller block is sent, and the client fetches the rest.
+    /// Whether a response of `len` bytes with this part of a body is too large for an address that may be forged, and a
+    /// smaller one can be sent.
+    pub(super) fn is_amplified(&self, exchange: &Exchange, part: &Part, len: usize) -> bool {
+        let factor = usize::from(self.config.amplification_max);
+        let state = self.peers.get(exchange.peer);
+        if factor == 0 || state.verified || part.range.len() <= BLOCK_BYTES_MIN {
+            return false;
+        }
+        let headers = header_bytes(state.peer);
+        len + headers > factor * (exchange.request_bytes + headers)
+    }
+
+    /// Sends a smaller block in place of the last datagram, with an Echo value that proves the address when it comes back;
+    /// of an error only the code.
     pub(super) fn shrink(
         &mut self,
         now: Instant,
@@ -35,32 +50,30 @@ impl Endpoint {
         response: &mut Response,
         part: &mut Part,
     ) {
-        self.counters.challenged += 1;
-        if exchange.code.is_safe() {
-            self.forget_registration(exchange);
-            let echo = self.echo(exchange.peer, seconds(now) / PERIOD_SECONDS);
-            *response = Response::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &echo.to_be_bytes());
-            *part = whole(response);
-            self.write_again(exchange, head, response, part);
-            return;
+        debug_assert!(exchange.kind != Kind::Multicast, "nothing was sent yet");
+        self.counters.shrunk += 1;
+        if !response.code.is_success() {
+            response.payload = Body::EMPTY;
         }
-        let wanted = part.block2.map_or(self.config.block_exponent, |block| block.exponent);
-        for exponent in (0..wanted).rev() {
-            *part = self.part(now, exchange, response, exponent);
-            let len = self.write_again(exchange, head, response, part);
-            if !self.is_amplified(exchange, len) {
+        let echo = self.echo(exchange.peer, seconds(now) / PERIOD_SECONDS).to_be_bytes();
+        let observe = part.observe;
+        let largest = part.block2.map_or(self.config.block_exponent, |block| block.exponent).min(Block::EXPONENT_MAX);
+        for exponent in (0..=largest).rev() {
+            *part = Part { observe, echo: Some(echo), ..self.part(now, exchange, response, exponent) };
+            self.outbox.drop_last();
+            let len = self.push_response(exchange, head, response, part);
+            if !self.is_amplified(exchange, part, len) {
                 return;
             }
         }
     }
 
-    fn write_again(&mut self, exchange: &mut Exchange, head: &Head, response: &Response, part: &Part) -> usize {
-        debug_assert!(exchange.kind != Kind::Multicast, "nothing was sent yet");
-        self.outbox.drop_last();
-        self.push_response(exchange, head, response, part)
-    }
-
     fn echo(&self, place: u32, period: u32) -> u64 {
         self.secret.hash((self.peers.get(place).peer, period, "echo"))
     }
+}
+
+/// What the headers of IP and UDP add to a datagram: the bound is about bytes on the wire.
+fn header_bytes(peer: Peer) -> usize {
+    if peer.address.is_ipv4() { 28 } else { 48 }
 }

@@ -21,6 +21,8 @@ pub struct Part {
     pub block1: Option<Block>,
     /// Which block of the body this is; absent for the whole body.
     pub block2: Option<Block>,
+    /// What proves the client's address when it comes back. Such a message is kept small: it does not tell the size.
+    pub echo: Option<[u8; 8]>,
     pub range: Range<usize>,
 }
 
@@ -58,7 +60,7 @@ pub fn write_response(out: &mut Vec<u8>, head: &Head, response: &Response, part:
         others_before(&mut writer, OptionNumber::ETAG);
         writer.option(OptionNumber::ETAG, etag);
     }
-    let is_first = part.block2.is_some_and(|block| block.number == 0 && block.more);
+    let is_first = part.echo.is_none() && part.block2.is_some_and(|block| block.number == 0 && block.more);
     let numbers = [
         (OptionNumber::OBSERVE, part.observe),
         (OptionNumber::CONTENT_FORMAT, response.content_format.map(u32::from)),
@@ -73,6 +75,10 @@ pub fn write_response(out: &mut Vec<u8>, head: &Head, response: &Response, part:
             others_before(&mut writer, number);
             writer.uint(number, value);
         }
+    }
+    if let Some(echo) = &part.echo {
+        others_before(&mut writer, OptionNumber::ECHO);
+        writer.option(OptionNumber::ECHO, echo);
     }
     others_before(&mut writer, OptionNumber(u16::MAX));
     writer.payload(&response.payload[part.range.clone()]);

@@ -97,6 +97,11 @@ pub enum RequestError {
         /// When requests go out again.
         until: Instant,
     },
+    /// The peer answers nothing, and more would exceed [`Config::probing_rate`](super::Config::probing_rate).
+    Silent {
+        /// When the next non-confirmable request may go out.
+        until: Instant,
+    },
     /// A request to a group must be non-confirmable and fit into one datagram, and only GET and FETCH make sense.
     NotForGroups,
     /// The request is no request, or holds options that the endpoint sets by itself.
@@ -141,6 +146,10 @@ impl fmt::Display for RequestError {
             }
             RequestError::TooManyPeers => formatter.write_str("too many peers are busy; raise peers_max"),
             RequestError::Paused { .. } => formatter.write_str("the server asked for a pause; ask again later"),
+            RequestError::Silent { .. } => formatter.write_str(
+                "the peer answers nothing, so non-confirmable requests to it are held to a byte a second; \
+                 ask it by a confirmable one, or raise probing_rate",
+            ),
             RequestError::NotForGroups => {
                 formatter.write_str("a request to a group must be a non-confirmable GET or FETCH of one datagram")
             }
@@ -172,13 +181,13 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// The exchange is over: it was answered, its client gave up, or its place was needed.
+/// The exchange is over: it was answered, or not in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeGone;
 
 impl fmt::Display for ExchangeGone {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the exchange is over: it was answered before, or its client gave up")
+        formatter.write_str("the exchange is over: it was answered before, or not in time")
     }
 }
 

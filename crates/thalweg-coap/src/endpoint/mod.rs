@@ -41,12 +41,14 @@ mod delivery;
 mod echo;
 mod encode;
 mod event;
+mod expiry;
 mod ids;
 mod in_flight;
 mod observers;
 mod outbox;
 mod peer;
 mod peers;
+mod probing;
 mod protected;
 mod receive;
 mod response;
@@ -115,6 +117,8 @@ enum Due {
     Observer(u64),
     /// A request of this endpoint has no answer, or its observation no fresh one.
     Request(u64),
+    /// Handlers may have forgotten requests.
+    Sweep,
 }
 
 /// What a datagram was sent to.
@@ -173,6 +177,7 @@ impl Endpoint {
                 }
                 Due::Observer(id) => self.handle_observer_timeout(now, id),
                 Due::Request(id) => self.handle_request_timeout(now, id),
+                Due::Sweep => self.sweep(now),
             }
         }
     }

@@ -6,6 +6,7 @@ use thalweg_rtps::time::Instant;
 
 use super::asked::Asked;
 use super::encode::{Head, Part};
+use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
 use super::server::{Exchange, Kind};
 use super::slab::Slab;
@@ -26,6 +27,8 @@ pub(super) struct Observer {
     request: RequestBuf,
     asked: Asked,
     path: String,
+    /// Length of the registration, to which the bound on what an unproved address gets relates.
+    request_bytes: usize,
     progress: Progress,
     timer: Option<TimerId>,
     /// What notifications are protected with.
@@ -154,6 +157,7 @@ impl Endpoint {
             request: *request,
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
+            request_bytes: exchange.request_bytes,
             progress: Progress::default(),
             timer: None,
             protection: exchange.protection.as_ref().map(|association| association.for_notifications()),
@@ -213,10 +217,11 @@ impl Endpoint {
             code: view.code,
             kind: Kind::Notification(id),
             asked: observer.asked,
-            request_bytes: 0,
+            request_bytes: observer.request_bytes,
             timer: None,
             registration: None,
             protection: observer.protection.as_ref().map(|association| Box::new(association.for_notifications())),
+            asked_at: seconds(now),
         };
         self.peers.hold_again(exchange.peer);
         self.ask(now, exchange, request);
@@ -252,8 +257,11 @@ impl Endpoint {
         let (token, is_stale) = (observer.token, observer.progress.is_stale);
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
-        let part = Part { observe: goes_on.then_some(number), ..part };
-        self.push_response(&mut exchange, &head, &response, &part);
+        let mut part = Part { observe: goes_on.then_some(number), ..part };
+        let len = self.push_response(&mut exchange, &head, &response, &part);
+        if self.is_amplified(&exchange, &part, len) {
+            self.shrink(now, &mut exchange, &head, &mut response, &mut part);
+        }
         if !goes_on {
             self.remove_observer(id);
             let backoff = self.first_backoff();

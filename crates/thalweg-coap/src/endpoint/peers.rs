@@ -9,6 +9,7 @@ use thalweg_rtps::time::Instant;
 
 use super::Peer;
 use super::ids::MessageIds;
+use super::probing::Silence;
 use super::secret::TableState;
 use super::seen::Seen;
 
@@ -39,6 +40,8 @@ pub struct RequestQueue {
     pub waiting: VecDeque<u64>,
     /// The peer asked for a pause until then.
     pub paused_until: Instant,
+    /// What it was sent without an answer.
+    pub silence: Silence,
 }
 
 /// Who holds the peer, and its place among those that may be forgotten.
@@ -149,7 +152,8 @@ impl Peers {
             serial: self.serial,
             ids: MessageIds::new(rng.next_u64() as u16),
             seen: Seen::default(),
-            verified: false,
+            // The system lets nobody forge these (RFC 1122 §3.2.1.3).
+            verified: peer.address.ip().to_canonical().is_loopback(),
             exchanges: 0,
             requests: RequestQueue::default(),
             links: Links { pins: 0, previous: NONE, next: NONE },

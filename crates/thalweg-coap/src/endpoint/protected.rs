@@ -7,6 +7,7 @@ use thalweg_rtps::time::Instant;
 
 use super::asked::{Asked, unknown_critical};
 use super::encode::{Head, Part, write_response};
+use super::ids::seconds;
 use super::outbox::Outbox;
 use super::server::{Exchange, Kind, whole};
 use super::{Delivery, Endpoint, ExchangeId, Peer, Reach, RequestError, RequestId};
@@ -82,6 +83,7 @@ impl Endpoint {
             request_bytes: len,
             timer: None,
             registration: None,
+            asked_at: seconds(now),
             protection: None,
         };
         let verified = match keyring.verify(message) {
@@ -140,7 +142,7 @@ impl Endpoint {
             Ok(opened) => {
                 let inner = opened.in_place_of(message);
                 self.acknowledge_response(now, place, message);
-                self.peers.get_mut(place).verified = true; // It has the keys.
+                self.note_proof(place); // It has the keys.
                 match unknown_critical(inner.options) {
                     Some(number) => self.fail(now, id, RequestError::UnknownOption(number)),
                     None => self.accept(now, id, peer, &inner),
@@ -161,27 +163,25 @@ impl Endpoint {
     }
 }
 
-/// Appends a message of a request to the outbox, protected if the request is. `registration` is the token under which
-/// notifications come.
+/// Appends a message of a request to the outbox, protected if the request is; gives the length of the datagram. `registration`
+/// is the token under which notifications come.
 pub(super) fn push_request(
     outbox: &mut Outbox,
     peer: Peer,
     protection: &mut Option<Box<ClientAssociation>>,
     registration: Token,
     message: &Message<'_>,
-) -> Result<(), SequenceError> {
+) -> Result<usize, SequenceError> {
     let Some(association) = protection else {
-        outbox.push(peer, |out| {
+        return Ok(outbox.push(peer, |out| {
             let Message { message_type, code, id, token, .. } = message;
             let mut writer = MessageWriter::new(out, *message_type, *code, *id, token);
             writer.options(message.options);
             writer.payload(message.payload);
-        });
-        return Ok(());
+        }));
     };
     let datagram = association.protect(message, registration)?;
-    outbox.push(peer, |out| out.extend_from_slice(&datagram));
-    Ok(())
+    Ok(outbox.push(peer, |out| out.extend_from_slice(&datagram)))
 }
 
 /// Puts a protected response in the place of the last datagram, or an error if it cannot be protected: what it says must

@@ -50,7 +50,7 @@ impl Endpoint {
             return;
         };
         self.acknowledge_response(now, place, message);
-        self.peers.get_mut(place).verified = true; // It knows a token that was sent to its address.
+        self.note_proof(place); // It knows a token that was sent to its address.
         self.accept(now, id, peer, message);
         self.send_waiting(now, place);
     }
@@ -93,13 +93,19 @@ impl Endpoint {
         }
         self.settle(id);
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
-        if let Some(echo) = echo.filter(|_| response.code == Code::UNAUTHORIZED && !outgoing.is_challenged) {
+        let is_single = outgoing.request.view().options.value(OptionNumber::BLOCK2).is_some();
+        // A server that does not know the address sends small blocks; with its Echo value the same costs fewer of them.
+        let is_held_small = |block: Block| {
+            block.number == 0 && block.more && block.exponent < self.config.block_exponent.min(Block::EXPONENT_MAX)
+        };
+        let is_better_asked_again = response.code == Code::UNAUTHORIZED
+            || (!is_single && outgoing.request.code().is_safe() && response.block.is_some_and(is_held_small));
+        if let Some(echo) = echo.filter(|_| is_better_asked_again && !outgoing.is_challenged) {
             outgoing.is_challenged = true;
             let request = std::mem::take(&mut outgoing.request);
             outgoing.request = request.with_option(OptionNumber::ECHO, echo);
             return self.continue_request(now, id);
         }
-        let is_single = outgoing.request.view().options.value(OptionNumber::BLOCK2).is_some();
         let step = if is_single {
             Step::Done(response)
         } else {

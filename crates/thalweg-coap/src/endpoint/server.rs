@@ -6,6 +6,7 @@ use super::answers::{Answer, Answers, Key};
 use super::asked::{Asked, Refusal};
 use super::bounded::Bounded;
 use super::encode::{Head, OutOfRange, Part, cut, write_response};
+use super::ids::seconds;
 use super::in_flight::Owner;
 use super::observers::Observers;
 use super::secret::TableState;
@@ -23,6 +24,8 @@ use crate::oscore::ServerAssociation;
 #[derive(Debug)]
 pub(super) struct Server {
     pub exchanges: Slab<Exchange>,
+    /// A timer runs for exchanges that nobody answers.
+    pub is_sweeping: bool,
     /// Responses to multicast requests that wait for their moment.
     pub delayed: Slab<(Peer, Vec<u8>)>,
     pub answers: Answers,
@@ -50,6 +53,8 @@ pub(super) struct Exchange {
     pub registration: Option<Box<RequestBuf>>,
     /// What the response is to be protected with.
     pub protection: Option<Box<ServerAssociation>>,
+    /// The second in which its handler was asked.
+    pub asked_at: u32,
 }
 
 /// How the response leaves.
@@ -78,6 +83,7 @@ impl Server {
         let limits = &config.limits;
         Server {
             exchanges: Slab::new(),
+            is_sweeping: false,
             delayed: Slab::new(),
             answers: Answers::new(limits.answer_bytes_max, table),
             uploads: Bounded::new(limits.transfer_bytes_max),
@@ -88,10 +94,11 @@ impl Server {
 }
 
 impl Endpoint {
-    /// Answers a request of [`Event::Request`]. Each has to be answered, sooner or later.
+    /// Answers a request of [`Event::Request`].
     ///
     /// # Errors
-    /// When it was answered before.
+    /// When it was answered before, or not within [`Times::exchange_lifetime`](super::Times::exchange_lifetime): then its
+    /// client was told 5.04, or nothing if it was non-confirmable.
     pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
         let exchange = self.server.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
         self.peers.get_mut(exchange.peer).exchanges -= 1;
@@ -153,6 +160,7 @@ impl Endpoint {
             timer: None,
             registration: None,
             protection: None,
+            asked_at: seconds(now),
         };
         self.begin(now, exchange, asked, message);
     }
@@ -221,6 +229,7 @@ impl Endpoint {
             exchange.registration = Some(Box::new(request.clone()));
         }
         let id = self.server.exchanges.insert(exchange);
+        self.plan_sweep(now);
         if kind == Kind::Confirmable {
             let timer = self.timers.set(now + self.config.times.processing_delay, Due::Acknowledge(id));
             self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
@@ -337,7 +346,7 @@ impl Endpoint {
             return self.close(now, &exchange);
         }
         let len = self.push_response(&mut exchange, &head, &response, &part);
-        if self.is_amplified(&exchange, len) {
+        if self.is_amplified(&exchange, &part, len) {
             self.shrink(now, &mut exchange, &head, &mut response, &mut part);
         }
         if head.message_type == MessageType::Confirmable {
@@ -369,7 +378,7 @@ impl Endpoint {
         if block.more && block.number == 0 {
             self.hold_body(now, exchange, response);
         }
-        Part { observe: None, block1, block2: Some(block), range }
+        Part { observe: None, block1, block2: Some(block), echo: None, range }
     }
 
     /// Keeps a body for the requests for its further blocks.
@@ -467,7 +476,7 @@ fn is_repeatable(code: Code, asked: &Asked) -> bool {
 
 /// A response that is not cut.
 pub(super) fn whole(response: &Response) -> Part {
-    Part { observe: None, block1: None, block2: None, range: 0..response.payload.len() }
+    Part { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
 }
 
 /// Whether the client does not want this response, or a group should be silent about it (RFC 7252 §8.2, RFC 7967 §2.1).

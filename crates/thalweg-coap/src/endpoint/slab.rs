@@ -54,6 +54,11 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// All ids and values.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        (0..self.places.len() as u32).filter_map(|index| self.at(index))
+    }
+
     /// The id and value at a place now.
     pub fn at(&self, index: u32) -> Option<(u64, &T)> {
         let place = self.places.get(index as usize)?;
@@ -80,5 +85,6 @@ mod tests {
         assert_eq!(index_of(first), index_of(second), "the place is used again");
         assert_eq!((slab.get(first).copied(), slab.remove(first), slab.len()), (None, None, 1));
         assert_eq!(slab.at(index_of(second)), Some((second, &'b')));
+        assert_eq!(slab.iter().collect::<Vec<_>>(), [(second, &'b')]);
     }
 }

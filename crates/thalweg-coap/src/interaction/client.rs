@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_rtps::time::Instant;
-use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, Departure, Watch};
+use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
 use thalweg_transport::clock;
 
 use crate::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer, RequestError, RequestId};
@@ -99,13 +99,26 @@ impl Client {
         sent.map_err(ClientError::Request)
     }
 
+    /// Asks whether the server is there (RFC 7252 §4.3); the answer is [`Event::Pong`].
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub fn ping(&mut self, server: SocketAddr) -> Result<RequestId, ClientError> {
+        self.endpoint.ping(clock::now(), Peer::from(server)).map_err(ClientError::Request)
+    }
+
     /// Ends a registration or a request.
     pub fn cancel(&mut self, request: RequestId) {
         self.endpoint.cancel(clock::now(), request);
         self.transmit();
     }
 
-    /// The next thing that happens, `None` when nothing does within `time`.
+    /// Lets other threads end a [`Client::next`].
+    pub fn waker(&self) -> BatchWaker {
+        self.watch.waker()
+    }
+
+    /// The next thing that happens, `None` when nothing does within `time` or a [`Client::waker`] was used.
     ///
     /// # Errors
     /// When the socket fails.
@@ -132,7 +145,10 @@ impl Client {
             }
             if count < self.arrivals.capacity() {
                 let due = self.endpoint.poll_timeout().map_or(deadline, |due| due.min(deadline));
-                self.watch.wait(Some(due)).map_err(ClientError::System)?;
+                let woken = self.watch.wait(Some(due)).map_err(ClientError::System)?;
+                if woken.woken {
+                    return Ok(None);
+                }
             }
         }
     }
@@ -150,10 +166,13 @@ impl Client {
     ) -> Result<Response, ClientError> {
         let deadline = clock::now() + time;
         let asked = self.send(server, request, delivery)?;
-        while let Some(event) = self.next_until(deadline)? {
-            match event {
-                Event::Response { request, response, .. } if request == asked => return Ok(response),
-                Event::Failed { request, error, .. } if request == asked => return Err(ClientError::Request(error)),
+        loop {
+            match self.next_until(deadline)? {
+                Some(Event::Response { request, response, .. }) if request == asked => return Ok(response),
+                Some(Event::Failed { request, error, .. }) if request == asked => {
+                    return Err(ClientError::Request(error));
+                }
+                None if clock::now() >= deadline => break,
                 _ => {}
             }
         }

@@ -41,12 +41,13 @@ impl Handler for ResourceHandler {
     }
 }
 
-/// Answers a request to a resource: GET, PUT and POST, with ETag, If-Match and If-None-Match (RFC 7252 §5.8, §5.10).
+/// Answers a request to a resource: GET, PUT, POST and DELETE, with ETag, If-Match and If-None-Match (RFC 7252 §5.8, §5.10).
 pub fn respond(resource: &dyn Resource, request: &Request<'_>) -> Response {
     let answer = match request.code {
         Code::GET => get(resource, request).map(|representation| content(resource, request, representation)),
         Code::PUT | Code::POST => put(resource, request),
-        _ => Err(ResourceError::NotAllowed(format!("/{} understands GET, PUT and POST", resource.path()))),
+        Code::DELETE => delete(resource, request),
+        _ => Err(ResourceError::NotAllowed(format!("/{} understands GET, PUT, POST and DELETE", resource.path()))),
     };
     answer.unwrap_or_else(|error| refusal(&error))
 }
@@ -84,6 +85,12 @@ fn put(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, Resou
     let (content_format, payload) = (request.content_format(), request.payload);
     resource.put(&Put { content_format, payload, queries: &queries })?;
     Ok(Response::new(Code::CHANGED))
+}
+
+fn delete(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, ResourceError> {
+    let queries: Vec<&str> = request.queries().collect();
+    resource.delete(&queries)?;
+    Ok(Response::new(Code::DELETED))
 }
 
 fn refusal(error: &ResourceError) -> Response {
@@ -146,7 +153,8 @@ mod tests {
         let silent = RequestBuf::get("/silent");
         assert_eq!(check(&silent, Code::SERVICE_UNAVAILABLE, "nothing has been published yet"), Some(1));
         check(&RequestBuf::put("/a/level", "1"), Code::METHOD_NOT_ALLOWED, "takes no value");
-        check(&RequestBuf::delete("/a/level"), Code::METHOD_NOT_ALLOWED, "GET, PUT and POST");
+        check(&RequestBuf::delete("/a/level"), Code::METHOD_NOT_ALLOWED, "/a/level cannot be deleted");
+        check(&RequestBuf::new(Code::FETCH, "/a/level"), Code::METHOD_NOT_ALLOWED, "GET, PUT, POST and DELETE");
         check(&RequestBuf::get("/a/level").with_accept(9999), Code::NOT_ACCEPTABLE, "no representation");
         let new_only = RequestBuf::put("/a/level", "1").with_option(OptionNumber::IF_NONE_MATCH, &[]);
         check(&new_only, Code::PRECONDITION_FAILED, "exists");

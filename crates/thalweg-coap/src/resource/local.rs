@@ -33,6 +33,14 @@ pub trait Resource: Send + Sync {
     /// Why it did not change, as the client is told.
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError>;
 
+    /// Deletes its state, or the parts of it that the query names. By default a resource cannot be deleted.
+    ///
+    /// # Errors
+    /// Why it is still there, as the client is told.
+    fn delete(&self, _queries: &[&str]) -> Result<(), ResourceError> {
+        Err(ResourceError::NotAllowed(format!("/{} cannot be deleted", self.path())))
+    }
+
     /// Tells it whom to inform of changes. Called once, when it is put into a store. By default it never changes by itself.
     fn attach(&self, _watcher: Weak<dyn Watcher>) {}
 

@@ -8,14 +8,17 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::endpoint::{Config, Delivery, Event};
+use thalweg_transport::batch::BatchWaker;
+
+use crate::endpoint::{Config, Delivery, Event, RequestId};
 use crate::interaction::client::{Client, ClientError};
-use crate::message::{Observe, RequestBuf, Response};
+use crate::message::{Observe, RequestBuf};
 use crate::resource::ResourceError;
 use crate::service::remote::{Remote, RemoteObservation, ResponseCompletion, ResponseListener};
 
-/// Reaches other things over UDP. Requests to one thing go one after the other, as NSTART = 1 wants it (RFC 7252 §4.7);
-/// different things are asked at the same time, each by a thread that ends when it has had nothing to do for a minute.
+/// Reaches other things over UDP. As many requests to one thing are under way as [`Config::nstart`] says, one by default
+/// (RFC 7252 §4.7); different things are asked at the same time, each by a thread that ends when it has had nothing to do for
+/// a minute.
 #[derive(Debug, Default)]
 pub struct CoapRemote {
     config: Config,
@@ -23,7 +26,21 @@ pub struct CoapRemote {
 }
 
 /// The way to the thread that asks one thing.
-type Line = SyncSender<Order>;
+#[derive(Debug)]
+struct Line {
+    orders: SyncSender<Order>,
+    /// Ends its wait for answers, once it has a socket to wait on.
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+/// A waker that needs no debug text.
+struct Waker(BatchWaker);
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
 
 /// One request and who waits for its answer.
 struct Order {
@@ -52,8 +69,16 @@ impl CoapRemote {
                 };
                 continue;
             };
-            return match line.try_send(order) {
-                Ok(()) => Ok(()),
+            return match line.orders.try_send(order) {
+                Ok(()) => {
+                    // It looks by itself when the answer to its only request has come.
+                    if self.config.nstart > 1
+                        && let Some(Waker(waker)) = &*line.waker.lock().unwrap_or_else(PoisonError::into_inner)
+                    {
+                        waker.wake();
+                    }
+                    Ok(())
+                }
                 Err(TrySendError::Full(order)) => {
                     Err((unavailable(format!("{ORDERS_MAX} requests to {thing} wait already")), order))
                 }
@@ -67,9 +92,11 @@ impl CoapRemote {
     }
 
     fn start(&self, thing: &str) -> std::io::Result<Line> {
-        let (line, orders) = mpsc::sync_channel(ORDERS_MAX);
-        let (config, asked) = (self.config.clone(), thing.to_owned());
-        std::thread::Builder::new().name("coap-ask".to_owned()).spawn(move || answer_all(&orders, &asked, &config))?;
+        let (sender, orders) = mpsc::sync_channel(ORDERS_MAX);
+        let waker = Arc::default();
+        let line = Line { orders: sender, waker: Arc::clone(&waker) };
+        let asking = Asking { orders, thing: thing.to_owned(), config: self.config.clone(), waker };
+        std::thread::Builder::new().name("coap-ask".to_owned()).spawn(move || asking.run())?;
         Ok(line)
     }
 }
@@ -108,27 +135,84 @@ impl Drop for Registration {
     }
 }
 
-/// Asks one thing for everybody, one request after the other.
-fn answer_all(orders: &Receiver<Order>, thing: &str, config: &Config) {
-    let mut client = None;
-    while let Ok(order) = orders.recv_timeout(IDLE_MAX) {
-        let Order { request, completion } = order;
-        completion(ask(&mut client, thing, request, config));
-    }
+/// Asks one thing for everybody.
+struct Asking {
+    orders: Receiver<Order>,
+    thing: String,
+    config: Config,
+    waker: Arc<Mutex<Option<Waker>>>,
 }
 
-fn ask(
-    client: &mut Option<(Client, SocketAddr)>,
-    thing: &str,
-    request: RequestBuf,
-    config: &Config,
-) -> Result<Response, ResourceError> {
-    let (client, address) = match client {
-        Some(open) => open,
-        None => client.insert(open(thing, config)?),
-    };
-    let answer = client.exchange(*address, request, Delivery::Confirmable, config.times.transmit_wait);
-    answer.map_err(|error| no_answer(thing, &error))
+/// A client with the address of the one thing that it asks; it stays on its thread.
+type Opened = (Client, SocketAddr);
+
+/// Who waits for which answer.
+type Waiting = HashMap<RequestId, ResponseCompletion>;
+
+impl Asking {
+    fn run(self) {
+        let mut waiting = Waiting::new();
+        let mut client = None;
+        while self.begin(&mut client, &mut waiting) {
+            if let Err(error) = self.take_answers(&mut client, &mut waiting) {
+                // Whatever the socket was worth, the next request gets a new one.
+                client = None;
+                let error = no_answer(&self.thing, &error);
+                waiting.drain().for_each(|(_, completion)| completion(Err(error.clone())));
+            }
+        }
+    }
+
+    /// Begins as many requests as may be under way; false when there was nothing to do for so long that the thread may end.
+    fn begin(&self, client: &mut Option<Opened>, waiting: &mut Waiting) -> bool {
+        while waiting.len() < usize::from(self.config.nstart.max(1)) {
+            let order = if waiting.is_empty() {
+                let Ok(order) = self.orders.recv_timeout(IDLE_MAX) else { return false };
+                order
+            } else {
+                let Ok(order) = self.orders.try_recv() else { break };
+                order
+            };
+            match self.send(client, order.request) {
+                Ok(request) => {
+                    waiting.insert(request, order.completion);
+                }
+                Err(error) => (order.completion)(Err(error)),
+            }
+        }
+        true
+    }
+
+    fn send(&self, client: &mut Option<Opened>, request: RequestBuf) -> Result<RequestId, ResourceError> {
+        let (client, address) = match client {
+            Some(open) => open,
+            None => {
+                let opened = open(&self.thing, &self.config)?;
+                *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(Waker(opened.0.waker()));
+                client.insert(opened)
+            }
+        };
+        client.send(*address, request, Delivery::Confirmable).map_err(|error| no_answer(&self.thing, &error))
+    }
+
+    /// Passes on what comes until there is room for another request, or news of one.
+    fn take_answers(&self, client: &mut Option<Opened>, waiting: &mut Waiting) -> Result<(), ClientError> {
+        let Some((client, _)) = client else { return Ok(()) };
+        match client.next(LOOK_PERIOD)? {
+            Some(Event::Response { request, response, .. }) => {
+                if let Some(completion) = waiting.remove(&request) {
+                    completion(Ok(response));
+                }
+            }
+            Some(Event::Failed { request, error, .. }) => {
+                if let Some(completion) = waiting.remove(&request) {
+                    completion(Err(no_answer(&self.thing, &ClientError::Request(error))));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Passes notifications on until the observation is over.
@@ -156,7 +240,7 @@ fn watch(
     Ok(())
 }
 
-fn open(thing: &str, config: &Config) -> Result<(Client, SocketAddr), ResourceError> {
+fn open(thing: &str, config: &Config) -> Result<Opened, ResourceError> {
     let unknown = |reason: String| ResourceError::NoAnswer(format!("{thing} is no host to reach: {reason}"));
     let mut addresses = thing.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let address = addresses.next().ok_or_else(|| unknown("the resolver knows no address".to_owned()))?;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use thalweg::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
-use thalweg::{DataReader, DomainParticipant, Topic};
+use thalweg::{DataReader, DomainParticipant, InstanceState, Topic};
 use thalweg_coap::data_space::{Bridge, Exporter, TopicResource, Types};
 use thalweg_coap::device::drivers::{Simulated, Simulation};
 use thalweg_coap::device::{Finder, Linker, Unit, Value};
@@ -174,6 +174,53 @@ fn what_is_put_is_written_to_the_topic() {
     assert!(put("/topics/Square", "RED", content_format::TEXT).starts_with("4.15"));
     // What was put is the state, as soon as it has come back from the data space.
     until("the state", || side.text("/topics/Square").contains("\"x\":10").then_some(()));
+}
+
+#[test]
+fn what_is_deleted_is_disposed() {
+    let domain = domain();
+    let (mut side, there) = (Side::new(domain), participant(domain));
+    let square = there.create_reader(&there.create_topic::<Shape>("Square"), reliable().1).expect("a reader");
+    let chatter = there.create_reader(&there.create_topic::<Text>("rt/chatter"), reliable().1).expect("a reader");
+    side.topic("Square").writer().wait_for_matched(2, PATIENCE).expect("matched with the other's reader and its own");
+    side.topic("rt/chatter");
+    square.wait_for_matched(1, PATIENCE).expect("matched");
+    for color in ["RED", "BLUE"] {
+        let json = format!(r#"{{"color":"{color}","x":1,"y":2,"shapesize":3}}"#);
+        let put = side.ask(&RequestBuf::put("/topics/Square", json).with_content_format(content_format::JSON));
+        assert_eq!(put.code, Code::CHANGED);
+        assert_eq!(taken(&square).color, color);
+        until("the state", || side.text(&format!("/topics/Square?color={color}")).starts_with("2.05").then_some(()));
+    }
+    let delete = |path: &str| side.ask(&RequestBuf::delete(path)).code;
+    assert_eq!(delete("/topics/Square"), Code::BAD_REQUEST, "not all of them by mistake");
+    assert_eq!(delete("/topics/Square?colour=RED"), Code::BAD_REQUEST);
+    assert_eq!(delete("/topics/rt/chatter?data=x"), Code::METHOD_NOT_ALLOWED, "it has no instances");
+    assert_eq!(delete("/topics/Square?color=RED"), Code::DELETED);
+    let ended = until("the end of an instance", || {
+        square.wait(Duration::from_millis(100));
+        square.take_one()
+    });
+    assert_eq!(ended.info().instance_state, InstanceState::NotAliveDisposed);
+    until("the state without it", || side.text("/topics/Square?color=RED").starts_with("5.03").then_some(()));
+    assert!(side.text("/topics/Square?color=BLUE").starts_with("2.05"), "the other one lives");
+    assert_eq!(delete("/topics/Square?color=RED"), Code::DELETED, "what is gone may be deleted again");
+    drop(chatter);
+}
+
+#[test]
+fn two_bridges_do_not_keep_a_topic_for_each_other() {
+    let domain = domain();
+    let (mut one, mut other, there) = (Side::new(domain), Side::new(domain), participant(domain));
+    let writer = there.create_writer(&there.create_topic::<Shape>("Square"), reliable().0).expect("a writer");
+    for topic in [one.topic("Square"), other.topic("Square")] {
+        topic.writer().wait_for_matched(2, PATIENCE).expect("matched with the readers of both bridges");
+    }
+    drop(writer);
+    drop(there);
+    for side in [&mut one, &mut other] {
+        until("the end of the topic", || (side.bridge.refresh().removed == ["topics/Square"]).then_some(()));
+    }
 }
 
 #[test]

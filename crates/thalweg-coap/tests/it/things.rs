@@ -1,15 +1,18 @@
 //! Two things that use each other's resources over UDP.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use thalweg_coap::device::drivers::{Simulated, Simulation};
 use thalweg_coap::device::{Finder, Linker, Unit, Value};
 use thalweg_coap::endpoint::Config;
+use thalweg_coap::interaction::handler::{ClassId, Function};
 use thalweg_coap::interaction::routes::Routes;
-use thalweg_coap::interaction::server::{Server, ServerConfig};
+use thalweg_coap::interaction::server::{ClassConfig, Server, ServerConfig};
+use thalweg_coap::message::{RequestBuf, Response, content_format};
 use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, Watch, add_devices, system_clock};
-use thalweg_coap::service::{CoapRemote, Things};
+use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::service::{CoapRemote, Remote, Things};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,4 +87,28 @@ fn what_an_application_publishes_reaches_other_things() {
     assert_eq!(next(), b"rain");
     published.push(Value::Text("sun".to_owned()));
     assert_eq!(next(), b"sun");
+}
+
+#[test]
+fn as_many_requests_are_under_way_as_nstart_says() {
+    // Each handler waits until all three are at work.
+    let meeting = Barrier::new(3);
+    let handler = Function::pooled(ClassId::BLOCKING, move |_| {
+        meeting.wait();
+        Response::content("met", content_format::TEXT)
+    });
+    let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+    config.classes = vec![ClassConfig::new("blocking", Law::Fixed(3))];
+    let server = Server::start(&config, Routes::new().add("/meet", handler)).expect("started");
+    let remote = CoapRemote::new(Config { nstart: 3, ..Config::default() });
+    let (sender, answers) = mpsc::channel();
+    for _ in 0..3 {
+        let sender = sender.clone();
+        let completion = move |outcome| sender.send(outcome).expect("the test waits");
+        remote.request(&server.address().to_string(), RequestBuf::get("/meet"), Box::new(completion));
+    }
+    for _ in 0..3 {
+        let answer = answers.recv_timeout(PATIENCE).expect("they meet").expect("answered");
+        assert_eq!(&*answer.payload, b"met");
+    }
 }

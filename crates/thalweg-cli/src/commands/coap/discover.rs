@@ -45,16 +45,22 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
         let answer = client.exchange(server, request, Delivery::Confirmable, options.timeout);
         return print(Peer::from(server), &answer.map_err(|error| failure(&error))?);
     }
-    let asked = client.send(server, request, Delivery::NonConfirmable).map_err(|error| failure(&error))?;
+    let mut asked =
+        vec![client.send(server, request.clone(), Delivery::NonConfirmable).map_err(|error| failure(&error))?];
     let (start, mut servers) = (Instant::now(), 0);
     while let Some(rest) = options.timeout.checked_sub(start.elapsed()) {
         let Some(event) = client.next(rest).map_err(|error| failure(&error))? else { break };
         match event {
-            Event::Response { request, peer, response } if request == asked => {
+            // To a group a server sends one block at most; the whole list is asked of it alone (RFC 7959 §2.8).
+            Event::Response { peer, response, .. } if response.block.is_some_and(|block| block.more) => {
+                let whole = client.send(peer.address, request.clone(), Delivery::Confirmable);
+                asked.push(whole.map_err(|error| failure(&error))?);
+            }
+            Event::Response { request, peer, response } if asked.contains(&request) => {
                 servers += 1;
                 print(peer, &response)?;
             }
-            Event::Failed { request, error, .. } if request == asked => {
+            Event::Failed { request, error, .. } if asked.contains(&request) => {
                 return Err(failure(&ClientError::Request(error)));
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! In what form bursts travel.
 
-use super::{ACKNACK, Capture, DATA, HEARTBEAT, Packets};
+use super::{ACKNACK, DATA, HEARTBEAT, Packets, start_capture};
 use crate::host::Host;
 use crate::{peer, thalweg};
 
@@ -13,7 +13,7 @@ impl Packets {
     #[track_caller]
     fn submessages(&self) -> Vec<Vec<u8>> {
         let id = |text: &str| u8::from_str_radix(text.trim_start_matches("0x"), 16).expect("an id");
-        self.select("rtps", "rtps.sm.id").iter().map(|line| line.split(',').map(id).collect()).collect()
+        self.select("rtps", "rtps.sm.id").iter().map(|line| line.split('|').map(id).collect()).collect()
     }
 }
 
@@ -31,12 +31,12 @@ fn publish(method: &str, count: u32) -> String {
 #[track_caller]
 fn check_to_cyclone(method: &str) {
     let host = Host::new(method);
-    let capture = Capture::start(&host, "lo", &format!("{method}-to-cyclone"));
+    let capture = start_capture(&host, "lo", &format!("{method}-to-cyclone"));
     let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 10000 --timeout 25");
     thalweg::start(Some(&host), 0, &publish(method, 10_000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
-    packets.check_well_formed(&[DATA, HEARTBEAT, ACKNACK]);
+    packets.check_submessages(&[DATA, HEARTBEAT, ACKNACK]);
     let packets = packets.submessages();
     let full: Vec<&Vec<u8>> = packets.iter().filter(|packet| count(packet, DATA) > 5).collect();
     let carried: usize = full.iter().map(|packet| count(packet, DATA)).sum();
@@ -67,12 +67,12 @@ fn cyclone_gets_no_batches() {
 #[test]
 fn immediate_samples_have_a_datagram_each() {
     let host = Host::new("immediate");
-    let capture = Capture::start(&host, "lo", "immediate-to-cyclone");
+    let capture = start_capture(&host, "lo", "immediate-to-cyclone");
     let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 2000 --timeout 25");
     thalweg::start(Some(&host), 0, &publish("immediate", 2000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
-    packets.check_well_formed(&[DATA, HEARTBEAT, ACKNACK]);
+    packets.check_submessages(&[DATA, HEARTBEAT, ACKNACK]);
     let alone = packets.submessages().iter().filter(|packet| count(packet, DATA) == 1).count();
     assert!(alone > 1_800, "{alone} of 2000 samples have a datagram of their own");
 }
@@ -80,7 +80,7 @@ fn immediate_samples_have_a_datagram_each() {
 #[test]
 fn batches_between_thalweg_programs_are_well_formed() {
     let host = Host::new("batches");
-    let capture = Capture::start(&host, "lo", "batches");
+    let capture = start_capture(&host, "lo", "batches");
     let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 25");
     thalweg::start(Some(&host), 0, &publish("batch", 2000)).finish().well();
     subscriber.finish().well();
@@ -93,7 +93,7 @@ fn batches_between_thalweg_programs_are_well_formed() {
 #[test]
 fn cyclone_packs_what_it_batches() {
     let host = Host::new("cyclone-batch");
-    let capture = Capture::start(&host, "lo", "cyclone-batch");
+    let capture = start_capture(&host, "lo", "cyclone-batch");
     let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 25");
     let words = "pub --topic burst --type bytes --size 100 --batch --count 2000 --linger 1";
     peer::start(Some(&host), 0, words).finish().well();

@@ -166,7 +166,7 @@ fn cancelled_requests_give_their_turn_away() {
 
 #[test]
 fn the_caller_learns_at_once_that_message_ids_have_run_out() {
-    let mut client = Host::new(Config::default());
+    let mut client = Host::new(Config { probing_burst: u32::MAX, ..Config::default() });
     let mut until = None;
     for number in 0..70_000 {
         match client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::NonConfirmable) {

@@ -1,6 +1,7 @@
 //! Endpoints against each other, message by message, and in simulated weather.
 
 mod blocks;
+mod bounds;
 mod client;
 mod observe;
 mod protected;
@@ -18,8 +19,9 @@ use crate::message::{Code, Message, MessageType, OptionNumber, Request, RequestB
 const CLIENT: u16 = 40_000;
 const SERVER: u16 = 5683;
 
+/// Not on this host: such a peer has to prove its address.
 fn peer(port: u16) -> Peer {
-    Peer::from((Ipv4Addr::LOCALHOST, port))
+    Peer::from((Ipv4Addr::new(192, 0, 2, 1), port))
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use thalweg_lab::LabError;
-use thalweg_lab::figures::duration;
 use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan, Paper5Result};
 use thalweg_lab::process::{Launcher, Stop};
 
@@ -21,7 +20,8 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let plan = plan(options)?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper5"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
-    remark(format_args!("CoAP servers under load; this takes about {}.", duration(plan.expected())));
+    let minutes = plan.expected().as_secs().div_ceil(60);
+    remark(format_args!("CoAP servers under load; this takes about {minutes} min."));
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     let loud = |text: &str| remark(format_args!("MISSING: {text}"));
     let stop = Stop::watching(interrupt.flag());

@@ -82,7 +82,7 @@ fn list(options: &PeersListOptions) -> Result<(), Failure> {
     for peer in CoapPeer::ALL {
         let state = match peer.version(options.peer_dir.as_deref()) {
             Some(Ok((program, version))) => format!("ready     {version}, {}", program.display()),
-            Some(Err(error)) => format!("BROKEN    {error}; `thalweg lab peers install {peer}` builds it anew"),
+            Some(Err(reason)) => format!("BROKEN    {reason}; `thalweg lab peers install {peer}` builds it anew"),
             None => format!("missing   `thalweg lab peers install {peer}` builds it"),
         };
         print_line(format_args!("{:<11} {:<48} {state}", peer.name(), peer.description()))?;

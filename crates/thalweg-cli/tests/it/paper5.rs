@@ -72,6 +72,12 @@ fn a_small_run_has_figures_a_report_and_tells_what_failed_and_what_is_missing() 
     assert!(last["pools"][0]["completed"].as_u64() > Some(0), "{last}");
     let report = fs::read_to_string(folder.join("report.html")).expect("a report");
     assert!(report.contains("Where reality differs") && report.contains("Runs without a result"));
+    let page = folder.join("page.md");
+    let results = folder.join("results.json");
+    let words = ["lab", "page", results.to_str().expect("text"), "--out", page.to_str().expect("text")];
+    run(&words).expect_code(0);
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("Made by `thalweg lab run paper5 --quick --seed 7") && page.contains("page-1.svg"), "{page}");
 
     // The same command again has nothing left to do.
     run(&arguments).expect_code(0);

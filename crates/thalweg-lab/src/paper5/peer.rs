@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::error::LabError;
 use crate::nearest::nearest;
 use crate::peers::find_program;
 
@@ -83,17 +82,19 @@ impl CoapPeer {
         find_program(&[program], folder)
     }
 
-    /// Its program, looked for as in [`CoapPeer::find`], and what it says of its version; `None` when there is no program.
-    pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), LabError>> {
+    /// Its program, looked for as in [`CoapPeer::find`], and what it says of its version, or why it does not run; `None` when there is no
+    /// program.
+    pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), String>> {
         let program = self.find(folder)?;
         Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
-            Ok(said) if said.status.success() => Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned())),
-            Ok(said) => Err(LabError::Died {
-                process: format!("CoAP server with {self}"),
-                status: said.status.to_string(),
-                last_words: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-            }),
-            Err(source) => Err(LabError::NotStarted { process: format!("CoAP server with {self}"), source }),
+            Ok(said) if said.status.success() => {
+                Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned()))
+            }
+            Ok(said) => {
+                let words = String::from_utf8_lossy(&said.stderr).trim().lines().last().unwrap_or_default().to_owned();
+                Err(format!("{} does not run: {}: {words}", program.display(), said.status))
+            }
+            Err(error) => Err(format!("{} does not run: {error}", program.display())),
         })
     }
 }

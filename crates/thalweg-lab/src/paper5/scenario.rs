@@ -87,7 +87,7 @@ fn with_peers_that_are_there(plan: &Paper5Plan) -> (Paper5Plan, Vec<Missing>) {
                 peers.push(*peer);
                 continue;
             }
-            Some(Err(error)) => error.to_string(),
+            Some(Err(reason)) => reason,
             None => "its program is not there".to_owned(),
         };
         missing.push(Missing {

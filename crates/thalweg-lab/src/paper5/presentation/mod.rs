@@ -158,7 +158,6 @@ fn method(result: &Paper5Result) -> Vec<String> {
     let course = &result.course;
     let limited = result.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.load.generator.generator_limited);
     let mut out = vec![
-        format!("Made by `{}`.", course.command),
         match course.cpus {
             Some((server, generator)) => {
                 format!("Every server runs on CPU {server} alone, the generator on CPU {generator}.")

@@ -21,8 +21,8 @@ const SUITES: [Suite; 11] = [
     ("namespaces", || peer_tests("namespaces::")),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
-    ("coap", coap),
     ("oscore", oscore),
+    ("coap", coap),
     ("compare", comparison),
 ];
 
@@ -104,6 +104,14 @@ fn vendors() -> Outcome<Tally> {
     })
 }
 
+/// Protected requests between Thalweg and aiocoap, and before a packet dissector.
+fn oscore() -> Outcome<Tally> {
+    let (python, tshark) = (peers::aiocoap_with_oscore()?, peers::tshark()?);
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
+        command.env("THALWEG_AIOCOAP_PYTHON", &python).env("THALWEG_TSHARK", &tshark);
+    })
+}
+
 /// CoAP with the clients and servers of other middleware. One that is not to be had leaves out its own tests.
 fn coap() -> Outcome<Tally> {
     netns::available()?;
@@ -131,14 +139,6 @@ fn coap() -> Outcome<Tally> {
         tally.failed += usize::from(in_ci()) * missing.len();
     }
     Ok(tally)
-}
-
-/// Protected requests between Thalweg and aiocoap.
-fn oscore() -> Outcome<Tally> {
-    let python = peers::aiocoap_with_oscore()?;
-    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["oscore::", "--test-threads=4"], |command| {
-        command.env("THALWEG_AIOCOAP_PYTHON", &python);
-    })
 }
 
 /// That both programs can be measured; the figures of a loaded machine prove nothing.

@@ -63,7 +63,7 @@ fn plan(options: &RunOptions) -> Result<Paper5Plan, Failure> {
     match options.peers.as_slice() {
         [] => {}
         [none] if none == "none" => plan.peers.clear(),
-        names => plan.peers = each(names, |name| CoapPeer::parse(name))?,
+        names => plan.peers = each(names, CoapPeer::parse)?,
     }
     if !options.figures.is_empty() {
         plan.figures = each(&options.figures, str::parse)?;

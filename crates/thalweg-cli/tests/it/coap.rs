@@ -98,6 +98,19 @@ fn a_handler_that_blocks_holds_nobody_up() {
 }
 
 #[test]
+fn statistics_in_json_are_counts_since_the_start() {
+    let mut server = Serving::start(&["--law", "fixed:2", "--statistics", "0.1", "--json"]);
+    assert_eq!(server.get("/request"), "hello world\n");
+    assert_eq!(server.get("/slow?ms=20"), "waited 20 ms\n");
+    let line = server.statistics(|line| line.contains("\"completed\":1"));
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let pool = &line["pools"][0];
+    assert_eq!((&line["inline"], &pool["law"], &pool["threads"]), (&1.into(), &"fixed:2".into(), &2.into()));
+    assert!(pool["busy_s"].as_f64() >= Some(0.02) && pool["processor_s"].as_f64() < Some(0.02), "{line}");
+    assert!(pool["age_s"].as_f64() <= line["at_s"].as_f64(), "{line}");
+}
+
+#[test]
 fn several_loops_serve_one_address() {
     let server = Serving::start(&["--loops", "2"]);
     for _ in 0..8 {

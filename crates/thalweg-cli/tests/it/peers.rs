@@ -147,7 +147,7 @@ fn the_list_says_of_each_peer_how_far_it_is() {
 #[test]
 fn paper4_names_who_is_missing_and_refuses_options_of_others() {
     let said = run(&["lab", "run", "paper4", "--tables", "2"]).expect_code(2);
-    assert!(said.stderr.contains("--tables is for paper1"), "{}", said.stderr);
+    assert!(said.stderr.contains("--tables is for the preset paper1"), "{}", said.stderr);
     let said = run(&["lab", "run", "paper4", "--peers", "zeno"]).expect_code(2);
     assert!(said.stderr.contains("did you mean \"zenoh\""), "{}", said.stderr);
 }

@@ -1,5 +1,5 @@
 //! OSCORE between Thalweg and aiocoap, in both roles: plain and separate responses, observation, bodies in blocks, a
-//! restart of the server. `peers/README.md` says what the peer does. libcoap has OSCORE from 4.3.2 on, and the packages
+//! restart of the server; and before a dissector that has the keys. `peers/README.md` says what the peer does. libcoap has OSCORE from 4.3.2 on, and the packages
 //! have 4.3.1.
 
 use std::fs;
@@ -9,6 +9,9 @@ use std::process::Command;
 
 use crate::program::Program;
 
+const SECRET: &str = "101112131415161718191a1b1c1d1e1f";
+const SALT: &str = "9e7ca92223786340";
+
 /// Keys of two ends, in the forms of both programs.
 struct Keys(PathBuf);
 
@@ -17,7 +20,7 @@ impl Keys {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("oscore-{name}"));
         let _ = fs::remove_dir_all(&folder);
         let keys = Keys(folder);
-        let (secret, salt) = ("101112131415161718191a1b1c1d1e1f", "9e7ca92223786340");
+        let (secret, salt) = (SECRET, SALT);
         for (file, own, other) in [("server", "01", ""), ("client", "", "01")] {
             let directory = keys.0.join(file);
             fs::create_dir_all(&directory).expect("the test's folder is writable");
@@ -146,4 +149,36 @@ fn thalweg_observes_aiocoap() {
         observer.expect_text(state);
     }
     observer.finish().well();
+}
+
+#[test]
+fn a_dissector_reads_what_is_protected_if_it_has_the_keys() {
+    let keys = Keys::new("dissected");
+    let (server, base) = serve(&keys);
+    let port = base.rsplit(':').next().expect("a port").to_owned();
+    let tshark = std::env::var("THALWEG_TSHARK").expect("no dissector: run `cargo xtask test oscore`");
+    let file = keys.path("oscore.pcapng");
+    let mut command = Command::new(&tshark);
+    command.args(["-i", "lo", "-f", &format!("udp port {port}"), "-q", "-w", &file]);
+    let mut capture = Program::start("tshark", &command);
+    capture.expect_text("Capturing on");
+    // It says so shortly before it listens.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    for words in [&["put", "secret word"][..], &["get"]] {
+        let uri = format!("{base}/note");
+        thalweg(&[&[words[0], &uri], &words[1..], &["--oscore", &keys.path("client.json")]].concat()).finish().well();
+    }
+    server.interrupt().well();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    capture.interrupt();
+    let contexts = format!(r#"uat:oscore_contexts:"","01","{SECRET}","{SALT}","37cb","AES-CCM-16-64-128 (CCM*)""#);
+    let dissect = |more: &[&str]| {
+        let mut command = Command::new(&tshark);
+        command.args(["-r", &file, "-d", &format!("udp.port=={port},coap"), "-V"]).args(more);
+        String::from_utf8_lossy(&command.output().expect("tshark runs").stdout).into_owned()
+    };
+    let (blind, seeing) = (dissect(&[]), dissect(&["-o", &contexts]));
+    assert_eq!(blind.matches("Encrypted OSCORE Data").count(), 4, "{blind}");
+    assert!(!blind.contains("secret word") && !blind.contains("note") && !blind.contains("Malformed"), "{blind}");
+    assert_eq!((seeing.matches("secret word").count(), seeing.contains("Malformed")), (2, false), "{seeing}");
 }

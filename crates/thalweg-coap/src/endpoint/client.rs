@@ -299,9 +299,10 @@ impl Endpoint {
         let datagram = Message { message_type, code: view.code, id: message, token, options, payload };
         let registration = Token::from_u64(outgoing.tokens.first);
         let protection = &mut outgoing.protection;
-        if let Err(error) = push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
-            return self.fail(now, id, RequestError::NotProtected(error));
-        }
+        let len = match push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
+            Ok(len) => len,
+            Err(error) => return self.fail(now, id, RequestError::NotProtected(error)),
+        };
         let mut last = LastMessage { is_counted: is_confirmable, ..LastMessage::default() };
         if is_confirmable {
             let backoff = self.first_backoff();
@@ -310,7 +311,6 @@ impl Endpoint {
         } else {
             self.in_flight.set_use(place, message, Use::Unacknowledged(Owner::Request(id)));
             last.unacknowledged = Some(message);
-            let len = self.outbox.last().len();
             self.peers.get_mut(place).requests.silence.note_sent(now, len);
         }
         if let Some(outgoing) = self.client.requests.get_mut(id) {

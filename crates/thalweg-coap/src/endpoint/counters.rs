@@ -16,12 +16,12 @@ pub struct Counters {
     pub message_ids_reused: u64,
     /// Answers that made room before their time: their requests could run twice.
     pub answers_evicted: u64,
+    /// Protected messages that were changed, repeated, or protected with keys that this endpoint has not.
+    pub protected_refused: u64,
     /// Responses cut smaller, because they were too large for an address that may be forged.
     pub shrunk: u64,
     /// Requests that their handlers did not answer in time.
     pub expired: u64,
-    /// Protected messages that were changed, repeated, or protected with keys that this endpoint has not.
-    pub protected_refused: u64,
     /// Peers that are remembered.
     pub peers: usize,
     /// Requests that handlers work on.

@@ -220,8 +220,8 @@ impl Endpoint {
             request_bytes: observer.request_bytes,
             timer: None,
             registration: None,
-            asked_at: seconds(now),
             protection: observer.protection.as_ref().map(|association| Box::new(association.for_notifications())),
+            asked_at: seconds(now),
         };
         self.peers.hold_again(exchange.peer);
         self.ask(now, exchange, request);

@@ -163,27 +163,25 @@ impl Endpoint {
     }
 }
 
-/// Appends a message of a request to the outbox, protected if the request is. `registration` is the token under which
-/// notifications come.
+/// Appends a message of a request to the outbox, protected if the request is; gives the length of the datagram. `registration`
+/// is the token under which notifications come.
 pub(super) fn push_request(
     outbox: &mut Outbox,
     peer: Peer,
     protection: &mut Option<Box<ClientAssociation>>,
     registration: Token,
     message: &Message<'_>,
-) -> Result<(), SequenceError> {
+) -> Result<usize, SequenceError> {
     let Some(association) = protection else {
-        outbox.push(peer, |out| {
+        return Ok(outbox.push(peer, |out| {
             let Message { message_type, code, id, token, .. } = message;
             let mut writer = MessageWriter::new(out, *message_type, *code, *id, token);
             writer.options(message.options);
             writer.payload(message.payload);
-        });
-        return Ok(());
+        }));
     };
     let datagram = association.protect(message, registration)?;
-    outbox.push(peer, |out| out.extend_from_slice(&datagram));
-    Ok(())
+    Ok(outbox.push(peer, |out| out.extend_from_slice(&datagram)))
 }
 
 /// Puts a protected response in the place of the last datagram, or an error if it cannot be protected: what it says must

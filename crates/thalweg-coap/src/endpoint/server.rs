@@ -51,10 +51,10 @@ pub(super) struct Exchange {
     pub timer: Option<TimerId>,
     /// The request, if its client wants to observe.
     pub registration: Option<Box<RequestBuf>>,
-    /// The second in which its handler was asked.
-    pub asked_at: u32,
     /// What the response is to be protected with.
     pub protection: Option<Box<ServerAssociation>>,
+    /// The second in which its handler was asked.
+    pub asked_at: u32,
 }
 
 /// How the response leaves.
@@ -159,8 +159,8 @@ impl Endpoint {
             request_bytes: len,
             timer: None,
             registration: None,
-            asked_at: seconds(now),
             protection: None,
+            asked_at: seconds(now),
         };
         self.begin(now, exchange, asked, message);
     }

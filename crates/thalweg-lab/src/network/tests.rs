@@ -3,8 +3,8 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -115,7 +115,7 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
     let hosts = hosts(2, &LinkPlan { switch: Switch::Relay(impairment), ..LinkPlan::default() })?;
     let order = hosts.relay_order(7).expect("a relay");
     let (sender, receiver) = (socket(&hosts, 0), socket(&hosts, 1));
-    let is_sent = AtomicBool::new(false);
+    let (is_sent, arrived) = (AtomicBool::new(false), AtomicUsize::new(0));
     Some(std::thread::scope(|scope| {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let (order, place) = (&order, &hosts.switch);
@@ -135,7 +135,10 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
             loop {
                 let was_sent = is_sent.load(Ordering::SeqCst);
                 match receiver.recv(&mut [0; 99]) {
-                    Ok(_) => received += 1,
+                    Ok(_) => {
+                        received += 1;
+                        arrived.store(received, Ordering::SeqCst);
+                    }
                     Err(_) if was_sent => return received,
                     Err(_) => {}
                 }
@@ -144,8 +147,12 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
         for number in 0..count {
             let sample = [&b"RTPS"[..], &[0; 16], &[0x15, 1, 8, 0], &number.to_le_bytes()].concat();
             sender.send_to(&sample, "10.89.0.2:7401").expect("sent");
-            // Whoever sends faster than the relay forwards tests the buffers between.
+            // Whoever sends faster than the relay forwards and the receiver takes tests the buffers between.
             std::thread::sleep(Duration::from_micros(50));
+            let patience = Instant::now() + Duration::from_millis(20);
+            while number as usize > arrived.load(Ordering::SeqCst) + 100 && Instant::now() < patience {
+                std::thread::sleep(Duration::from_micros(50));
+            }
         }
         is_sent.store(true, Ordering::SeqCst);
         let received = arrivals.join().expect("received");

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg_coap::scheduler::controller::Law;

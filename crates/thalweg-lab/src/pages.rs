@@ -8,7 +8,6 @@ use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
 use crate::paper5::{self, Paper5Result};
-use crate::paper5::{self, Paper5Result};
 use crate::report::Page;
 use crate::study::{self, StudyResult, load_json};
 
@@ -30,7 +29,6 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
     match head.schema.as_str() {
         Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
-        Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
         Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
         StudyResult::SCHEMA => {
             let (name, page) = (head.name.unwrap_or_default(), study::page(&load_json(file)?));

@@ -87,9 +87,7 @@ impl CoapPeer {
     pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), String>> {
         let program = self.find(folder)?;
         Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
-            Ok(said) if said.status.success() => {
-                Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned()))
-            }
+            Ok(said) if said.status.success() => Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned())),
             Ok(said) => {
                 let words = String::from_utf8_lossy(&said.stderr).trim().lines().last().unwrap_or_default().to_owned();
                 Err(format!("{} does not run: {}: {words}", program.display(), said.status))

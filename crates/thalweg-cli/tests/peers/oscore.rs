@@ -1,6 +1,6 @@
 //! OSCORE between Thalweg and aiocoap, in both roles: plain and separate responses, observation, bodies in blocks, a
-//! restart of the server; and before a dissector that has the keys. `peers/README.md` says what the peer does. libcoap 4.3.1, which Debian packages, has no
-//! OSCORE.
+//! restart of the server; and before a dissector that has the keys. `peers/README.md` says what the peer does. libcoap
+//! 4.3.1, which Debian packages, has no OSCORE.
 
 use std::fs;
 use std::net::UdpSocket;

@@ -18,10 +18,11 @@ impl Capture {
     #[track_caller]
     pub fn start(host: Option<&Host>, interface: &str, name: &str, filter: &str) -> Capture {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
-        let mut command = host.map_or_else(|| Command::new(tshark()), |host| host.command(&tshark()));
+        // What tshark would start and leave behind when it is killed.
+        let mut command = host.map_or_else(|| Command::new("dumpcap"), |host| host.command("dumpcap"));
         // Room for a loaded machine: the default of 2 MiB loses packets of large transfers.
         command.args(["-i", interface, "-f", filter, "-B", "64", "-q", "-w"]).arg(&file);
-        let mut program = Program::start("tshark", &command);
+        let mut program = Program::start("dumpcap", &command);
         program.expect_text("Capturing on");
         // It says so shortly before it listens.
         std::thread::sleep(Duration::from_millis(700));

@@ -55,7 +55,11 @@ fuzz_target!(|input: &[u8]| {
         changed[place] ^= change[1];
     }
     server.handle_datagram(now, peer(1), &changed);
-    assert!(believed(&mut server, now).iter().all(|found| found.view().payload == b"body" && found.code() == request.code()));
+    assert!(
+        believed(&mut server, now)
+            .iter()
+            .all(|found| found.view().payload == b"body" && found.code() == request.code())
+    );
 
     server.poll_transmit(&mut outbox);
     server.handle_datagram(now, peer(3), &datagram);

@@ -59,7 +59,7 @@ pub enum Action {
     #[command(after_help = crate::after_help!(
         "thalweg coap load 127.0.0.1 --clients 64 --outstanding 4 --duration 5",
         "thalweg coap load 127.0.0.1 --clients 10000 --rate 10 --json",
-        "thalweg coap load 127.0.0.1 /slow?ms=2 --expect 'waited 2 ms' --clients 100 --phases 1000x7s,6000x9s,1000x6s --windows 1s"
+        "thalweg coap load 127.0.0.1 /slow?ms=2 --no-expect --clients 100 --phases 1000x7s,6000x9s,1000x6s --windows 1s"
     ))]
     Load(load::LoadOptions),
     /// Makes resources of the topics of the data space that others read or write, /topics/NAME, and with --sensors topics of

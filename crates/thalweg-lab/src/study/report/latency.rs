@@ -102,7 +102,7 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
         let layers = first.into_iter().chain([own]).collect();
         Chart { title: cell.name.clone(), x, y, layers, size: Size::Small }.to_svg()
     };
-    let pictures = source.each().enumerate().map(picture).collect();
+    let pictures = source.each().enumerate().take(source.detail.distributions).map(picture).collect();
     let beside = if source.cells.len() > 1 { " The thin grey curve is the first cell." } else { "" };
     let mut table = Table::new(
         "Share of the samples that arrived within so many µs",

@@ -215,10 +215,10 @@ fn conditions(result: &StudyResult) -> Vec<String> {
 fn thinning(source: &Source<'_>) -> String {
     let detail = source.detail;
     format!(
-        "So that this page stays small, a distribution is drawn at {} points and the course of a measurement at {} at most, for the {} cells \
+        "So that this page stays small, the distributions of the first {} cells are drawn at {} points each and the course of a measurement at {} at most, for the {} cells \
          whose latency varies most; neighbouring seconds are joined; layers are drawn for the first {} cells. Tables and quantiles come from \
          all samples.",
-        detail.curve_points, detail.course_points, detail.courses, detail.waterfalls
+        detail.distributions, detail.curve_points, detail.course_points, detail.courses, detail.waterfalls
     )
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Detail {
     pub(super) curve_points: usize,
     /// Points along the time of a measurement.
     pub(super) course_points: usize,
+    /// Cells whose distribution is drawn: the first ones.
+    pub(super) distributions: usize,
     /// Cells whose latency is drawn over time: those whose latency varies most.
     pub(super) courses: usize,
     /// Cells whose layers are drawn: the first ones.
@@ -184,6 +186,7 @@ impl Detail {
         Detail {
             curve_points: share(2_400, 12, 90),
             course_points: share(1_800, 10, 90),
+            distributions: 90,
             courses: 30,
             waterfalls: share(600, 6, 24),
         }

@@ -9,14 +9,14 @@ use thalweg_transport::clock;
 use super::counts::LoopCounts;
 use super::handler::Class;
 use super::handler_pool::{Job, later, refusal};
+use super::line::Line;
 use super::rate_limit::RateLimit;
 use super::routes::{Routes, Target};
 use super::send_handler::{Inbox, SendHandler};
 use crate::endpoint::{Delivery, Endpoint, Event, ExchangeId, Peer};
-use crate::message::{Code, RequestBuf, Response};
+use crate::message::{Code, Message, MessageType, OptionNumber, Request, RequestBuf, Response};
 use crate::oscore::Refusal;
 use crate::scheduler::admission::Rank;
-use crate::scheduler::pool::Pool;
 use crate::scheduler::queue::{Offer, Refused};
 
 /// Sends requests where they are handled, and answers where they came from.
@@ -25,24 +25,11 @@ pub(super) struct Adapter {
     routes: Arc<Routes>,
     homes: Arc<[SendHandler]>,
     lines: Vec<Line>,
+    /// Whether a pool lacks room.
+    is_short: bool,
     rate_limit: Option<RateLimit>,
     inline: Inline,
     inbox: Inbox,
-}
-
-/// The way to the pool of one class.
-pub(super) struct Line {
-    /// `None` for a class whose handlers run inline whatever they say.
-    pub(super) pool: Option<Pool<Job>>,
-    /// What this batch brings it.
-    offers: Vec<Offer<Job>>,
-    refused: Vec<Refused<Job>>,
-}
-
-impl Line {
-    pub(super) fn new(pool: Option<Pool<Job>>) -> Line {
-        Line { pool, offers: Vec::new(), refused: Vec::new() }
-    }
 }
 
 /// Whether handlers that run inline keep to their time. The clock is read once for all of a batch; only when they took too
@@ -72,7 +59,7 @@ impl Adapter {
         (rate_limit, inline_max): (Option<RateLimit>, Duration),
     ) -> Adapter {
         let inline = Inline { time_max: inline_max, calls: 0, suspicious: 0 };
-        Adapter { home, routes, homes, lines, rate_limit, inline, inbox: Inbox::default() }
+        Adapter { home, routes, homes, lines, is_short: false, rate_limit, inline, inbox: Inbox::default() }
     }
 
     /// Hands what the pools answered to the endpoint, and tells it which resources changed.
@@ -93,6 +80,49 @@ impl Adapter {
         }
     }
 
+    /// Prepares for a batch: pools that had no room for all of the one before are asked how much they have.
+    pub(super) fn begin_batch(&mut self) {
+        self.lines.iter_mut().for_each(Line::begin_batch);
+        self.is_short = self.lines.iter().any(Line::is_short);
+    }
+
+    /// Whether a datagram is to be dropped where it arrives: a plain non-confirmable request for a pool that has no room
+    /// for it. Nothing is remembered of it, and no memory is touched but its own.
+    #[inline]
+    pub(super) fn drops(&mut self, bytes: &[u8]) -> bool {
+        self.is_short && self.is_for_full_pool(bytes)
+    }
+
+    fn is_for_full_pool(&mut self, bytes: &[u8]) -> bool {
+        let Ok((MessageType::NonConfirmable, code, _)) = Message::parse_header(bytes) else { return false };
+        let Some(message) = Message::parse(bytes).ok().filter(|message| code.is_request() && is_plain(message)) else {
+            return false;
+        };
+        let request = Request { code, options: message.options, payload: message.payload };
+        if self.routes.needs_protection(&request) {
+            return false;
+        }
+        let target = self.routes.find(&request);
+        self.line(target).is_some_and(Line::drops)
+    }
+
+    /// The way to the pool of `target`; `None` for what is answered inline.
+    fn line(&mut self, target: Target) -> Option<&mut Line> {
+        match self.routes.class(target) {
+            Class::Inline => None,
+            Class::Pooled(class) => {
+                // A class that was not configured shares the pool of the last one that was.
+                let last = self.lines.len().saturating_sub(1);
+                self.lines.get_mut(usize::from(class.0).min(last)).filter(|line| line.has_pool())
+            }
+        }
+    }
+
+    /// Whether the last batch brought a pool more than it has room for.
+    pub(super) fn has_refused(&self) -> bool {
+        self.lines.iter().any(Line::has_refused)
+    }
+
     /// Answers the requests of a batch or sends them to their pools.
     pub(super) fn handle_events(&mut self, now: Instant, endpoint: &mut Endpoint, counts: &mut LoopCounts) {
         while let Some(event) = endpoint.poll_event() {
@@ -111,9 +141,7 @@ impl Adapter {
             self.handle_request(now, endpoint, Arrived { exchange, peer, rank, request }, counts);
         }
         for line in &mut self.lines {
-            let Some(pool) = line.pool.as_ref().filter(|_| !line.offers.is_empty()) else { continue };
-            pool.push(now, &mut line.offers, &mut line.refused);
-            for Refused { job, retry_after } in line.refused.drain(..) {
+            for Refused { job, retry_after } in line.end_batch(now) {
                 match refusal(job.rank, retry_after) {
                     Some(response) => {
                         counts.unavailable += 1;
@@ -143,18 +171,11 @@ impl Adapter {
             return endpoint.recycle(request);
         }
         let target = self.routes.find(&request.view());
-        let line = match self.routes.class(target) {
-            Class::Inline => None,
-            Class::Pooled(class) => {
-                // A class that was not configured shares the pool of the last one that was.
-                let last = self.lines.len().saturating_sub(1);
-                self.lines.get_mut(usize::from(class.0).min(last)).filter(|line| line.pool.is_some())
-            }
-        };
-        match line {
+        let home = self.home;
+        match self.line(target) {
             Some(line) => {
                 counts.pooled += 1;
-                line.offers.push(Offer { rank, job: Job { home: self.home, exchange, rank, target, request } });
+                line.offer(Offer { rank, job: Job { home, exchange, rank, target, request } });
             }
             None => {
                 counts.inline += 1;
@@ -192,5 +213,154 @@ impl Inline {
     }
 }
 
+/// Whether a request asks nothing of the message layer itself: no observation, no block, no protection.
+fn is_plain(message: &Message<'_>) -> bool {
+    message.options.into_iter().all(|(number, _)| {
+        let target = [OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::URI_PATH, OptionNumber::URI_QUERY];
+        target.contains(&number) || [OptionNumber::CONTENT_FORMAT, OptionNumber::ACCEPT].contains(&number)
+    })
+}
+
 /// Calls that are measured one by one after a batch that took too long.
 const SUSPICIOUS_CALLS: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use thalweg_transport::batch::{BatchOptions, BatchSocket, Watch};
+
+    use super::super::handler::{ClassId, Function};
+    use super::super::handler_pool::Handlers;
+    use super::*;
+    use crate::endpoint::Config;
+    use crate::message::{MessageId, MessageWriter, Token};
+    use crate::scheduler::admission::Patience;
+    use crate::scheduler::controller::Law;
+    use crate::scheduler::thread_pool::Group;
+    use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig};
+
+    const CON: MessageType = MessageType::Confirmable;
+    const NON: MessageType = MessageType::NonConfirmable;
+
+    /// An adapter before a pool of one thread and room for one request.
+    struct World {
+        adapter: Adapter,
+        endpoint: Endpoint,
+        counts: LoopCounts,
+        next_id: u16,
+        /// Says that the handler of `/gate` began.
+        began: Receiver<()>,
+        /// Lets it go on.
+        go_on: Sender<()>,
+        _scheduler: Scheduler,
+    }
+
+    impl World {
+        fn new() -> World {
+            let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let socket = BatchSocket::bind(any_port, &BatchOptions::default()).unwrap();
+            let watch = Watch::new(&socket).unwrap();
+            let homes: Arc<[SendHandler]> = Arc::new([SendHandler::new(watch.waker())]);
+            let ((begin, began), (go_on, wait)) = (channel(), channel());
+            let gate = Mutex::new((begin, wait));
+            let block = move |_: &Request<'_>| {
+                let (begin, wait): &(Sender<()>, Receiver<()>) = &gate.lock().unwrap();
+                // The test may be over.
+                let _ = (begin.send(()), wait.recv());
+                Response::new(Code::CONTENT)
+            };
+            let inline = |_: &Request<'_>| Response::new(Code::CONTENT);
+            let routes = Routes::new()
+                .add("/gate", Function::pooled(ClassId::BLOCKING, block))
+                .add("/secret/gate", Function::pooled(ClassId::BLOCKING, inline))
+                .add("/inline", Function::inline(inline))
+                .protect("/secret");
+            let routes = Arc::new(routes);
+            let scheduler = Scheduler::start(SchedulerConfig::default()).unwrap();
+            let patience = Patience { length_max: 1, ..Patience::default() };
+            let config =
+                PoolConfig { name: "gate".to_owned(), group: Group::Interaction, law: Law::Fixed(1), patience };
+            let crew = Handlers { routes: Arc::clone(&routes), homes: Arc::clone(&homes) };
+            let pool = scheduler.add_pool(config, Box::new(crew)).unwrap();
+            let lines = vec![Line::new(Some(pool))];
+            let adapter = Adapter::new(0, routes, homes, lines, (None, Duration::from_secs(1)));
+            let (endpoint, counts) = (Endpoint::new(Config::default(), [1, 2]), LoopCounts::default());
+            World { adapter, endpoint, counts, next_id: 0, began, go_on, _scheduler: scheduler }
+        }
+
+        fn request(&mut self, message_type: MessageType, path: &str, other: Option<OptionNumber>) -> Vec<u8> {
+            self.next_id += 1;
+            let mut bytes = Vec::new();
+            let id = MessageId(self.next_id);
+            let mut writer = MessageWriter::new(&mut bytes, message_type, Code::GET, id, &Token::default());
+            let mut options: Vec<(OptionNumber, &str)> = other.map(|number| (number, "")).into_iter().collect();
+            options.extend(path.split('/').map(|segment| (OptionNumber::URI_PATH, segment)));
+            options.sort_by_key(|(number, _)| *number);
+            for (number, value) in options {
+                writer.option(number, value.as_bytes());
+            }
+            writer.payload(&[]);
+            bytes
+        }
+
+        /// A batch of one; true when it was dropped where it arrived.
+        fn batch(&mut self, message_type: MessageType, path: &str, other: Option<OptionNumber>) -> bool {
+            let (now, bytes) = (clock::now(), self.request(message_type, path, other));
+            self.adapter.begin_batch();
+            let is_dropped = self.adapter.drops(&bytes);
+            if !is_dropped {
+                self.endpoint.handle_datagram(now, Peer::from(([127, 0, 0, 1], 40_000)), &bytes);
+            }
+            self.adapter.handle_events(now, &mut self.endpoint, &mut self.counts);
+            is_dropped
+        }
+
+        /// One request in the handler, one that waits, and one that was refused.
+        fn full() -> World {
+            let mut world = World::new();
+            assert!(!world.batch(NON, "gate", None));
+            world.began.recv().unwrap();
+            for has_refused in [false, true] {
+                assert!(!world.batch(NON, "gate", None), "nobody was refused before");
+                assert_eq!(world.adapter.has_refused(), has_refused);
+            }
+            world
+        }
+    }
+
+    #[test]
+    fn what_a_full_pool_would_refuse_is_dropped_where_it_arrives() {
+        let mut world = World::full();
+        for _ in 0..3 {
+            assert!(world.batch(NON, "gate", None));
+            assert!(world.adapter.has_refused(), "the loop shall rest");
+        }
+        assert_eq!((world.counts.pooled, world.counts.dropped), (3, 1), "the pool did not see them");
+        world.go_on.send(()).unwrap();
+        world.began.recv().unwrap();
+        assert!(!world.batch(NON, "gate", None), "there is room again");
+        assert!(!world.adapter.has_refused());
+    }
+
+    #[test]
+    fn nothing_else_is_dropped_where_it_arrives() {
+        for (message_type, path, other) in [
+            (CON, "gate", None),
+            (NON, "inline", None),
+            (NON, "nothing", None),
+            (NON, "secret/gate", None),
+            (NON, "gate", Some(OptionNumber::OBSERVE)),
+            (NON, "gate", Some(OptionNumber::OSCORE)),
+            (NON, "gate", Some(OptionNumber::BLOCK1)),
+        ] {
+            let mut world = World::full();
+            assert!(!world.batch(message_type, path, other), "{message_type:?} {path} {other:?}");
+        }
+        let mut world = World::full();
+        world.adapter.begin_batch();
+        assert!(!world.adapter.drops(&[0x50, 1, 0, 0, 0xb4]), "cut off");
+    }
+}

@@ -16,6 +16,8 @@ pub mod client;
 pub mod counts;
 pub mod handler;
 mod handler_pool;
+mod line;
+mod pause;
 pub mod rate_limit;
 mod receiver;
 pub mod routes;

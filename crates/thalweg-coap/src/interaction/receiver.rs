@@ -13,6 +13,7 @@ use thalweg_transport::clock;
 use super::adapter::Adapter;
 use super::backlog::Backlog;
 use super::counts::LoopCounts;
+use super::pause::Pause;
 use super::send_handler::SendHandler;
 use crate::endpoint::{Endpoint, Outbox, Peer};
 
@@ -26,6 +27,7 @@ pub(super) struct NetworkReceiver {
     outbox: Outbox,
     origins: Origins,
     backlog: Backlog,
+    pause: Pause,
     counts: LoopCounts,
     kernel_drops: u32,
 }
@@ -50,6 +52,7 @@ impl NetworkReceiver {
             outbox: Outbox::default(),
             origins: Origins::default(),
             backlog: Backlog::default(),
+            pause: Pause::default(),
             counts: LoopCounts::default(),
             kernel_drops: 0,
         }
@@ -64,6 +67,10 @@ impl NetworkReceiver {
         while !shared.is_over.load(Ordering::Relaxed) {
             let is_full = self.turn(&mut scratch)?;
             *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
+            if let Some(pause) = self.pause.handle_turn(self.adapter.has_refused(), is_full) {
+                std::thread::sleep(pause);
+                continue;
+            }
             let home = &shared.homes[shared.home];
             if is_full || !home.may_sleep() {
                 continue;
@@ -101,6 +108,7 @@ impl NetworkReceiver {
     fn handle_arrivals(&mut self, now: Instant, count: usize) {
         self.counts.receive_calls += 1;
         self.counts.received += count as u64;
+        self.adapter.begin_batch();
         for arrived in self.arrivals.iter() {
             let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = arrived else {
                 self.counts.truncated += 1;
@@ -109,6 +117,10 @@ impl NetworkReceiver {
             if let Some(drops) = kernel_drops {
                 self.counts.kernel_drops += u64::from(drops.wrapping_sub(self.kernel_drops));
                 self.kernel_drops = drops;
+            }
+            if self.adapter.drops(bytes) {
+                self.counts.dropped += 1;
+                continue;
             }
             let peer = Peer::from(source);
             match destination {

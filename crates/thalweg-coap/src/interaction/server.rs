@@ -11,9 +11,10 @@ use std::time::Duration;
 use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing, Watch};
 use thalweg_transport::interfaces::{self, InterfaceSelection};
 
-use super::adapter::{Adapter, Line};
+use super::adapter::Adapter;
 use super::counts::LoopCounts;
 use super::handler_pool::{Handlers, Job};
+use super::line::Line;
 use super::rate_limit::{PeerRate, RateLimit};
 use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;

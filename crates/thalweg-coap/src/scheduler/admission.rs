@@ -83,6 +83,18 @@ impl Admission {
         if fits { Ok(()) } else { Err(predicted) }
     }
 
+    /// How many requests of this rank may still come to wait behind `length` others.
+    pub fn room(&self, rank: Rank, length: usize) -> usize {
+        let rate = self.forecast.rate.filter(|rate| *rate > 0.0);
+        let in_time = rate.map_or(usize::MAX, |rate| (self.wait_max(rank).as_secs_f64() * rate) as usize);
+        in_time.saturating_add(1).min(self.patience.length_max).saturating_sub(length)
+    }
+
+    /// Takes into account that a request was dropped before it came to the entrance, for want of room.
+    pub fn handle_drop(&mut self) {
+        self.has_refused = true;
+    }
+
     /// How long `length` requests keep the threads busy; zero while their rate is not known.
     pub fn predicted_wait(&self, length: usize) -> Duration {
         let rate = self.forecast.rate.filter(|rate| *rate > 0.0);
@@ -146,6 +158,20 @@ mod tests {
     }
 
     #[test]
+    fn room_is_what_would_be_let_in() {
+        let mut admission = admission(1000.0, false);
+        run(&mut admission, 0, 150, 60);
+        let unknown = Admission::new(Patience { length_max: 10, ..Patience::default() });
+        for admission in [&mut admission, &mut unknown.clone()] {
+            for rank in [Rank::Droppable, Rank::Kept] {
+                let room = admission.room(rank, 3);
+                assert!(admission.admit(rank, 3 + room - 1).is_ok() && admission.admit(rank, 3 + room).is_err());
+                assert_eq!(admission.room(rank, 3 + room + 1), 0);
+            }
+        }
+    }
+
+    #[test]
     fn memory_is_bounded_where_no_rate_is_known() {
         let mut admission = Admission::new(Patience { length_max: 10, ..Patience::default() });
         assert_eq!((admission.admit(Rank::Kept, 9), admission.admit(Rank::Kept, 10)), (Ok(()), Err(Duration::ZERO)));
@@ -174,6 +200,19 @@ mod tests {
         for step in 0..50 {
             assert!(admission.admit(Rank::Droppable, 26).is_err(), "{step}");
             admission.handle_wait(at(160 + step * 10), Duration::from_millis(20));
+        }
+        run(&mut admission, 660, 210, 20);
+        assert!(!admission.is_standing());
+    }
+
+    #[test]
+    fn a_standing_backlog_goes_on_while_requests_are_dropped_before_the_entrance() {
+        let mut admission = admission(1000.0, false);
+        run(&mut admission, 0, 150, 60);
+        for start in (160..660).step_by(100) {
+            admission.handle_drop();
+            run(&mut admission, start, 90, 20);
+            assert!(admission.is_standing(), "{start}");
         }
         run(&mut admission, 660, 210, 20);
         assert!(!admission.is_standing());

@@ -137,6 +137,17 @@ impl<J: Send + 'static> Pool<J> {
         shared.counters.refused.fetch_add(rejected, Ordering::Relaxed);
         shared.counters.dropped.fetch_add(evicted, Ordering::Relaxed);
     }
+
+    /// Droppable jobs that may still come to wait; more may by the time they come.
+    pub fn room(&self) -> usize {
+        self.0.state().queue.room()
+    }
+
+    /// Takes into account that `count` droppable jobs, one or more, were dropped for want of room without being offered.
+    pub fn handle_drops(&self, count: u64) {
+        self.0.state().queue.handle_drop();
+        self.0.counters.refused.fetch_add(count, Ordering::Relaxed);
+    }
 }
 
 /// What the scheduler does with a pool, whatever its jobs are.

@@ -87,6 +87,16 @@ impl<J> Queue<J> {
         self.admission.set_forecast(forecast);
     }
 
+    /// Droppable jobs that may still come to wait.
+    pub fn room(&self) -> usize {
+        self.admission.room(Rank::Droppable, self.len())
+    }
+
+    /// Takes into account that a droppable job was dropped for want of room, without being offered.
+    pub fn handle_drop(&mut self) {
+        self.admission.handle_drop();
+    }
+
     /// Lets a job wait. Where there is no room for one that shall be kept, the oldest droppable one goes: that is what `Ok`
     /// may hold.
     ///

@@ -124,13 +124,15 @@ fn what_a_pool_did_can_be_seen_while_it_works() {
     world.push(clock::now(), [1]);
     world.next();
     assert_eq!(world.push(clock::now(), [2, 3]), [3]);
+    assert_eq!(world.pool.room(), 0);
+    world.pool.handle_drops(2);
     let record = loop {
         if let Some(record) = world.scheduler.snapshot().pools[0].history.first() {
             break *record;
         }
         std::thread::yield_now();
     };
-    assert_eq!((record.observation.arrivals, record.refused, record.observation.completions), (2, 1, 0));
+    assert_eq!((record.observation.arrivals, record.refused, record.observation.completions), (2, 3, 0));
     assert_eq!((record.observation.queue, record.observation.threads), (1, 1));
     assert!(record.observation.busy_share() > 0.5, "{record:?}");
     (0..2).for_each(|_| world.go_on.send(()).unwrap());

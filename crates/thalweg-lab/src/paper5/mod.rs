@@ -9,6 +9,7 @@
 
 mod answers;
 mod cell;
+mod energy;
 mod journal;
 mod observed;
 mod peer;

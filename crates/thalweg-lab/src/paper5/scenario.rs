@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cell::{Contender, Figure, Load};
+use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
 use super::result::{CellResult, ContenderFacts, CourseFacts, Paper5Result};
 use super::run::{self, Stage};
-use super::usage;
 use crate::error::LabError;
 use crate::host::{Environment, Watch};
 use crate::paper1::Missing;
@@ -65,7 +65,7 @@ pub fn run(
             runs: plan.runs,
             scale: plan.scale,
             cpus,
-            has_energy: usage::has_energy(),
+            has_energy: Energy::of_host().read().is_some(),
         },
         environment,
         conditions: watch.finish(),

@@ -1,10 +1,11 @@
 //! What the process of a server used, over time.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::monotonic_nanos;
+
+use super::energy::Energy;
 
 /// What a server had used at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,21 +18,21 @@ pub struct Moment {
     pub resident_mib: f64,
     /// Threads that live.
     pub threads: u64,
-    /// Energy of all processor packages in joules since some time; missing where the host does not tell.
+    /// Energy of all processor packages in joules since the first sample; missing where the host does not tell.
     pub energy_j: Option<f64>,
 }
 
 /// Samples of one process.
 pub(super) struct Meter {
     process: u32,
-    packages: Vec<PathBuf>,
+    energy: Energy,
     /// Time of each on the host's monotonic clock in nanoseconds.
     samples: Vec<(u64, Moment)>,
 }
 
 impl Meter {
     pub(super) fn of(process: u32) -> Meter {
-        Meter { process, packages: energy_counters(Path::new(POWERCAP)), samples: Vec::new() }
+        Meter { process, energy: Energy::of_host(), samples: Vec::new() }
     }
 
     /// Takes a sample; none of a process that is gone.
@@ -44,7 +45,7 @@ impl Meter {
             cpu_s,
             resident_mib: resident_kib(&status) as f64 / 1024.0,
             threads,
-            energy_j: read_energy(&self.packages),
+            energy_j: self.energy.read(),
         };
         self.samples.push((monotonic_nanos(), moment));
     }
@@ -54,11 +55,6 @@ impl Meter {
         let since = |at: u64| (i128::from(at) - i128::from(origin_ns)) as f64 / 1e9;
         self.samples.iter().map(|(at, moment)| Moment { at_s: since(*at), ..*moment }).collect()
     }
-}
-
-/// Whether this host tells the energy of its processors.
-pub(super) fn has_energy() -> bool {
-    read_energy(&energy_counters(Path::new(POWERCAP))).is_some()
 }
 
 /// A growing value at a time between two samples; at the nearest one outside them. `None` without samples.
@@ -100,21 +96,6 @@ fn resident_kib(status: &str) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// The counters of whole packages; those of parts of them lie below.
-fn energy_counters(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_package = |name: &str| name.strip_prefix("intel-rapl:").is_some_and(|rest| !rest.contains(':'));
-    let packages = entries.filter(|entry| is_package(&entry.file_name().to_string_lossy()));
-    packages.map(|entry| entry.path().join("energy_uj")).collect()
-}
-
-fn read_energy(packages: &[PathBuf]) -> Option<f64> {
-    let read = |path: &PathBuf| fs::read_to_string(path).ok()?.trim().parse::<f64>().ok();
-    let all: Option<Vec<f64>> = packages.iter().map(read).collect();
-    all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / 1e6)
-}
-
-const POWERCAP: &str = "/sys/class/powercap";
 /// `USER_HZ`, which Linux fixes for all its programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -132,18 +113,6 @@ mod tests {
         meter.sample();
         let moment = meter.moments(0)[0];
         assert!(moment.resident_mib > 0.0 && moment.threads > 0 && moment.at_s > 0.0, "{moment:?}");
-    }
-
-    #[test]
-    fn energy_is_that_of_whole_packages() {
-        let folder = std::env::temp_dir().join(format!("thalweg-powercap-{}", std::process::id()));
-        for (name, text) in [("intel-rapl:0", "2000000\n"), ("intel-rapl:1", "500000\n"), ("intel-rapl:0:0", "9\n")] {
-            fs::create_dir_all(folder.join(name)).expect("made");
-            fs::write(folder.join(name).join("energy_uj"), text).expect("written");
-        }
-        assert_eq!(read_energy(&energy_counters(&folder)), Some(2.5));
-        fs::remove_dir_all(&folder).expect("removed");
-        assert_eq!(read_energy(&energy_counters(&folder)), None, "no host without counters has energy");
     }
 
     #[test]

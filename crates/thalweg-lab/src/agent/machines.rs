@@ -1,5 +1,6 @@
 //! The machines that take part in a study.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::connection::Connection;
@@ -48,8 +49,46 @@ impl Machines {
         })
     }
 
+    /// Whether this machine is among them.
+    pub(crate) fn is_here(&self) -> bool {
+        self.0.iter().any(|place| matches!(place, Place::Here(_)))
+    }
+
+    /// The IPv4 address of each machine that its peers are told: the one by which agents were reached, and from which.
+    ///
+    /// # Errors
+    /// One of them was not reached over IPv4, or others do not reach it by that address.
+    pub(crate) fn addresses(&self) -> Result<Vec<Ipv4Addr>, LabError> {
+        let first = self.agents().next();
+        let place = |place: &Place| match (place, first) {
+            (Place::There(connection), _) => v4(connection.name(), connection.ends().0.ip()),
+            (Place::Here(_), Some(connection)) => v4(connection.name(), connection.ends().1.ip()),
+            (Place::Here(_), None) => Ok(Ipv4Addr::LOCALHOST),
+        };
+        let addresses: Vec<Ipv4Addr> = self.0.iter().map(place).collect::<Result<_, _>>()?;
+        let loopback = addresses.iter().filter(|address| address.is_loopback()).count();
+        if loopback > 0 && loopback < addresses.len() {
+            return Err(LabError::Here(
+                "one machine was reached by the loopback address and another was not, so that the programs of other middleware would not \
+                 meet: name every agent by its address on the link"
+                    .to_owned(),
+            ));
+        }
+        Ok(addresses)
+    }
+
     /// Name and facts of each agent's host.
     pub(crate) fn facts(&self) -> impl Iterator<Item = (&str, &HostFacts)> {
         self.agents().map(|connection| (connection.name(), connection.facts()))
+    }
+}
+
+fn v4(agent: &str, address: IpAddr) -> Result<Ipv4Addr, LabError> {
+    match address.to_canonical() {
+        IpAddr::V4(address) => Ok(address),
+        IpAddr::V6(address) => Err(LabError::Here(format!(
+            "the agent {agent} was reached over IPv6 ({address}), and the programs of other middleware meet over IPv4: name it by an IPv4 \
+             address"
+        ))),
     }
 }

@@ -94,7 +94,7 @@ fn order() -> TrialOrder {
 }
 
 fn start(connection: &Arc<Connection>) -> RemoteWorker {
-    RemoteWorker::start(connection, 7, "publisher 0", order()).expect("asked for")
+    RemoteWorker::start(connection, 7, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
 }
 
 #[track_caller]

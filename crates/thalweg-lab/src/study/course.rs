@@ -218,6 +218,8 @@ impl<'a> Course<'a> {
                     self.directory.abandon_run(&partial);
                     // The error itself is what counts; a diary that cannot be written adds nothing.
                     let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
+                    // A lost agent is lost to all cells.
+                    self.ground.as_ref().map_or(Ok(()), Ground::check_alive)?;
                     let measured = &self.scenario.cells[cell as usize];
                     if matches!(error, LabError::Interrupted) || measured.middleware.peer().is_none() {
                         return Err(error);

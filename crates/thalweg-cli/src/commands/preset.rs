@@ -55,13 +55,18 @@ pub struct RunOptions {
     #[arg(long)]
     pub live: bool,
 
-    /// Make N runs of each cell (default: 20, with --quick 5; of paper5 5, with --quick 3).
+    /// Make N runs of each cell (default: 20, with --quick 5; of paper2 12, with --quick 6; of paper5 5, with --quick 3).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub runs: Option<u64>,
 
     /// Make only these tables of the paper, of 2, 3 and 4, with commas between (default: 2,3,4).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u8).range(2..=4))]
     pub tables: Vec<u8>,
+
+    /// Of paper2, measure these numbers of publishers and as many subscribers, each 1 to 200, with commas between (default: 1,3,10,25,50,75
+    /// as far as this machine carries them, with --quick up to 25).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub counts: Vec<u32>,
 
     /// Make only these cells of Table 4: tokens a period, or `unlimited`, with commas between (default: unlimited,75,30,20,10,5,1).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
@@ -182,12 +187,18 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    options.refuse_foreign("paper2", &["--quick"])?;
+    options.refuse_foreign("paper2", &["--quick", "--counts", "--runs"])?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let seed = options.seed.unwrap_or(1);
-    let plan = if options.quick { Paper2Plan::quick(seed, cpus) } else { Paper2Plan::full(seed, cpus) };
+    let mut plan = if options.quick { Paper2Plan::quick(seed, cpus) } else { Paper2Plan::full(seed, cpus) };
+    if !options.counts.is_empty() {
+        plan = plan.with_counts(&options.counts);
+    }
+    if let Some(runs) = options.runs {
+        plan = plan.with_runs(runs as u32);
+    }
     for omitted in &plan.omitted {
         remark(format_args!("LEFT OUT: {omitted}"));
     }
@@ -209,7 +220,11 @@ impl RunOptions {
     /// Refuses options that `preset` has not.
     pub(super) fn refuse_foreign(&self, preset: &str, own: &[&str]) -> Result<(), Failure> {
         let Some(option) = self.given(|option| !own.contains(&option)) else { return Ok(()) };
-        let owner = if ["--figures", "--laws"].contains(&option) { "paper5" } else { "paper1" };
+        let owner = match option {
+            "--figures" | "--laws" => "paper5",
+            "--counts" => "paper2",
+            _ => "paper1",
+        };
         Err(Failure::Usage(format!(
             "{option} is for the preset {owner}; {preset} takes {}, --peer-dir, --out and --seed",
             own.join(", ")
@@ -223,6 +238,7 @@ impl RunOptions {
             ("--peers", !self.peers.is_empty()),
             ("--runs", self.runs.is_some()),
             ("--tables", !self.tables.is_empty()),
+            ("--counts", !self.counts.is_empty()),
             ("--figures", !self.figures.is_empty()),
             ("--laws", !self.laws.is_empty()),
             ("--tokens", !self.tokens.is_empty()),

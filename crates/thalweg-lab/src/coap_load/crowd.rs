@@ -86,6 +86,9 @@ mod tests {
     fn turns(ports: u32, sent: u64) -> HashMap<SocketAddr, u64> {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let plan = LoadPlan::new(server.local_addr().unwrap());
+        let taken = open_port(plan.target, flood_network(), 0).unwrap().local_addr().unwrap().port();
+        // Held on all addresses by this test, or by whoever had it before.
+        let _elsewhere = UdpSocket::bind(("0.0.0.0", taken + 3));
         Sockets::new(plan.target, plan.sockets() + SOCKETS_MAX).unwrap();
         let mut crowd = Crowd::new(&Flood { ports, rate: 1.0 }, &plan).unwrap();
         let mut seen = HashMap::new();

@@ -57,22 +57,27 @@ pub(super) fn flood_network() -> Ipv4Addr {
     Ipv4Addr::from(FLOOD_NETWORKS.to_bits() + (number % FLOOD_NETWORKS_COUNT) * 256)
 }
 
-/// A socket connected to `target` on a port of a flood's network that this number alone has. Nobody is expected to read its
-/// answers: it holds as few as possible.
+/// A socket connected to `target` on a port of a flood's network that this number alone has, the same each time. Nobody is
+/// expected to read its answers: it holds as few as possible.
 ///
 /// # Errors
-/// When another program has the port.
+/// When other programs have both of the ports that the number may use.
 pub(super) fn open_port(target: SocketAddr, network: Ipv4Addr, number: u32) -> Result<UdpSocket, LabError> {
-    let address = Ipv4Addr::from(network.to_bits() + number / PORTS_PER_ADDRESS);
-    let port = FIRST_PORT + (number % PORTS_PER_ADDRESS) as u16;
-    let open = || -> io::Result<UdpSocket> {
-        let socket = UdpSocket::bind((address, port))?;
+    let address = Ipv4Addr::from(network.to_bits() + number / FLOOD_PORTS_PER_ADDRESS);
+    let port = FIRST_FLOOD_PORT + number % FLOOD_PORTS_PER_ADDRESS;
+    let open = |port: u32| -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind((address, port as u16))?;
         set_socket_recv_buffer_size(&socket, 1)?;
         socket.set_nonblocking(true)?;
         socket.connect(target)?;
         Ok(socket)
     };
-    open().map_err(|error| LabError::Here(format!("port {port} of {address} cannot be used for the flood: {error}")))
+    // A program that has a port on all addresses, as those of DDS do, has it on the flood's too.
+    let opened = match open(port) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => open(port + FLOOD_PORTS_PER_ADDRESS),
+        opened => opened,
+    };
+    opened.map_err(|error| LabError::Here(format!("port {port} of {address} cannot be used for the flood: {error}")))
 }
 
 /// The address that the socket with this number is bound to: a host has some 28,000 ports to give for each, and the
@@ -105,11 +110,13 @@ fn allow_files(count: u64) -> Result<(), LabError> {
 const OTHER_FILES: u64 = 200;
 const PORTS_PER_ADDRESS: u32 = 20_000;
 /// Addresses of the loopback network that nothing else is likely to use, from here on 256 for each flood, and ports below those
-/// that the system gives away.
+/// of RTPS (7400 and above) and those that the system gives away.
 const FLOOD_NETWORKS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 const FLOOD_NETWORKS_COUNT: u32 = 64 * 256;
 const FLOODS_OF_A_PROCESS: u32 = 16;
-const FIRST_PORT: u16 = 10_000;
+const FIRST_FLOOD_PORT: u32 = 1_100;
+/// Ports that numbers use first; as many follow in their place where another program has one.
+const FLOOD_PORTS_PER_ADDRESS: u32 = 4_000;
 
 #[cfg(test)]
 mod tests {

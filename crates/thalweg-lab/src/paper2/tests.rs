@@ -22,12 +22,30 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
         assert_eq!((plan.counts.as_slice(), plan.omitted.len()), (counts, omitted), "{:?}", plan.omitted);
     };
     check(Paper2Plan::full(5, 64), &[1, 3, 10, 25, 50, 75], 1);
-    check(Paper2Plan::full(5, 2), &[1, 3, 10, 25, 50], 2);
+    check(Paper2Plan::full(5, 2), &[1, 3, 10, 25, 50, 75], 1);
+    check(Paper2Plan::full(5, 1), &[1, 3, 10, 25], 3);
     check(Paper2Plan::quick(5, 64), &[1, 3, 10, 25], 3);
     let plan = Paper2Plan::quick(5, 2);
-    assert!(plan.omitted[0].contains("leave out --quick") && plan.omitted[1].contains("50 of each are the most"));
+    assert!(plan.omitted[0].contains("leave out --quick"));
+    let small = Paper2Plan::full(5, 1).omitted;
+    assert!(small[1].contains("75 publishers") && small[1].contains("38 of each are the most"), "{small:?}");
     let few = Paper2Plan { overloaded: Vec::new(), payload_bytes: Vec::new(), ..plan };
     assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
+}
+
+#[test]
+fn counts_that_are_asked_for_are_measured_alone() {
+    let plan = Paper2Plan::quick(5, 2).with_counts(&[50, 75]).with_runs(3);
+    assert_eq!(plan.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "overload"]);
+    for part in plan.parts() {
+        let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
+        let publishers: Vec<u32> = scenario.cells.iter().map(|cell| cell.publishers).collect();
+        assert_eq!(publishers, [50, 50, 50, 75, 75, 75], "{}", part.name);
+    }
+    assert_eq!(plan.omitted.len(), 5, "four numbers of the paper and a throughput: {:?}", plan.omitted);
+    assert_eq!(plan.command, "thalweg lab run paper2 --quick --seed 5 --counts 50,75 --runs 3");
+    let varied = Paper2Plan::full(5, 2).with_counts(&[1, 10]);
+    assert_eq!((varied.overloaded, varied.varied), (vec![10], vec![10]));
 }
 
 /// The part with other lengths, whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.

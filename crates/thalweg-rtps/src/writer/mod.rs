@@ -409,6 +409,9 @@ impl Writer {
 
     /// Makes sure that the heartbeat timer runs and does not wait longer than for a reader that is asked for the first time.
     fn hasten_heartbeat(&mut self, now: Instant) {
+        if self.heartbeat.due.is_some_and(|due| due <= now + HEARTBEAT_PERIOD_MIN) {
+            return;
+        }
         let soon = now + self.heartbeat_period();
         self.heartbeat.due = Some(self.heartbeat.due.map_or(soon, |due| due.min(soon)));
     }

@@ -132,6 +132,23 @@ fn a_reader_that_was_given_up_does_not_keep_others_from_being_asked() {
 }
 
 #[test]
+fn who_does_not_answer_is_not_asked_the_more_often_while_others_come_and_answer() {
+    let mut writer = writer(0);
+    writer.match_reader(START, matched_reader(1));
+    let mut asked = 0;
+    for other in 2..=51 {
+        let now = START + Duration::from_millis(20) * other.into();
+        while let Some(due) = writer.poll_timeout().filter(|due| *due <= now) {
+            writer.handle_timeout(due);
+            asked += send(&mut writer, due).iter().filter(|to| **to == locator(1)).count();
+        }
+        join(&mut writer, now, other);
+        asked += send(&mut writer, now).iter().filter(|to| **to == locator(1)).count();
+    }
+    assert!((5..=8).contains(&asked), "after twice the time each time, {asked} times in a second");
+}
+
+#[test]
 fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
     let mut writer = writer(2);
     (0..30).for_each(|_| write(&mut writer, 1_000));

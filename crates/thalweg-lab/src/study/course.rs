@@ -218,12 +218,12 @@ impl<'a> Course<'a> {
                     self.directory.abandon_run(&partial);
                     // The error itself is what counts; a diary that cannot be written adds nothing.
                     let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
-                    // A lost agent is lost to all cells.
-                    self.ground.as_ref().map_or(Ok(()), Ground::check_alive)?;
                     let measured = &self.scenario.cells[cell as usize];
                     if matches!(error, LabError::Interrupted) || measured.middleware.peer().is_none() {
                         return Err(error);
                     }
+                    // A lost agent is lost to all cells.
+                    self.ground.as_ref().map_or(Ok(()), Ground::check_alive)?;
                     let failure = CellFailure { cell, name: measured.to_string(), round, reason: error.to_string() };
                     self.failures.push(failure);
                     self.manifest.runs_planned = self

@@ -187,8 +187,10 @@ fn check_link(result: &Value) {
 
 #[test]
 fn other_vendors_meet_across_the_link_between_two_hosts() {
-    let matrix = "[[matrix]]\nmiddleware = [\"cyclone\", \"cyclone-tuned\", \"fastdds\", \"fastdds-tuned\", \"rustdds\"]\n";
-    let scenario = format!("{HEAD}hosts = \"netns:2\"\n{matrix}rate_hz = 20\npayload_bytes = {PAYLOAD_BYTES}\n{SCHEDULE}");
+    let matrix =
+        "[[matrix]]\nmiddleware = [\"cyclone\", \"cyclone-tuned\", \"fastdds\", \"fastdds-tuned\", \"rustdds\"]\n";
+    let scenario =
+        format!("{HEAD}hosts = \"netns:2\"\n{matrix}rate_hz = 20\npayload_bytes = {PAYLOAD_BYTES}\n{SCHEDULE}");
     let (out, cells) = run("hosts", &scenario);
     assert_eq!(cells.len(), 5);
     for index in 0..cells.len() {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thalweg_lab_station::{
-    Command, History, Message, Order, Pace, PeerSetup, Phase, Profile, Qos, Reliability, Timetable, Wait as PeerWait, Wake,
+    Command, History, Message, Order, Pace, PeerSetup, Phase, Profile, Qos, Reliability, Timetable, Wait as PeerWait,
+    Wake,
 };
 
 use super::frames::Frames;

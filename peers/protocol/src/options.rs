@@ -120,7 +120,8 @@ pub struct BurstOptions {
 
 impl BurstOptions {
     pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.max_size)?;
+        let setup =
+            setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.max_size)?;
         Ok(Setup { end: self.role.end(), ..setup })
     }
 }

@@ -95,12 +95,14 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
     })
 }
 
-/// Bursts to the programs of the vendors that have no package to install.
+/// The vendors' programs of `peers/`: bursts to them, and scenarios.
 fn vendors() -> Outcome<Tally> {
     netns::available()?;
     let (fastdds, rustdds) = peers::vendors()?;
+    let cyclone = peers::CYCLONE.build()?;
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {
-        command.env("THALWEG_FASTDDS", &fastdds).env("THALWEG_RUSTDDS", &rustdds);
+        let programs = [("CYCLONE", &cyclone), ("FASTDDS", &fastdds), ("RUSTDDS", &rustdds)];
+        command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
     })
 }
 

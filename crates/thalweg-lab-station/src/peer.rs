@@ -1,5 +1,7 @@
 //! What the programs that measure other middleware have to know.
 
+use std::net::Ipv4Addr;
+
 use serde::{Deserialize, Serialize};
 
 /// The setup of a peer's process.
@@ -7,8 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct PeerSetup {
     /// Apart from others: a DDS domain, or what the middleware has in its place, 0 to 232.
     pub domain: u32,
-    /// The network interface to use.
-    pub interface: String,
+    /// The address of the network interface to use: 127.0.0.1 where all processes live on one host.
+    pub address: Ipv4Addr,
+    /// The address of each publisher's host, by the publisher's number: for those who connect instead of being found.
+    pub publishers: Vec<Ipv4Addr>,
     /// The set of settings.
     pub profile: Profile,
     /// How subscribers learn of data, where the middleware has this way; else as it prefers.

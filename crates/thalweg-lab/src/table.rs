@@ -2,7 +2,7 @@
 
 use crate::plot::escape;
 
-/// Rows of text under a header; the first column names the row, the others hold figures.
+/// Rows of text under a header; the first column names the row, the others hold figures unless [`Table::words`] says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// What the table shows, with the unit of its figures.
@@ -11,6 +11,8 @@ pub struct Table {
     pub header: Vec<String>,
     /// As many cells a row as there are titles.
     pub rows: Vec<Vec<String>>,
+    /// Columns that hold words, from 0: they begin at the left, as the first one does.
+    pub words: Vec<usize>,
 }
 
 impl Table {
@@ -20,7 +22,12 @@ impl Table {
             caption: caption.into(),
             header: header.iter().map(|title| (*title).to_owned()).collect(),
             rows: Vec::new(),
+            words: Vec::new(),
         }
+    }
+
+    fn holds_words(&self, column: usize) -> bool {
+        column == 0 || self.words.contains(&column)
     }
 
     /// Columns aligned with spaces, the caption above, two spaces of indentation.
@@ -35,7 +42,7 @@ impl Table {
             let mut line = String::from(" ");
             for (column, cell) in row.iter().enumerate() {
                 let fill = " ".repeat(widths.get(column).map_or(0, |width| width.saturating_sub(cell.chars().count())));
-                let (before, after) = if column == 0 { ("", fill.as_str()) } else { (fill.as_str(), "") };
+                let (before, after) = if self.holds_words(column) { ("", fill.as_str()) } else { (fill.as_str(), "") };
                 line.push_str(&format!(" {before}{cell}{after} "));
             }
             out.push_str(line.trim_end());
@@ -50,7 +57,8 @@ impl Table {
             let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
             format!("| {} |\n", cells.join(" | "))
         };
-        let ruler = format!("|---|{}\n", "---:|".repeat(self.header.len().saturating_sub(1)));
+        let mark = |column| if self.holds_words(column) { "---|" } else { "---:|" };
+        let ruler = format!("|{}\n", (0..self.header.len()).map(mark).collect::<String>());
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
         format!("*{}*\n\n{}{ruler}{rows}", self.caption, line(&self.header))
     }
@@ -62,13 +70,17 @@ impl Table {
                 .enumerate()
                 .map(|(column, cell)| match column {
                     0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+                    _ if self.holds_words(column) => format!("<{tag} class=\"words\">{}</{tag}>", escape(cell)),
                     _ => format!("<{tag}>{}</{tag}>", escape(cell)),
                 })
                 .collect()
         };
         let rows: String = self.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
-        let header: String =
-            self.header.iter().map(|title| format!("<th scope=\"col\">{}</th>", escape(title))).collect();
+        let title = |(column, title): (usize, &String)| {
+            let class = if self.words.contains(&column) { " class=\"words\"" } else { "" };
+            format!("<th scope=\"col\"{class}>{}</th>", escape(title))
+        };
+        let header: String = self.header.iter().enumerate().map(title).collect();
         format!(
             "<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n",
             escape(&self.caption)
@@ -99,6 +111,19 @@ mod tests {
         table.rows[0][0] = "a|b\nc".to_owned();
         let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b c | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
         assert_eq!(table.to_markdown(), expect);
+    }
+
+    #[test]
+    fn columns_of_words_begin_at_the_left() {
+        let table = Table { words: vec![1], ..table() };
+        assert_eq!(
+            table.to_text(),
+            "Speed, km/h\n  river        mean  max\n  Rhein        7.2    10\n  Aare & Reuß  12      9\n"
+        );
+        assert!(table.to_markdown().contains("|---|---|---:|"), "{}", table.to_markdown());
+        let html = table.to_html();
+        assert!(html.contains("<th scope=\"col\" class=\"words\">mean</th><th scope=\"col\">max</th>"), "{html}");
+        assert!(html.contains("<td class=\"words\">7.2</td><td>10</td>"), "{html}");
     }
 
     #[test]

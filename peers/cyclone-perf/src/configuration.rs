@@ -1,6 +1,6 @@
 //! Cyclone's settings, in its own XML.
 
-use peer_protocol::{LOOPBACK, Profile, Setup};
+use peer_protocol::{Profile, Setup};
 
 /// One interface alone, no shared memory (it is not built in). Data goes by unicast, except to several readers in the
 /// tuned profiles, where one multicast datagram serves all.
@@ -8,9 +8,9 @@ pub fn text(setup: &Setup) -> String {
     let tuned = setup.profile != Profile::Default;
     let multicast = if tuned && setup.readers > 1 { "true" } else { "spdp" };
     // Elsewhere than on loopback, datagrams of 64 KiB would travel as IP fragments.
-    let general = if tuned && setup.interface == LOOPBACK { LARGE_DATAGRAMS } else { "" };
+    let general = if tuned && setup.interface.is_loopback() { LARGE_DATAGRAMS } else { "" };
     let internal = if tuned { TUNED_INTERNAL } else { "" };
-    let interface = &setup.interface;
+    let interface = &setup.interface.name;
     format!(
         r#"<CycloneDDS><Domain><General>
         <Interfaces><NetworkInterface name="{interface}" multicast="true"/></Interfaces>

@@ -92,7 +92,6 @@ impl Middleware for Participant {
     const VERSION: &'static str = "11.0.1";
     const PROGRAM: &'static str = "cyclone-perf";
     const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
-    const ANY_INTERFACE: bool = true;
     const NO_BATCH: Option<&'static str> = None;
 
     type Writer = Writer;

@@ -95,9 +95,12 @@ impl Middleware for Participant {
         let factory = DomainParticipantFactory::get_instance();
         {
             let mut transport = factory.get_mut_transport();
-            transport.set_interface_name(Some("lo".to_owned()));
+            transport.set_interface_name(Some(setup.interface.name.clone()));
             if setup.profile != Profile::Default {
-                said("fragment size", transport.set_fragment_size(TUNED_FRAGMENT))?;
+                // Elsewhere than on loopback, fragments of 64 KiB would travel as IP fragments.
+                if setup.interface.is_loopback() {
+                    said("fragment size", transport.set_fragment_size(TUNED_FRAGMENT))?;
+                }
                 transport.set_udp_receive_buffer_size(Some(TUNED_SOCKET_BUFFER));
             }
         }

@@ -27,7 +27,7 @@ type OnTaken = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
     fn fast_version() -> *const c_char;
-    fn fast_participant(domain: u32, tuned: bool) -> *mut c_void;
+    fn fast_participant(domain: u32, address: *const c_char, tuned: bool) -> *mut c_void;
     fn fast_participant_delete(participant: *mut c_void);
     fn fast_writer(participant: *mut c_void, channel: *const FastChannel) -> *mut c_void;
     fn fast_write(writer: *mut c_void, number: u64, bytes: *const u8, length: u32) -> i32;
@@ -98,8 +98,10 @@ impl Middleware for Participant {
             return Err(format!("this is Fast DDS {version}, not {}", Self::VERSION));
         }
         let tuned = setup.profile != Profile::Default;
-        // SAFETY: a plain call.
-        let entity = Entity::new("participant", unsafe { fast_participant(setup.domain, tuned) })?;
+        let address = CString::new(setup.interface.address.to_string()).map_err(|error| error.to_string())?;
+        // SAFETY: the address lives for the call, which copies it.
+        let pointer = unsafe { fast_participant(setup.domain, address.as_ptr(), tuned) };
+        let entity = Entity::new("participant", pointer)?;
         Ok(Participant { entity, wait: setup.wait })
     }
 

@@ -40,7 +40,7 @@ impl Middleware for Domain {
 
     fn open(setup: &Setup) -> Result<Domain, String> {
         // SAFETY: called before any other thread is started. It is how hdds is told the interface.
-        unsafe { std::env::set_var("HDDS_INTERFACE", "127.0.0.1") };
+        unsafe { std::env::set_var("HDDS_INTERFACE", setup.interface.address.to_string()) };
         let builder = Participant::builder(Self::PROGRAM).domain_id(setup.domain);
         let builder = builder.with_transport(TransportMode::UdpMulticast).shm_disable();
         Ok(Domain { participant: said("participant", builder.build())? })

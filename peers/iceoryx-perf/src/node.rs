@@ -75,6 +75,7 @@ impl Middleware for SharedMemory {
     const PROGRAM: &'static str = "iceoryx-perf";
     const WAITS: &'static [Wait] = &[Wait::Block];
     const NO_BATCH: Option<&'static str> = None;
+    const ANY_INTERFACE: bool = false;
 
     type Writer = Writer;
     type Reader = Reader;

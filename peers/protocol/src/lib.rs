@@ -4,6 +4,7 @@
 
 mod burst;
 mod figures;
+mod interface;
 mod latency;
 mod middleware;
 mod options;
@@ -11,9 +12,8 @@ mod process;
 mod station;
 mod throughput;
 
-pub use middleware::{
-    Channel, End, Keep, LOOPBACK, Middleware, Profile, Reader, Setup, Sink, Wait, WriteError, Writer,
-};
+pub use interface::Interface;
+pub use middleware::{Channel, End, Keep, Middleware, Profile, Reader, Setup, Sink, Wait, WriteError, Writer};
 pub use process::wait_until;
 
 use clap::{CommandFactory, FromArgMatches};

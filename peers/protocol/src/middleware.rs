@@ -1,8 +1,11 @@
 //! What a middleware has to offer so that it can be measured.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use clap::ValueEnum;
+
+use crate::Interface;
 
 /// A middleware under measurement; an instance is one process's participant or session.
 pub trait Middleware: Sized + Send + 'static {
@@ -17,7 +20,7 @@ pub trait Middleware: Sized + Send + 'static {
     /// Why this middleware has no profile `batch`; `None` if it has one.
     const NO_BATCH: Option<&'static str>;
     /// Whether it can be bound to another interface than loopback.
-    const ANY_INTERFACE: bool = false;
+    const ANY_INTERFACE: bool = true;
 
     type Writer: Writer;
     type Reader: Reader;
@@ -62,15 +65,12 @@ pub trait Sink: Send + 'static {
     fn taken(&mut self) {}
 }
 
-/// The name of the loopback interface.
-pub const LOOPBACK: &str = "lo";
-
 /// How a middleware is set up for a measurement.
 #[derive(Clone)]
 pub struct Setup {
     pub domain: u32,
-    /// The network interface to use, [`LOOPBACK`] unless [`Middleware::ANY_INTERFACE`].
-    pub interface: String,
+    /// The network interface to use, loopback unless [`Middleware::ANY_INTERFACE`].
+    pub interface: Interface,
     pub profile: Profile,
     pub wait: Wait,
     /// The longest `bytes` of a sample, for what must be reserved beforehand.
@@ -80,6 +80,8 @@ pub struct Setup {
     /// How many writers a topic has.
     pub writers: usize,
     pub end: End,
+    /// The address of each publisher's host, by the publisher's number.
+    pub publishers: Vec<Ipv4Addr>,
 }
 
 /// Which end of the measurement a process is; where there is a connection, the publisher awaits it.

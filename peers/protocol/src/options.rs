@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{End, LOOPBACK, Middleware, Profile, Setup, Wait};
+use crate::{End, Interface, Middleware, Profile, Setup, Wait};
 
 /// Command line of a peer program; the program puts in its name and version.
 #[derive(Parser)]
@@ -64,8 +64,8 @@ pub struct Options {
     /// DDS domain; the processes must agree.
     #[arg(long, default_value_t = 17)]
     pub domain: u32,
-    /// Network interface of the processes; most middlewares are set up for the loopback interface alone.
-    #[arg(long, default_value = LOOPBACK)]
+    /// Network interface of the processes; shared memory has none but the loopback interface.
+    #[arg(long, default_value = "lo")]
     pub interface: String,
     #[arg(long, value_enum, default_value = "default")]
     pub profile: Profile,
@@ -88,7 +88,7 @@ impl Options {
 
     /// How to set the middleware up; an error if it cannot do what was asked for.
     pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, &self.interface, self.profile, self.wait, self.size)?;
+        let setup = setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.size)?;
         Ok(Setup { readers: usize::from(self.readers), end: self.role.end(), ..setup })
     }
 }
@@ -104,8 +104,8 @@ pub struct BurstOptions {
     /// DDS domain; the two processes must agree.
     #[arg(long, default_value_t = 17)]
     pub domain: u32,
-    /// Network interface of the processes; most middlewares are set up for the loopback interface alone.
-    #[arg(long, default_value = LOOPBACK)]
+    /// Network interface of the processes; shared memory has none but the loopback interface.
+    #[arg(long, default_value = "lo")]
     pub interface: String,
     /// Core of this process.
     #[arg(long)]
@@ -120,7 +120,8 @@ pub struct BurstOptions {
 
 impl BurstOptions {
     pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, &self.interface, self.profile, self.wait, self.max_size)?;
+        let setup =
+            setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.max_size)?;
         Ok(Setup { end: self.role.end(), ..setup })
     }
 }
@@ -128,7 +129,7 @@ impl BurstOptions {
 /// How to set the middleware up for one writer and one reader; an error if it cannot do what was asked for.
 pub fn setup<M: Middleware>(
     domain: u32,
-    interface: &str,
+    interface: Interface,
     profile: Profile,
     wait: Option<Wait>,
     bytes: usize,
@@ -136,8 +137,8 @@ pub fn setup<M: Middleware>(
     if let (Profile::Batch, Some(reason)) = (profile, M::NO_BATCH) {
         return Err(format!("{} has no profile `batch`: {reason}", M::PEER));
     }
-    if interface != LOOPBACK && !M::ANY_INTERFACE {
-        return Err(format!("{} is set up for the interface {LOOPBACK} alone, not for {interface}", M::PEER));
+    if !interface.is_loopback() && !M::ANY_INTERFACE {
+        return Err(format!("{} does not leave this host: it is not set up for {}", M::PEER, interface.name));
     }
     let wait = wait.unwrap_or(M::WAITS[0]);
     if !M::WAITS.contains(&wait) {
@@ -146,6 +147,6 @@ pub fn setup<M: Middleware>(
     }
     // The longest control sample of a measurement is shorter than this.
     const CONTROL_BYTES: usize = 256;
-    let (interface, bytes_max) = (interface.to_owned(), bytes.max(CONTROL_BYTES));
-    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, writers: 1, end: End::PUBLISHER })
+    let (publishers, bytes_max) = (vec![interface.address], bytes.max(CONTROL_BYTES));
+    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, writers: 1, end: End::PUBLISHER, publishers })
 }

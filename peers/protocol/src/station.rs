@@ -11,7 +11,7 @@ use thalweg_lab_station as lab;
 use thalweg_lab_station::{Fault, History, Note, Order, PeerSetup, PublisherPlace, Reliability, SubscriberPlace};
 
 use crate::middleware::{Channel, End, Keep, Middleware, Profile, Reader, Setup, Sink, Wait, WriteError, Writer};
-use crate::options;
+use crate::{Interface, options};
 
 /// Takes an order from standard input and makes this process's part of the run; returns the exit code.
 pub fn run<M: Middleware>() -> Result<i32, String> {
@@ -67,9 +67,11 @@ fn setup<M: Middleware>(order: &Order<PeerSetup>, end: End) -> Result<Setup, Str
         lab::Wait::Block => Wait::Block,
     };
     let wait = Some(wait).filter(|wait| M::WAITS.contains(wait));
-    let setup = options::setup::<M>(asked.domain, &asked.interface, profile, wait, bytes_of(order))?;
+    let interface = Interface::with_address(asked.address)?;
+    let setup = options::setup::<M>(asked.domain, interface, profile, wait, bytes_of(order))?;
     let count = |endpoints: u32| endpoints as usize;
-    Ok(Setup { readers: count(asked.topic_readers), writers: count(asked.topic_writers), end, ..setup })
+    let (readers, writers) = (count(asked.topic_readers), count(asked.topic_writers));
+    Ok(Setup { readers, writers, end, publishers: asked.publishers.clone(), ..setup })
 }
 
 fn channel(order: &Order<PeerSetup>, topic: &str) -> Channel {
@@ -195,7 +197,7 @@ mod tests {
     /// The order of the README with other delivery and another length.
     fn order(qos: &str, sample_bytes: u64) -> Order<super::PeerSetup> {
         let text = format!(
-            r#"{{"setup":{{"domain":20,"interface":"lo","profile":"tuned","wait":"listener","sample_bytes":{sample_bytes},
+            r#"{{"setup":{{"domain":20,"address":"127.0.0.1","publishers":[],"profile":"tuned","wait":"listener","sample_bytes":{sample_bytes},
             "topic_writers":1,"topic_readers":7}},"qos":{{{qos},"max_blocking_ns":5000000}},"timetable":{{"rate_hz":100.0,
             "publishers":1,"phase":"spread","first":100,"count":2000}},"pace":{{"behind_max_ns":1000000000,"wake":"sleep",
             "drain_ns":1000000000,"match_ns":30000000000}},"publishers":[],"subscribers":[],"folder":"/tmp/run"}}"#

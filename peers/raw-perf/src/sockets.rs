@@ -24,7 +24,6 @@ impl Middleware for Sockets {
     const PROGRAM: &'static str = "raw-perf";
     const WAITS: &'static [Wait] = &[Wait::Block, Wait::Listener, Wait::Busy];
     const NO_BATCH: Option<&'static str> = None;
-    const ANY_INTERFACE: bool = true;
 
     type Writer = Writer;
     type Reader = Reader;

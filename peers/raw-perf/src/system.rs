@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::{mem, ptr};
 
+use peer_protocol::Interface;
+
 /// Turns the -1 of a call into the error that it stands for.
 fn checked(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
@@ -50,17 +52,16 @@ pub enum Multicast {
     Receive(Ipv4Addr),
 }
 
-pub fn set_multicast(socket: &UdpSocket, interface: &str, use_: Multicast) -> io::Result<()> {
-    let name = CString::new(interface)?;
+pub fn set_multicast(socket: &UdpSocket, interface: &Interface, use_: Multicast) -> io::Result<()> {
+    let name = CString::new(interface.name.as_str())?;
     // SAFETY: the string lives during the call.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if index == 0 {
         return Err(io::Error::last_os_error());
     }
-    // The loopback address is never picked by itself: it has the scope of this host.
-    let source = if interface == peer_protocol::LOOPBACK { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
     let (name, group, source) = match use_ {
-        Multicast::Send => (libc::IP_MULTICAST_IF, Ipv4Addr::UNSPECIFIED, source),
+        // The loopback address is never picked by itself: it has the scope of this host.
+        Multicast::Send => (libc::IP_MULTICAST_IF, Ipv4Addr::UNSPECIFIED, interface.address),
         Multicast::Receive(group) => (libc::IP_ADD_MEMBERSHIP, group, Ipv4Addr::UNSPECIFIED),
     };
     let address = |address: Ipv4Addr| libc::in_addr { s_addr: u32::from(address).to_be() };

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use peer_protocol::{Profile, WriteError};
+use peer_protocol::{Interface, Profile, WriteError};
 
 use crate::datagram::{FAREWELL, Header, WELCOME, charge, part_length};
 use crate::system;
@@ -31,7 +31,7 @@ struct State {
 
 impl Writer {
     /// Takes in readers that knock at `address` on the interface, from now on.
-    pub fn open(address: SocketAddr, group: Ipv4Addr, interface: &str, profile: Profile) -> io::Result<Writer> {
+    pub fn open(address: SocketAddr, group: Ipv4Addr, interface: &Interface, profile: Profile) -> io::Result<Writer> {
         let door = UdpSocket::bind(address)?;
         system::set_multicast(&door, interface, system::Multicast::Receive(group))?;
         let listening = door.try_clone()?;

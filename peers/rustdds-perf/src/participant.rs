@@ -1,6 +1,6 @@
 //! RustDDS as the measurements use it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -65,7 +65,7 @@ impl Middleware for Participant {
 
     fn open(setup: &Setup) -> Result<Participant, String> {
         let domain = u16::try_from(setup.domain).map_err(|error| error.to_string())?;
-        let builder = DomainParticipantBuilder::new(domain).with_only_networks([IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        let builder = DomainParticipantBuilder::new(domain).with_only_networks([IpAddr::V4(setup.interface.address)]);
         let entity = builder.build().map_err(|error| format!("participant: {error}"))?;
         Ok(Participant { entity })
     }

@@ -3,11 +3,15 @@
 use peer_protocol::{End, Profile, Setup};
 use zenoh::Config;
 
-/// One TCP connection over the loopback interface from each subscriber to each publisher, found without multicast.
+/// One TCP connection from each subscriber to each publisher, found without multicast.
 /// Shared memory is not built in.
 pub fn configuration(setup: &Setup) -> Result<Config, String> {
     let addresses = |publishers: &[u32]| {
-        let address = |publisher: &u32| Ok(format!("\"tcp/127.0.0.1:{}\"", port(setup.domain, *publisher)?));
+        let address = |publisher: &u32| {
+            let host = setup.publishers.get(*publisher as usize);
+            let host = host.ok_or_else(|| format!("publisher {publisher} has no address"))?;
+            Ok(format!("\"tcp/{host}:{}\"", port(setup.domain, *publisher)?))
+        };
         let addresses: Result<Vec<String>, String> = publishers.iter().map(address).collect();
         Ok::<_, String>(format!("[{}]", addresses?.join(", ")))
     };

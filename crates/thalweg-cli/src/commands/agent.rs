@@ -23,8 +23,13 @@ pub struct AgentOptions {
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
+    /// Look for the programs of other middleware in DIRECTORY (default: the folder that THALWEG_PEERS names, else target/peers beside this
+    /// program or in the current directory).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+
     /// Write a new key into the new file FILE and end; copy it to all hosts by a way that you trust (default: make none).
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "bind"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "bind", "peer_dir"])]
     pub make_key: Option<PathBuf>,
 }
 
@@ -39,7 +44,7 @@ pub fn run(options: &AgentOptions, interrupt: &Interrupt) -> Result<(), Failure>
     }
     let file = options.key.clone().unwrap_or_else(default_key_file);
     let key = Key::load(&file).map_err(from_lab)?;
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(options.peer_dir.clone());
     let agent = Agent::open(options.bind, key, launcher).map_err(from_lab)?;
     print_line(format_args!("listening at {}", agent.address().map_err(from_lab)?))?;
     agent.serve(&Stop::watching(interrupt.flag()), &|line| remark(line)).map_err(from_lab)

@@ -1,6 +1,6 @@
 //! Two hosts of our own, joined by links that are as good or bad as a test wants them.
 
-mod agents;
+pub mod agents;
 mod hosts;
 mod methods;
 mod paths;

@@ -1,4 +1,4 @@
-//! Fast DDS and RustDDS, by the programs of `peers/`: bursts by every method to them, and scenarios in which they take part.
+//! Other vendors by the programs of `peers/`: bursts by every method to Fast DDS and RustDDS, and scenarios in which all take part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ::thalweg::{DataReader, DataWriter, Topic};
+use serde_json::Value;
 
+use crate::namespaces::agents::Lab;
 use crate::program::Program;
 use crate::{bursts, thalweg};
 
@@ -127,17 +129,25 @@ fn rustdds_gets_bursts_by_every_method() {
     check("RustDDS", "THALWEG_RUSTDDS");
 }
 
-/// Every shape of a scenario with the real programs: whole raw files, nothing lost where nothing may be, results that verify.
-#[test]
-fn other_vendors_take_part_in_scenarios() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vendors-scenario");
+/// A folder with the programs of all vendors, as `--peer-dir` wants it.
+#[track_caller]
+fn programs(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vendors-{name}"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("made");
-    for (name, variable) in [("fastdds-perf", "THALWEG_FASTDDS"), ("rustdds-perf", "THALWEG_RUSTDDS")] {
-        std::os::unix::fs::symlink(program(variable), folder.join(name)).expect("linked");
+    let built = [("cyclone", "THALWEG_CYCLONE"), ("fastdds", "THALWEG_FASTDDS"), ("rustdds", "THALWEG_RUSTDDS")];
+    for (name, variable) in built {
+        std::os::unix::fs::symlink(program(variable), folder.join(format!("{name}-perf"))).expect("linked");
     }
+    folder
+}
+
+/// Runs a scenario, verifies what it left, and returns its folder and the results of its cells, of which each has one whole run.
+#[track_caller]
+fn run(name: &str, scenario: &str) -> (PathBuf, Vec<Value>) {
+    let folder = programs(name);
     let (file, out) = (folder.join("scenario.toml"), folder.join("out"));
-    fs::write(&file, SCENARIO).expect("written");
+    fs::write(&file, scenario).expect("written");
     let lab = |words: &[&Path]| {
         let said = Command::new(env!("CARGO_BIN_EXE_thalweg")).arg("lab").args(words).output().expect("started");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -146,18 +156,69 @@ fn other_vendors_take_part_in_scenarios() {
     let [run, to, peers, verify] = ["run", "--out", "--peer-dir", "verify"].map(Path::new);
     lab(&[run, &file, to, &out, peers, &folder]);
     lab(&[verify, &out]);
-    let results = fs::read_to_string(out.join("results.json")).expect("results");
-    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
-    for cell in results["cells"].as_array().expect("cells") {
+    let mut results = json(&out.join("results.json"));
+    let cells: Vec<Value> = results["cells"].as_array_mut().map(std::mem::take).expect("cells");
+    for cell in &cells {
         let totals = &cell["runs"][0]["totals"];
         assert_eq!(totals["response"]["count"], totals["due"], "{}", cell["name"]);
     }
-    assert_eq!(results["cells"].as_array().map(Vec::len), Some(3 * 2 + 2 + 2));
+    (out, cells)
 }
 
-const SCENARIO: &str = r#"
-schema = "thalweg.scenario/1"
-name = "vendors"
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+}
+
+/// Every shape of a scenario with the real programs: whole raw files, nothing lost where nothing may be, results that verify.
+#[test]
+fn other_vendors_take_part_in_scenarios() {
+    let (_, cells) = run("scenario", &format!("{HEAD}{SHAPES}{SCHEDULE}"));
+    assert_eq!(cells.len(), 3 * 2 + 2 + 2);
+}
+
+/// That the host which only reads got a run's samples over its link, and not over loopback.
+#[track_caller]
+fn check_link(result: &Value) {
+    let reader = &result["hosts"][1];
+    let payload = result["totals"]["due"].as_u64().expect("a number") * PAYLOAD_BYTES;
+    assert!(reader["device.eth0.rx_bytes"].as_u64() > Some(payload), "{} B: {reader}", payload);
+    assert!(reader["device.lo.rx_bytes"].as_u64().unwrap_or(0) < payload / 10, "{} B: {reader}", payload);
+}
+
+#[test]
+fn other_vendors_meet_across_the_link_between_two_hosts() {
+    let matrix =
+        "[[matrix]]\nmiddleware = [\"cyclone\", \"cyclone-tuned\", \"fastdds\", \"fastdds-tuned\", \"rustdds\"]\n";
+    let scenario =
+        format!("{HEAD}hosts = \"netns:2\"\n{matrix}rate_hz = 20\npayload_bytes = {PAYLOAD_BYTES}\n{SCHEDULE}");
+    let (out, cells) = run("hosts", &scenario);
+    assert_eq!(cells.len(), 5);
+    for index in 0..cells.len() {
+        check_link(&json(&out.join(format!("runs/round-000-cell-{index:03}-attempt-1/result.json"))));
+    }
+}
+
+#[test]
+fn other_vendors_meet_across_the_link_between_two_agents() {
+    let lab = Lab::new("vendors");
+    let _agents = lab.agents(&programs("agents"));
+    let matrix = format!("middleware = [\"cyclone\", \"fastdds\"]\nrate_hz = 20\npayload_bytes = {PAYLOAD_BYTES}");
+    lab.start(1, &matrix).finish().well();
+    for index in 0..2 {
+        let result = lab.json(&format!("runs/round-000-cell-{index:03}-attempt-1/result.json"));
+        assert_eq!((&result["totals"]["in_time"], &result["totals"]["lost"]), (&20.into(), &0.into()), "{result}");
+        check_link(&result);
+    }
+    let parts = &lab.json("manifest.json")["fingerprint"]["parts"];
+    assert!(parts["program of fastdds of 10.77.0.2:7300"].is_string(), "{parts}");
+}
+
+/// Octets of a sample where bytes on a link are counted.
+const PAYLOAD_BYTES: u64 = 20_000;
+
+const HEAD: &str = "schema = \"thalweg.scenario/1\"\nname = \"vendors\"\n";
+
+const SHAPES: &str = r#"
 [[matrix]]
 middleware = ["fastdds", "fastdds-tuned", "rustdds"]
 type = ["Struct16", "Array64k"]
@@ -174,6 +235,10 @@ middleware = ["fastdds", "rustdds"]
 payload_bytes = 100
 rate_hz = 20
 endpoints = "2-2"
+"#;
+
+/// Nothing may be lost; any machine can keep this.
+const SCHEDULE: &str = r#"
 [qos]
 history = { keep_last = 20 }
 [schedule]

@@ -18,6 +18,7 @@ use super::session::{ALIVE_PERIOD, SILENCE_MAX};
 use super::wire::{Incoming, Outgoing, PROTOCOL, Refusal, Stranger, VERSION, greet};
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
+use crate::peers::Peer;
 use crate::process::Stop;
 
 /// A connection to an agent, which works for nobody else meanwhile; the agent ends everything when it is dropped.
@@ -26,6 +27,8 @@ pub(crate) struct Connection {
     /// As the user named it.
     name: String,
     agent: SocketAddr,
+    /// This end of the connection.
+    own: SocketAddr,
     clock_key: Key,
     facts: HostFacts,
     outgoing: Arc<Mutex<Outgoing>>,
@@ -73,6 +76,7 @@ impl Connection {
 
     fn attempt(name: &str, key: &Key) -> Result<Attempt, LabError> {
         let (stream, agent) = connect(name)?;
+        let own = stream.local_addr().map_err(LabError::here)?;
         let connected = greet(stream, key).map_err(|stranger| not_together(name, &stranger))?;
         let mut incoming = connected.incoming;
         let lost = |reason: String| LabError::Here(format!("the agent {name} was lost at once: {reason}"));
@@ -91,7 +95,7 @@ impl Connection {
             move || listen(incoming, &outgoing, &heard)
         });
         let (name, clock_key) = (name.to_owned(), connected.clock_key);
-        let connection = Connection { name, agent, clock_key, facts, outgoing, heard, asking: Mutex::default() };
+        let connection = Connection { name, agent, own, clock_key, facts, outgoing, heard, asking: Mutex::default() };
         Ok(Attempt::Connected(Box::new(connection)))
     }
 
@@ -103,6 +107,27 @@ impl Connection {
     /// What the agent said of its host.
     pub(crate) fn facts(&self) -> &HostFacts {
         &self.facts
+    }
+
+    /// Where the agent was reached, and from where.
+    pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
+        (self.agent, self.own)
+    }
+
+    /// The checksum of the program of `peer` on the agent's host.
+    ///
+    /// # Errors
+    /// It is not there, or the agent is lost.
+    pub(crate) fn program_of(&self, peer: Peer) -> Result<String, LabError> {
+        match self.ask(&Request::Find { peer })? {
+            Event::Found(Some(checksum)) => Ok(checksum),
+            Event::Found(None) => Err(LabError::Here(format!(
+                "{peer} is not set up on the host of the agent {}: run `thalweg lab peers install {peer}` there, or name the folder of its \
+                 program to that agent with --peer-dir",
+                self.name
+            ))),
+            other => Err(self.unexpected(&other)),
+        }
     }
 
     /// A way to ask the agent's clock.

@@ -1,19 +1,26 @@
 //! What a controller and an agent tell each other.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::{Command, Message};
+use thalweg_lab_station::{Command, Message, Order, PeerSetup};
 
+use crate::error::LabError;
 use crate::host::{Environment, Layers, SecondConditions};
+use crate::peers::Peer;
+use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
+use crate::worker;
 
 /// What a controller wants of an agent. Those that are answered are answered in their order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     /// Starts a worker with this order; it writes into the agent's own folder whatever the order says. Not answered.
-    Start { worker: u32, name: String, order: Box<TrialOrder> },
+    Start { worker: u32, name: String, order: Box<WorkerOrder> },
+    /// Asks for the program of a peer; answered by [`Event::Found`].
+    Find { peer: Peer },
     /// Hands a worker one more line. Not answered.
     Tell { worker: u32, command: Command },
     /// Ends a worker in peace; [`Event::Finished`] or [`Event::Failed`] follows.
@@ -38,6 +45,37 @@ pub(crate) enum Request {
     Goodbye,
 }
 
+/// What a worker is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerOrder {
+    /// The agent's own program.
+    Thalweg(TrialOrder),
+    /// The program of a peer, which has to be there.
+    Peer(Peer, Order<PeerSetup>),
+}
+
+impl WorkerOrder {
+    /// Starts a worker, called `name` in messages to the user.
+    ///
+    /// # Errors
+    /// The program of a peer is not there, or the process cannot be started.
+    pub(crate) fn start(self, launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
+        match self {
+            WorkerOrder::Thalweg(order) => Supervised::start(launcher, name, &worker::Order::Trial(order)),
+            WorkerOrder::Peer(peer, order) => Supervised::start(&launcher.station_of(peer)?, name, &order),
+        }
+    }
+
+    /// The same, and what the worker writes goes to `folder`.
+    pub(super) fn into_folder(self, folder: PathBuf) -> WorkerOrder {
+        match self {
+            WorkerOrder::Thalweg(order) => WorkerOrder::Thalweg(Order { folder, ..order }),
+            WorkerOrder::Peer(peer, order) => WorkerOrder::Peer(peer, Order { folder, ..order }),
+        }
+    }
+}
+
 /// What an agent tells a controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +90,8 @@ pub(crate) enum Event {
     Failed { worker: u32, reason: String },
     /// A worker ended in peace.
     Finished { worker: u32 },
+    /// The checksum of the program that was asked for, where it is there.
+    Found(Option<String>),
     /// No worker lives and the folder is empty.
     Cleared,
     /// The counters of now.

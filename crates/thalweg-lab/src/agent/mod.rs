@@ -22,7 +22,7 @@ pub use clock::{ClockFit, Probe};
 pub(crate) use connection::Connection;
 pub use key::{Key, default_key_file};
 pub(crate) use machines::{Machines, Place};
-pub(crate) use message::HostFacts;
+pub(crate) use message::{HostFacts, WorkerOrder};
 pub(crate) use probes::ClockProbes;
 pub(crate) use remote::RemoteWorker;
 pub use server::{Agent, Tell};

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use thalweg_lab_station::{Command, Message};
 
 use super::connection::Connection;
-use super::message::{Event, Request};
+use super::message::{Event, Request, WorkerOrder};
 use crate::error::LabError;
-use crate::trial::TrialOrder;
 
 /// A worker on an agent's host; dropping it ends the process.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ impl RemoteWorker {
         connection: &Arc<Connection>,
         worker: u32,
         name: &str,
-        order: TrialOrder,
+        order: WorkerOrder,
     ) -> Result<RemoteWorker, LabError> {
         connection.say(&Request::Start { worker, name: name.to_owned(), order: Box::new(order) })?;
         Ok(RemoteWorker { connection: Arc::clone(connection), worker, waiting: VecDeque::new() })

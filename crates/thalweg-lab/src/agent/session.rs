@@ -3,14 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::folder::Folder;
-use super::message::{Event, HostFacts, Request};
+use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::wire::{Connected, Incoming, Outgoing};
 use crate::error::LabError;
 use crate::host::{Environment, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised};
-use crate::study::host_parts;
-use crate::trial::TrialOrder;
-use crate::worker::Order;
+use crate::study::{checksum, host_parts};
 
 /// An agent at work for a controller; dropping it ends all workers and removes what they wrote.
 pub(super) struct Session<'a> {
@@ -87,6 +85,10 @@ impl<'a> Session<'a> {
     fn obey(&mut self, request: Request) -> Result<(), String> {
         match request {
             Request::Start { worker, name, order } => self.start(worker, &name, *order),
+            Request::Find { peer } => {
+                let program = self.launcher.program_of(peer).ok();
+                self.say(&Event::Found(program.map(|program| checksum(&program))))
+            }
             Request::Tell { worker, command } => match self.find(worker).map(|process| process.send(&command)) {
                 Some(Err(error)) => self.give_up(worker, &error),
                 // What is said to a worker that failed crosses the news of it.
@@ -131,13 +133,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn start(&mut self, worker: u32, name: &str, mut order: TrialOrder) -> Result<(), String> {
+    fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {
         if self.workers.len() == WORKERS_MAX || self.find(worker).is_some() {
             let reason = format!("an agent starts {WORKERS_MAX} workers at most, each number once");
             return self.say(&Event::Failed { worker, reason });
         }
-        order.folder = self.folder.path().to_path_buf();
-        match Supervised::start(self.launcher, name, &Order::Trial(order)) {
+        match order.into_folder(self.folder.path().to_path_buf()).start(self.launcher, name) {
             Ok(process) => {
                 self.workers.push((worker, process));
                 Ok(())

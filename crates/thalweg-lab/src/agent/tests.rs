@@ -1,19 +1,23 @@
 //! Agents and controllers over loopback; workers are played by the shell.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use thalweg_lab_station::{Command, History, Message, Pace, Phase, Qos, Reliability, Timetable, Wake};
+use thalweg_lab_station::{
+    Command, History, Message, Order, Pace, PeerSetup, Phase, Profile, Qos, Reliability, Timetable, Wait as PeerWait,
+    Wake,
+};
 
 use super::frames::Frames;
 use super::wire::{Greeting, MESSAGE_MAX, PROTOCOL, Refusal, VERSION};
 use super::*;
 use crate::error::LabError;
+use crate::peers::Peer;
 use crate::process::{Launcher, Stop};
 use crate::scenario::Load;
 use crate::station::{Destination, Network, Wait};
@@ -31,8 +35,11 @@ struct Host {
 impl Host {
     /// Its workers are shells that run `script`.
     fn new(script: &str) -> Host {
+        Host::launching(Launcher::new("/bin/sh", ["-c", script]))
+    }
+
+    fn launching(launcher: Launcher) -> Host {
         let key = Key::random().expect("a key");
-        let launcher = Launcher::new("/bin/sh", ["-c", script]);
         let agent = Agent::open(SocketAddr::from(([127, 0, 0, 1], 0)), key.clone(), launcher).expect("opened");
         let (address, stop, said) = (agent.address().expect("bound"), Stop::default(), Arc::default());
         let serving = std::thread::spawn({
@@ -94,7 +101,7 @@ fn order() -> TrialOrder {
 }
 
 fn start(connection: &Arc<Connection>) -> RemoteWorker {
-    RemoteWorker::start(connection, 7, "publisher 0", order()).expect("asked for")
+    RemoteWorker::start(connection, 7, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
 }
 
 #[track_caller]
@@ -175,6 +182,36 @@ fn what_goes_wrong_with_a_worker_is_told_with_its_agent() {
     expect_error(next(&mut start(&host.connected())), &["gave up: no route"]);
     let host = Host::new("read order; echo garbage");
     expect_error(next(&mut start(&host.connected())), &["garbage", "no message of this version"]);
+}
+
+#[test]
+fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
+    let folder = std::env::temp_dir().join(format!("thalweg-agent-peers-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("made");
+    // It complains about its argument, which tells it from the agent's own program.
+    std::os::unix::fs::symlink("/bin/cat", folder.join("zenoh-perf")).expect("linked");
+    let host = Host::launching(Launcher::new("/bin/true", ["worker"]).with_peers_in(Some(folder.clone())));
+    let connection = host.connected();
+    assert_eq!(connection.program_of(Peer::Zenoh).expect("there").len(), 16);
+    let missing = connection.program_of(Peer::Cyclone);
+    let name = host.address.to_string();
+    expect_error(missing, &["cyclone is not set up", &name, "`thalweg lab peers install cyclone`", "--peer-dir"]);
+    let TrialOrder { qos, timetable, pace, publishers, subscribers, folder: elsewhere, .. } = order();
+    let setup = PeerSetup {
+        domain: 20,
+        address: Ipv4Addr::LOCALHOST,
+        publishers: vec![Ipv4Addr::LOCALHOST],
+        profile: Profile::Default,
+        wait: PeerWait::Block,
+        sample_bytes: 100,
+        topic_writers: 1,
+        topic_readers: 1,
+    };
+    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere };
+    let order = WorkerOrder::Peer(Peer::Zenoh, order);
+    let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
+    expect_error(next(&mut worker), &[&name, "publisher 0", "station"]);
+    std::fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]

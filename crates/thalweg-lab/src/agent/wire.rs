@@ -240,7 +240,7 @@ fn nonce() -> Result<Tag, Stranger> {
 }
 
 /// Changes with what is said.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Longest message before both sides know each other.
 const GREETING_MAX: usize = 1024;

@@ -9,6 +9,7 @@ mod remover;
 
 pub(crate) use relay::{Relay, RelayOrder, work};
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::LabError;
@@ -79,8 +80,13 @@ impl Hosts {
             Switch::Relay(_) => host.link(&format!("set {INTERFACE} gso_max_segs 1"))?,
         }
         self.switch.link(&format!("set {port} up"))?;
-        host.ip(&format!("address add {SUBNET}.{}/24 dev {INTERFACE}", index + 1))?;
+        host.ip(&format!("address add {}/24 dev {INTERFACE}", address(index)))?;
         host.link(&format!("set {INTERFACE} up"))
+    }
+
+    /// The address of each host on its link.
+    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
+        (0..self.hosts.len() as u32).map(address).collect()
     }
 
     /// The same program on the host `index`.
@@ -125,14 +131,18 @@ impl Hosts {
     }
 }
 
+/// Reachable by nobody else: the switch has no way out.
+fn address(index: u32) -> Ipv4Addr {
+    Ipv4Addr::from(SUBNET.to_bits() + index + 1)
+}
+
 fn port(index: u32) -> String {
     format!("port{index}")
 }
 
 /// The interface of every host.
 const INTERFACE: &str = "eth0";
-/// Reachable by nobody else: the switch has no way out.
-const SUBNET: &str = "10.89.0";
+const SUBNET: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 0);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 #[cfg(test)]

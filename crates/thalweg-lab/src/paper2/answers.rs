@@ -153,7 +153,7 @@ pub(super) fn median_of(measure: &Measure, cell: &CellResult) -> Option<f64> {
 }
 
 /// How far behind the better one is near enough.
-const NEAR: f64 = 1.05;
+pub(super) const NEAR: f64 = 1.05;
 /// Numbers of bytes that tell nothing apart.
 const ALIKE: f64 = 1.1;
 /// Two latencies closer than this lie in one bucket or in the next.

@@ -103,8 +103,7 @@ impl Paper2Plan {
     /// Measures these numbers and no others, at the limit of the machine too from two of each on; the other parts keep theirs of
     /// them.
     pub fn with_counts(mut self, counts: &[u32]) -> Paper2Plan {
-        let kept = |known: &[u32]| known.iter().copied().filter(|count| counts.contains(count)).collect();
-        self.varied = kept(&self.varied);
+        self.varied.retain(|count| counts.contains(count));
         self.overloaded = counts.iter().copied().filter(|count| *count > 1).collect();
         let mut omitted: Vec<u32> = PAPER_COUNTS.to_vec();
         omitted.retain(|count| !counts.contains(count));

@@ -155,13 +155,14 @@ fn check_table(checks: &[AutoCheck]) -> Table {
         "Is auto within 5 % of the better way?",
         &["part", "cell", "quantity", "sent as", "within 5 %", "what was found"],
     );
+    table.words = (1..table.header.len()).collect();
     for check in checks {
         table.rows.push(vec![
             check.part.clone(),
             check.group.clone(),
             check.quantity.clone(),
             check.choice.clone(),
-            if check.holds { "yes" } else { "NO" }.to_owned(),
+            check.answer().to_owned(),
             check.text.clone(),
         ]);
     }

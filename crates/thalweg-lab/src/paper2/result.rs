@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::answers::NEAR;
 use super::groups::{Group, groups};
 use super::plan::Part;
 use crate::statistics::{Buckets, Interval};
@@ -89,4 +90,17 @@ pub struct AutoCheck {
     pub holds: bool,
     /// The same in words, with the reason where it does not hold.
     pub text: String,
+}
+
+impl AutoCheck {
+    /// `yes`, `no`, or `open` where the runs do not tell.
+    pub fn answer(&self) -> &'static str {
+        // The end of the interval that is closer to the better one; what does not hold is on the far side of it.
+        let least = |ratio: Interval| if ratio.estimate > 1.0 { ratio.low } else { 1.0 / ratio.high };
+        match self.ratio.map(least) {
+            _ if self.holds => "yes",
+            Some(least) if least > NEAR => "no",
+            _ => "open",
+        }
+    }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::report::tests::{check_html, check_offline};
 use crate::scenario::{Cell, Scenario};
 use crate::station::Destination;
-use crate::statistics::Buckets;
+use crate::statistics::{Buckets, Interval};
 use crate::study::StudyResult;
 
 #[test]
@@ -104,9 +104,15 @@ fn auto_is_held_against_the_better_way_and_its_choice_is_named() {
     let near = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
     let check = check_of(&near);
     assert!(check.holds && check.choice == "unicast" && check.text.contains("within 5 % of unicast"), "{check:?}");
+    assert_eq!(check.answer(), "yes");
     let wrong = part([200.0, 100.0, 200.0], [1_000, 300, 990]);
     let check = check_of(&wrong);
-    assert!(!check.holds && check.choice == "unicast", "{check:?}");
+    assert!(!check.holds && check.choice == "unicast" && check.answer() == "no", "{check:?}");
+    let with = |ratio| AutoCheck { ratio, ..check.clone() }.answer();
+    let interval = |low, estimate, high| Some(Interval { estimate, low, high });
+    assert_eq!(with(None), "open", "too few rounds for an interval");
+    assert_eq!((with(interval(1.01, 1.2, 1.4)), with(interval(1.06, 1.2, 1.4))), ("open", "no"));
+    assert_eq!((with(interval(0.6, 0.8, 0.97)), with(interval(0.6, 0.8, 0.9))), ("open", "no"), "where more is better");
     assert!(check.text.contains("behind multicast: it sent by unicast, which its model"), "{}", check.text);
     let ahead = part([200.0, 100.0, 90.0], [1_000, 300, 310]);
     let check = check_of(&ahead);

@@ -7,8 +7,8 @@ use crate::station::Destination;
 /// Why a cell cannot be measured; `None` when it can.
 pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&HostPlan>) -> Option<String> {
     let Middleware::Peer(peer, _) = cell.middleware else { return None };
-    let reason = if hosts.is_some() {
-        "its processes meet on the loopback interface of one host: leave `hosts` out".to_owned()
+    let reason = if hosts.is_some() && peer == Peer::Iceoryx2 {
+        "its data lie in memory that hosts do not share, and nothing would cross a link: leave `hosts` out".to_owned()
     } else if cell.destination != Destination::Auto {
         "its profile decides where it sends to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own".to_owned()
     } else if process.model != ProcessModel::PerEndpoint {

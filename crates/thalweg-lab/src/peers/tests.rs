@@ -24,6 +24,7 @@ fn check(matrix: &str, more: &str, expect: &str) {
 
 #[test]
 fn what_a_peer_cannot_do_is_refused_before_the_run() {
+    const HOSTS: &str = "[hosts]\non = \"netns:2\"";
     const BEST_EFFORT: &str = "[qos]\nreliability = \"best-effort\"";
     check("middleware = [\"thalweg\", \"cyclone\", \"cyclone-tuned\"]", "", "");
     check("middleware = \"cyclone\"\ndestination = \"multicast\"", "", "leave `destination` to \"auto\"");
@@ -32,7 +33,10 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
         "[process]\nmodel = \"single\"",
         "zenoh cannot measure 1–1 1 B 10 Hz zenoh: a process",
     );
-    check("middleware = \"zenoh\"", "[hosts]\non = \"netns:2\"", "meet on the loopback interface of one host");
+    check("middleware = [\"cyclone\", \"zenoh-tuned\"]", HOSTS, "");
+    check("middleware = \"raw\"", &format!("{HOSTS}\n{BEST_EFFORT}"), "");
+    check("middleware = \"iceoryx2\"", HOSTS, "its data lie in memory that hosts do not share");
+    check("middleware = \"iceoryx2\"", "", "");
     check("middleware = \"raw\"", "", "plain sockets send nothing again");
     check("middleware = \"raw\"", BEST_EFFORT, "");
     check("middleware = \"raw\"\nendpoints = \"2-1\"", BEST_EFFORT, "a reader of it hears one writer");

@@ -23,6 +23,7 @@ use crate::peers::Peer;
 pub struct Launcher {
     program: PathBuf,
     arguments: Vec<OsString>,
+    namespace: Option<String>,
     peer_folder: Option<PathBuf>,
     key_file: Option<PathBuf>,
 }
@@ -31,7 +32,7 @@ impl Launcher {
     /// Starts `program` with `arguments`.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Launcher { program: program.into(), arguments, peer_folder: None, key_file: None }
+        Launcher { program: program.into(), arguments, namespace: None, peer_folder: None, key_file: None }
     }
 
     /// Starts the running executable again with one argument, the sub-command that calls [`run_worker`](crate::run_worker).
@@ -77,12 +78,12 @@ impl Launcher {
         })
     }
 
-    /// How a process of `peer` is started that takes part in a run.
+    /// How a process of `peer` is started that takes part in a run, in the same network.
     ///
     /// # Errors
     /// Its program is not there.
     pub(crate) fn station_of(&self, peer: Peer) -> Result<Launcher, LabError> {
-        Ok(Launcher::new(self.program_of(peer)?, ["station"]))
+        Ok(Launcher { program: self.program_of(peer)?, arguments: vec!["station".into()], ..self.clone() })
     }
 
     /// The same program without arguments.
@@ -92,9 +93,20 @@ impl Launcher {
 
     /// The same program inside the network namespace `name`; needs root.
     pub fn within_namespace(&self, name: &str) -> Launcher {
-        let before = ["netns", "exec", name].map(OsString::from);
-        let program = self.program.clone().into_os_string();
-        Launcher::new("ip", before.into_iter().chain([program]).chain(self.arguments.iter().cloned()))
+        Launcher { namespace: Some(name.to_owned()), ..self.clone() }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match &self.namespace {
+            Some(name) => {
+                let mut ip = Command::new("ip");
+                ip.args(["netns", "exec", name]).arg(&self.program);
+                ip
+            }
+            None => Command::new(&self.program),
+        };
+        command.args(&self.arguments);
+        command
     }
 }
 
@@ -121,8 +133,8 @@ impl Supervised {
     /// The process cannot be started or does not accept its order.
     pub fn start(launcher: &Launcher, name: &str, order: &impl Serialize) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        let mut command = Command::new(&launcher.program);
-        command.args(&launcher.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = launcher.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(not_started)?;

@@ -11,22 +11,8 @@ use super::result::{Background, BurstCell, QuickResult};
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &QuickResult) -> String {
-    let mut out = String::new();
-    for section in sections(result) {
-        out.push_str(&format!("\n{}\n\n", section.title));
-        for table in &section.tables {
-            out.push_str(&table.to_text());
-            out.push('\n');
-        }
-        for sentence in &section.seen {
-            out.push_str(&format!("  • {sentence}\n"));
-        }
-    }
-    out.push('\n');
-    for sentence in warnings(result).into_iter().chain(result.conditions.sentences()) {
-        out.push_str(&format!("  {sentence}\n"));
-    }
-    out
+    let (sections, warnings, conditions) = (sections(result), warnings(result), result.conditions.sentences());
+    Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
 /// The report, complete in one file.

@@ -82,6 +82,13 @@ impl Page {
         out
     }
 
+    /// The sections for a terminal, and below them the warnings and how quiet the machine was.
+    pub fn to_text(&self) -> String {
+        let sections: String = self.sections.iter().map(Section::to_text).collect();
+        let remarks = self.warnings.iter().chain(&self.conditions);
+        format!("{sections}\n{}", remarks.map(|sentence| format!("  {sentence}\n")).collect::<String>())
+    }
+
     fn header(&self) -> String {
         let tiles: String = self
             .tiles

@@ -31,6 +31,13 @@ pub struct Link {
 }
 
 impl Section {
+    /// Headline, tables and sentences for a terminal.
+    pub(super) fn to_text(&self) -> String {
+        let tables: String = self.tables.iter().map(|table| format!("{}\n", table.to_text())).collect();
+        let seen: String = self.seen.iter().map(|sentence| format!("  • {sentence}\n")).collect();
+        format!("\n{}\n\n{tables}{seen}", self.title)
+    }
+
     pub(super) fn to_html(&self) -> String {
         let figures: String = self.figures.iter().map(Figure::to_html).collect();
         let tables: String = self.tables.iter().map(Table::to_html).collect();

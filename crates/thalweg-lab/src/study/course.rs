@@ -222,6 +222,8 @@ impl<'a> Course<'a> {
                     if matches!(error, LabError::Interrupted) || measured.middleware.peer().is_none() {
                         return Err(error);
                     }
+                    // A lost agent is lost to all cells.
+                    self.ground.as_ref().map_or(Ok(()), Ground::check_alive)?;
                     let failure = CellFailure { cell, name: measured.to_string(), round, reason: error.to_string() };
                     self.failures.push(failure);
                     self.manifest.runs_planned = self

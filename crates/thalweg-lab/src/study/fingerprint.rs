@@ -1,6 +1,6 @@
 //! Where a result was measured, with what: results are compared only where this is the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::LabError;
 use crate::host::Environment;
+use crate::peers::Peer;
 use crate::process::Launcher;
 use crate::scenario::Scenario;
 use crate::trial::Ground;
@@ -31,7 +32,7 @@ impl Fingerprint {
     /// That of the scenario with this text on this machine, run by this program and those of the peers that take part.
     ///
     /// # Errors
-    /// The program of a peer is not there.
+    /// The program of a peer is not there, on this machine or on another one that takes part.
     pub(super) fn of_study(
         scenario: &Scenario,
         text: &str,
@@ -40,9 +41,12 @@ impl Fingerprint {
     ) -> Result<Fingerprint, LabError> {
         let mut parts = Fingerprint::read(text, environment).parts;
         parts.extend(ground.map(Ground::fingerprint).unwrap_or_default());
-        for peer in scenario.cells.iter().filter_map(|cell| cell.middleware.peer()) {
-            let program = launcher.program_of(peer)?;
-            parts.insert(format!("program of {peer}"), checksum(&program).unwrap_or_else(|| "unknown".to_owned()));
+        let peers: BTreeSet<Peer> = scenario.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
+        for peer in peers {
+            if ground.is_none_or(Ground::is_here) {
+                parts.insert(format!("program of {peer}"), checksum(&launcher.program_of(peer)?));
+            }
+            parts.extend(ground.map_or_else(|| Ok(Vec::new()), |ground| ground.programs_of(peer))?);
         }
         Ok(Fingerprint::of(parts))
     }
@@ -75,7 +79,7 @@ impl Fingerprint {
 /// What a result depends on at this machine, by name.
 pub(crate) fn host_parts(environment: &Environment) -> BTreeMap<String, String> {
     let unknown = || "unknown".to_owned();
-    let program = std::env::current_exe().ok().and_then(|path| checksum(&path)).unwrap_or_else(unknown);
+    let program = std::env::current_exe().map_or_else(|_| unknown(), |path| checksum(&path));
     let mut parts = BTreeMap::from([
         ("program".to_owned(), program),
         ("cpu".to_owned(), environment.cpu.clone().unwrap_or_else(unknown)),
@@ -92,13 +96,13 @@ pub(crate) fn host_parts(environment: &Environment) -> BTreeMap<String, String> 
     parts
 }
 
-/// A checksum of a program: it recognizes a build, it withstands no forger.
-fn checksum(program: &Path) -> Option<String> {
-    let bytes = fs::read(program).ok()?;
+/// A checksum of a program, `unknown` if it cannot be read: it recognizes a build, it withstands no forger.
+pub(crate) fn checksum(program: &Path) -> String {
+    let Ok(bytes) = fs::read(program) else { return "unknown".to_owned() };
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     let sum = chunks.iter().fold(bytes.len() as u64, |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
-    Some(format!("{:016x}", rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte)))))
+    format!("{:016x}", rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte))))
 }
 
 fn words(text: &str) -> String {

@@ -21,7 +21,7 @@ pub use compare::{Comparison, Conditions, Difference, compare, table as differen
 pub use course::{resume, run};
 pub use directory::{Found, find};
 pub use fingerprint::Fingerprint;
-pub(crate) use fingerprint::host_parts;
+pub(crate) use fingerprint::{checksum, host_parts};
 pub use live::{Snapshot, Watcher};
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};

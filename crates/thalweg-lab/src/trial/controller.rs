@@ -157,12 +157,12 @@ impl<'a> Ensemble<'a> {
     fn start(context: RunContext<'a>, cell: &Cell, folder: &Path) -> Result<Ensemble<'a>, LabError> {
         let site = Site::start(context)?;
         let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), places: Vec::new(), site };
-        let processes = Processes::new(context, cell, folder)?;
+        let processes = Processes::new(context, cell, folder, &ensemble.site)?;
         let plan = context.scenario.hosts.as_ref();
         let shares = shares(&context.scenario.process, cell).into_iter();
         for (host, share) in shares.flat_map(|share| by_host(share, cell, plan)) {
             let number = ensemble.workers.len() as u32;
-            let worker = processes.start(&ensemble.site.place(host), number, &share)?;
+            let worker = processes.start((host, &ensemble.site.place(host)), number, &share)?;
             ensemble.workers.push((share.name, worker));
             ensemble.places.push(host);
         }

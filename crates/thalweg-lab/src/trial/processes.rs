@@ -1,5 +1,6 @@
 //! How the processes of a run are started: our own program, or a peer's.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,14 +10,13 @@ use super::controller::RunContext;
 use super::ours::Setup;
 use super::places::{Share, topic_endpoints};
 use super::run_process::RunProcess;
+use super::site::Site;
 use super::timetable::timetable;
-use crate::agent::{Place, RemoteWorker};
+use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
-use crate::peers::Middleware;
-use crate::process::{Launcher, Supervised};
+use crate::peers::{Middleware, Peer};
 use crate::scenario::Cell;
 use crate::station::{Network, Wait, serialized_bytes};
-use crate::worker;
 
 /// What all processes of a run have in common.
 pub(super) struct Processes<'a> {
@@ -28,12 +28,22 @@ pub(super) struct Processes<'a> {
 
 enum Kind {
     Ours(Setup),
-    Peer(Launcher, PeerSetup),
+    Peer {
+        peer: Peer,
+        setup: PeerSetup,
+        /// The address of each host.
+        addresses: Vec<Ipv4Addr>,
+    },
 }
 
 impl<'a> Processes<'a> {
-    /// Decides how the processes of `cell` are started.
-    pub(super) fn new(context: RunContext<'a>, cell: &'a Cell, folder: &'a Path) -> Result<Processes<'a>, LabError> {
+    /// Decides how the processes of `cell` are started at `site`.
+    pub(super) fn new(
+        context: RunContext<'a>,
+        cell: &'a Cell,
+        folder: &'a Path,
+        site: &Site<'_>,
+    ) -> Result<Processes<'a>, LabError> {
         let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
         let kind = match cell.middleware {
             Middleware::Thalweg => {
@@ -43,34 +53,44 @@ impl<'a> Processes<'a> {
             }
             Middleware::Peer(peer, profile) => {
                 let (topic_writers, topic_readers) = topic_endpoints(cell);
+                let addresses = site.addresses()?;
+                let host = |publisher| context.scenario.hosts.as_ref().map_or(0, |plan| plan.of_publisher(publisher));
+                let publishers =
+                    (0..cell.publishers).map(|index| address_of(&addresses, host(index))).collect::<Result<_, _>>()?;
                 let setup = PeerSetup {
                     domain: PEER_DOMAIN_FIRST + std::process::id() % PEER_DOMAINS,
-                    interface: "lo".to_owned(),
+                    address: Ipv4Addr::LOCALHOST,
+                    publishers,
                     profile,
                     wait: if wait == Wait::Block { PeerWait::Block } else { PeerWait::Listener },
                     sample_bytes: serialized_bytes(cell.load)?,
                     topic_writers,
                     topic_readers,
                 };
-                Kind::Peer(context.launcher.station_of(peer)?, setup)
+                Kind::Peer { peer, setup, addresses }
             }
         };
         Ok(Processes { context, cell, folder, kind })
     }
 
-    /// Starts process `number`, which holds `share`, at its place; one of a peer on this machine.
-    pub(super) fn start(&self, place: &Place, number: u32, share: &Share) -> Result<RunProcess, LabError> {
-        match (&self.kind, place) {
-            (Kind::Ours(setup), Place::Here(launcher)) => {
-                let order = worker::Order::Trial(self.order(setup.clone(), share));
-                Supervised::start(launcher, &share.name, &order).map(RunProcess::Here)
+    /// Starts process `number`, which holds `share`, at its place on the host `host`.
+    pub(super) fn start(
+        &self,
+        (host, place): (u32, &Place),
+        number: u32,
+        share: &Share,
+    ) -> Result<RunProcess, LabError> {
+        let order = match &self.kind {
+            Kind::Ours(setup) => WorkerOrder::Thalweg(self.order(setup.clone(), share)),
+            Kind::Peer { peer, setup, addresses } => {
+                let setup = PeerSetup { address: address_of(addresses, host)?, ..setup.clone() };
+                WorkerOrder::Peer(*peer, self.order(setup, share))
             }
-            (Kind::Ours(setup), Place::There(connection)) => {
-                let order = self.order(setup.clone(), share);
+        };
+        match place {
+            Place::Here(launcher) => order.start(launcher, &share.name).map(RunProcess::Here),
+            Place::There(connection) => {
                 RemoteWorker::start(connection, number, &share.name, order).map(RunProcess::There)
-            }
-            (Kind::Peer(launcher, setup), _) => {
-                Supervised::start(launcher, &share.name, &self.order(setup.clone(), share)).map(RunProcess::Here)
             }
         }
     }
@@ -93,6 +113,11 @@ impl<'a> Processes<'a> {
             folder: self.folder.to_path_buf(),
         }
     }
+}
+
+fn address_of(addresses: &[Ipv4Addr], host: u32) -> Result<Ipv4Addr, LabError> {
+    let address = addresses.get(host as usize).copied();
+    address.ok_or_else(|| LabError::Here(format!("the scenario has no host {host}")))
 }
 
 /// Below the domains whose ports systems hand out, above those that people use first; runs at the same time keep apart.

@@ -1,6 +1,7 @@
 //! Where a run takes place: this host alone, or hosts of their own with a switch between them.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,6 +67,11 @@ impl<'a> Site<'a> {
         machine.cloned().unwrap_or_else(|| Place::Here(launcher()))
     }
 
+    /// The IPv4 address by which the processes of each host are found.
+    pub(super) fn addresses(&self) -> Result<Vec<Ipv4Addr>, LabError> {
+        self.ground.map_or_else(|| Ok(vec![Ipv4Addr::LOCALHOST]), Ground::addresses)
+    }
+
     /// Lets what impairs the links begin, and asks the clocks of other machines.
     pub(super) fn begin(&mut self, stop: &Stop) -> Result<(), LabError> {
         self.relay.as_mut().map_or(Ok(()), Relay::begin)?;
@@ -107,7 +113,7 @@ impl<'a> Site<'a> {
     /// Whether everything lives that lies between the hosts, and every agent is there.
     pub(super) fn check_alive(&mut self) -> Result<(), LabError> {
         self.relay.as_mut().map_or(Ok(()), Relay::check_alive)?;
-        self.machines().map_or(Ok(()), |machines| machines.agents().try_for_each(|agent| agent.check_alive()))
+        self.ground.map_or(Ok(()), Ground::check_alive)
     }
 
     /// The system's numbers of the processes between the hosts.

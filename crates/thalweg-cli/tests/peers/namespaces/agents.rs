@@ -1,7 +1,7 @@
 //! A scenario across agents on hosts of their own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -10,13 +10,13 @@ use crate::host::{Addresses, Host};
 use crate::program::Program;
 
 /// Two hosts with a link, and a folder with a key.
-struct Lab {
+pub struct Lab {
     folder: PathBuf,
     hosts: [Host; 2],
 }
 
 impl Lab {
-    fn new(name: &str) -> Lab {
+    pub fn new(name: &str) -> Lab {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{name}"));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("made");
@@ -35,11 +35,12 @@ impl Lab {
         command
     }
 
-    /// An agent on each host.
-    fn agents(&self) -> Vec<Program> {
+    /// An agent on each host, which looks for the programs of other middleware in `peers`.
+    pub fn agents(&self, peers: &Path) -> Vec<Program> {
         let start = |(index, address): (usize, &str)| {
             let mut command = self.command(index);
             command.args(["agent", "--bind", &format!("{address}:7300"), "--key"]).arg(self.folder.join("key"));
+            command.arg("--peer-dir").arg(peers);
             let mut agent = Program::start("agent", &command);
             agent.expect_text("listening at");
             agent
@@ -47,12 +48,12 @@ impl Lab {
         ["10.77.0.1", "10.77.0.2"].into_iter().enumerate().map(start).collect()
     }
 
-    /// Runs a scenario of two publishers and two subscribers from the left host; `schedule` is its length.
-    fn start(&self, seconds: u32) -> Program {
+    /// Runs a scenario with this matrix from the left host.
+    pub fn start(&self, seconds: u32, matrix: &str) -> Program {
         let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"test\"\n\
              hosts = {{ on = [\"agent:10.77.0.1:7300\", \"agent:10.77.0.2:7300\"], clock_s = 0.4 }}\n\
-             [matrix]\nrate_hz = 200\npayload_bytes = 1000\nendpoints = \"2-2\"\ndestination = \"multicast\"\n\
+             [matrix]\n{matrix}\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
              [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n"
         );
@@ -63,20 +64,23 @@ impl Lab {
         Program::start("lab", &command)
     }
 
-    fn out(&self) -> PathBuf {
+    pub fn out(&self) -> PathBuf {
         self.folder.join("out")
     }
 
-    fn json(&self, name: &str) -> Value {
+    pub fn json(&self, name: &str) -> Value {
         serde_json::from_str(&fs::read_to_string(self.out().join(name)).expect("there")).expect("JSON")
     }
 }
 
+/// Two publishers and two subscribers of Thalweg.
+const MATRIX: &str = "rate_hz = 200\npayload_bytes = 1000\nendpoints = \"2-2\"\ndestination = \"multicast\"";
+
 #[test]
 fn a_scenario_runs_across_the_link_between_two_agents() {
     let lab = Lab::new("link");
-    let _agents = lab.agents();
-    lab.start(2).finish().well();
+    let _agents = lab.agents(Path::new("/nonexistent"));
+    lab.start(2, MATRIX).finish().well();
     let result = lab.json("runs/round-000-cell-000-attempt-1/result.json");
     assert_eq!((&result["totals"]["due"], &result["totals"]["lost"]), (&1_600.into(), &0.into()));
     for host in result["hosts"].as_array().expect("hosts") {
@@ -96,11 +100,22 @@ fn a_scenario_runs_across_the_link_between_two_agents() {
 #[test]
 fn an_agent_whose_clock_cannot_be_asked_is_told_with_the_way_that_is_closed() {
     let lab = Lab::new("closed");
-    let _agents = lab.agents();
+    let _agents = lab.agents(Path::new("/nonexistent"));
     lab.hosts[1].drop_incoming("udp dport 7300");
-    let said = lab.start(1).finish();
+    let said = lab.start(1, MATRIX).finish();
     let all = said.lines.join("\n");
     assert!(all.contains("the clock of the agent 10.77.0.2:7300 answered 0 questions"), "{all}");
     assert!(all.contains("let UDP of the agent's port through"), "{all}");
     assert_eq!(lab.json("manifest.json")["state"], "failed");
+}
+
+#[test]
+fn a_peer_that_an_agents_host_does_not_have_is_told_before_anything_is_made() {
+    let lab = Lab::new("missing");
+    let _agents = lab.agents(Path::new("/nonexistent"));
+    let said = lab.start(1, "middleware = \"zenoh\"\nrate_hz = 50\npayload_bytes = 100").finish();
+    let all = said.lines.join("\n");
+    assert!(all.contains("zenoh is not set up on the host of the agent 10.77.0.1:7300"), "{all}");
+    assert!(all.contains("run `thalweg lab peers install zenoh` there"), "{all}");
+    assert!(!said.status.success() && !lab.out().exists(), "{all}");
 }

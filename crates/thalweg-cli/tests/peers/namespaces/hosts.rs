@@ -1,6 +1,7 @@
 //! Scenarios on several hosts: what the links do to samples, and what the results say about it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -189,6 +190,48 @@ fn a_publisher_beside_a_busy_neighbour_marks_the_run() {
     assert_eq!((busy, &conditions["contaminated"]), (seconds.len(), &true.into()), "{conditions}");
     assert!(said.lines.iter().any(|line| line.contains("MARKED: in 1 runs")), "{:?}", said.lines);
     assert!(lab.report().contains("not quiet"), "the report does not say so");
+}
+
+/// Puts a program for Zenoh into `folder` that writes down its order and the addresses of its host, and gives up after its partner has too.
+fn note_taking_peer(folder: &Path) {
+    let script = format!(
+        "#!/bin/sh\nread -r order\ncd '{}'\necho \"$order\" > order-$$.new\nip -o -4 address show dev eth0 >> order-$$.new\n\
+         mv order-$$.new order-$$.txt\nwhile [ \"$(ls order-*.txt | wc -l)\" -lt 2 ]; do sleep 0.02; done\n\
+         echo '{{\"failed\":\"enough\"}}'; exit 1\n",
+        folder.display()
+    );
+    let path = folder.join("zenoh-perf");
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
+#[test]
+fn a_peers_process_lives_on_its_host_and_knows_its_address_and_those_of_publishers() {
+    let more = "middleware = \"zenoh\"\npayload_bytes = 100\nrate_hz = 10";
+    let lab = Lab::new("told", "{ on = \"netns:3\", publishers = [2], subscribers = [1] }", more);
+    note_taking_peer(&lab.folder);
+    let mut command = lab.command();
+    command.arg("--peer-dir").arg(&lab.folder);
+    let said = Program::start("lab", &command).finish();
+    assert!(said.lines.join("\n").contains("gave up: enough"), "{:?}", said.lines);
+    let entries = fs::read_dir(&lab.folder).expect("a folder").map(|entry| entry.expect("entry").path());
+    let notes = entries.filter(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    let mut told: Vec<(bool, Value, Value, bool)> = notes
+        .map(|path| {
+            let text = fs::read_to_string(path).expect("there");
+            let (order, interface) = text.split_once('\n').expect("two lines");
+            let order: Value = serde_json::from_str(order).expect("JSON");
+            let setup = &order["setup"];
+            let address = setup["address"].as_str().expect("an address");
+            let is_publisher = order["subscribers"].as_array().is_some_and(Vec::is_empty);
+            let is_at_home = interface.contains(&format!(" {address}/24 "));
+            (is_publisher, setup["address"].clone(), setup["publishers"].clone(), is_at_home)
+        })
+        .collect();
+    told.sort_by_key(|one| one.0);
+    let publishers = serde_json::json!(["10.89.0.3"]);
+    let expect = [(false, "10.89.0.2".into(), publishers.clone(), true), (true, "10.89.0.3".into(), publishers, true)];
+    assert_eq!(told, expect);
 }
 
 #[test]

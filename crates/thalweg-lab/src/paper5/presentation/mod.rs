@@ -17,22 +17,8 @@ use crate::table::Table;
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &Paper5Result) -> String {
-    let mut out = String::new();
-    for section in measured(result) {
-        out.push_str(&format!("\n{}\n\n", section.title));
-        for table in &section.tables {
-            out.push_str(&table.to_text());
-            out.push('\n');
-        }
-        for sentence in &section.seen {
-            out.push_str(&format!("  • {sentence}\n"));
-        }
-    }
-    out.push('\n');
-    for sentence in warnings(result).into_iter().chain(result.conditions.sentences()) {
-        out.push_str(&format!("  {sentence}\n"));
-    }
-    out
+    let (sections, warnings, conditions) = (measured(result), warnings(result), result.conditions.sentences());
+    Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
 /// The report.
@@ -207,6 +193,19 @@ fn missing() -> String {
     "–".to_owned()
 }
 
+/// What every table tells of a cell, whatever was varied.
+fn shared(cell: &CellResult) -> [String; 6] {
+    let of = |quantity, by: f64| figure(answers::mean(cell, quantity).map(|mean| mean * by));
+    [
+        of(answers::LOSS, 1e2),
+        of(answers::P50, 1e-3),
+        of(answers::P99, 1e-3),
+        of(answers::CPU, 1e2),
+        of(answers::PER_CPU_S, 1.0),
+        of(answers::RESIDENT, 1.0),
+    ]
+}
+
 /// How many runs a cell has, and how many failed.
 fn runs(cell: &CellResult) -> String {
     match cell.failures.len() {
@@ -214,3 +213,6 @@ fn runs(cell: &CellResult) -> String {
         failed => format!("{}, {failed} failed", cell.runs.len()),
     }
 }
+
+/// What [`shared`] tells, as titles of columns.
+const SHARED_TITLES: [&str; 6] = ["loss, %", "p50, ms", "p99, ms", "CPU, %", "per CPU second", "memory, MiB"];

@@ -2,10 +2,8 @@
 
 use thalweg_coap::scheduler::controller::Law;
 
-use super::{figure, runs, with_interval};
-use crate::paper5::answers::{
-    self, CPU, HANDLED, LOSS, P50, P99, PER_CPU_S, RECEIVED, RESIDENT, SERVED, estimate, mean,
-};
+use super::{SHARED_TITLES, figure, runs, shared, with_interval};
+use crate::paper5::answers::{self, HANDLED, RECEIVED, SERVED, estimate, mean};
 use crate::paper5::cell::{Contender, Figure as Part, Handler};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::verdicts;
@@ -82,34 +80,18 @@ fn by_law(handler: Handler, cells: &[&CellResult]) -> String {
 }
 
 fn table(handler: Handler, cells: &[&CellResult]) -> Table {
-    let header = [
-        "law",
-        "runs",
-        "served/s",
-        "received/s (NR)",
-        "handled/s (H)",
-        "loss, %",
-        "p50, ms",
-        "p99, ms",
-        "CPU, %",
-        "per CPU second",
-        "memory, MiB",
-    ];
+    let header = ["law", "runs", "served/s", "received/s (NR)", "handled/s (H)"];
+    let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).collect();
     let mut table = Table::new(format!("Handler: {handler}"), &header);
     let row = |cell: &&CellResult| {
-        vec![
+        let own = [
             cell.cell.contender.law_name(),
             runs(cell),
             with_interval(estimate(cell, SERVED)),
             figure(mean(cell, RECEIVED)),
             figure(mean(cell, HANDLED)),
-            figure(mean(cell, LOSS).map(|share| share * 1e2)),
-            figure(mean(cell, P50).map(|us| us / 1e3)),
-            figure(mean(cell, P99).map(|us| us / 1e3)),
-            figure(mean(cell, CPU).map(|share| share * 1e2)),
-            figure(mean(cell, PER_CPU_S)),
-            figure(mean(cell, RESIDENT)),
-        ]
+        ];
+        own.into_iter().chain(shared(cell)).collect()
     };
     table.rows = cells.iter().map(row).collect();
     table

@@ -1,11 +1,9 @@
 //! Figures 9 to 11, and what the paper left out of them: servers beside each other.
 
 use super::pools::marked;
-use super::{figure, runs, with_interval};
+use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::figures::percent;
-use crate::paper5::answers::{
-    self, COST, CPU, LOSS, OFFERED, P50, P99, PER_CPU_S, RESIDENT, SERVED, THREADS, estimate, mean,
-};
+use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, mean};
 use crate::paper5::cell::{Contender, Figure as Part, Load};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::usage::Moment;
@@ -181,38 +179,21 @@ pub(super) fn flood(result: &Paper5Result) -> Section {
 /// Every cell of a part with all that was measured.
 fn table(result: &Paper5Result, part: Part, caption: &str) -> Table {
     let cost = if result.course.has_energy { "mJ an answer" } else { "CPU µs an answer" };
-    let header = [
-        "server",
-        "load",
-        "runs",
-        "offered/s",
-        "served/s",
-        "loss, %",
-        "p50, ms",
-        "p99, ms",
-        "CPU, %",
-        "per CPU second",
-        "memory, MiB",
-        "threads",
-        cost,
-    ];
+    let header = ["server", "load", "runs", "offered/s", "served/s"];
+    let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).chain(["threads", cost]).collect();
     let mut table = Table::new(caption, &header);
     let row = |cell: &CellResult| {
-        vec![
+        let own = [
             cell.cell.contender.middleware_name(),
             cell.cell.load.to_string(),
             runs(cell),
             figure(mean(cell, OFFERED)),
             with_interval(estimate(cell, SERVED)),
-            figure(mean(cell, LOSS).map(|share| share * 1e2)),
-            figure(mean(cell, P50).map(|us| us / 1e3)),
-            figure(mean(cell, P99).map(|us| us / 1e3)),
-            figure(mean(cell, CPU).map(|share| share * 1e2)),
-            figure(mean(cell, PER_CPU_S)),
-            figure(mean(cell, RESIDENT)),
-            figure(mean(cell, THREADS)),
-            figure(mean(cell, COST)),
-        ]
+        ];
+        own.into_iter()
+            .chain(shared(cell))
+            .chain([THREADS, COST].map(|quantity| figure(mean(cell, quantity))))
+            .collect()
     };
     table.rows = result.cells_of(part).map(row).collect();
     table

@@ -109,7 +109,12 @@ fn without_empty_columns(table: Table) -> Table {
     let says = |column: &usize| table.rows.iter().any(|row| row[*column] != "–");
     let kept: Vec<usize> = (0..table.header.len()).filter(says).collect();
     let thin = |row: &Vec<String>| kept.iter().map(|column| row[*column].clone()).collect();
-    Table { header: thin(&table.header), rows: table.rows.iter().map(thin).collect(), caption: table.caption }
+    Table {
+        header: thin(&table.header),
+        rows: table.rows.iter().map(thin).collect(),
+        caption: table.caption,
+        ..Table::default()
+    }
 }
 
 fn share(cell: &CellResult, of: fn(&Totals) -> u64) -> f64 {

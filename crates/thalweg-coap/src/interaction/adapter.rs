@@ -82,8 +82,10 @@ impl Adapter {
 
     /// Prepares for a batch: pools that had no room for all of the one before are asked how much they have.
     pub(super) fn begin_batch(&mut self) {
-        self.lines.iter_mut().for_each(Line::begin_batch);
-        self.is_short = self.lines.iter().any(Line::is_short);
+        if self.is_short || self.has_refused() {
+            self.lines.iter_mut().for_each(Line::begin_batch);
+            self.is_short = self.lines.iter().any(Line::is_short);
+        }
     }
 
     /// Whether a datagram is to be dropped where it arrives: a plain non-confirmable request for a pool that has no room
@@ -140,7 +142,7 @@ impl Adapter {
             };
             self.handle_request(now, endpoint, Arrived { exchange, peer, rank, request }, counts);
         }
-        for line in &mut self.lines {
+        for line in self.lines.iter_mut().filter(|line| line.is_busy()) {
             for Refused { job, retry_after } in line.end_batch(now) {
                 match refusal(job.rank, retry_after) {
                     Some(response) => {

@@ -64,6 +64,11 @@ impl Line {
         self.offers.push(offer);
     }
 
+    /// Whether there is something to do at the end of a batch.
+    pub(super) fn is_busy(&self) -> bool {
+        self.has_refused || self.drops > 0 || !self.offers.is_empty()
+    }
+
     /// Hands the batch over; returns what the pool gives back.
     pub(super) fn end_batch(&mut self, now: Instant) -> impl Iterator<Item = Refused<Job>> {
         if let Some(pool) = &self.pool {

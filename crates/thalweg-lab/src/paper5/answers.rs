@@ -57,10 +57,10 @@ pub(super) fn find(result: &Paper5Result, figure: Figure, is_meant: impl Fn(&Cel
     result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
 }
 
-/// What each contender served at capacity.
-pub(super) fn capacity(result: &Paper5Result, contender: Contender) -> Option<f64> {
-    let is_full = |load: &Load| matches!(load, Load::Closed { outstanding, .. } if *outstanding > 1);
-    mean(find(result, Figure::Capacity, |cell| cell.contender == contender && is_full(&cell.load))?, SERVED)
+/// What a contender served at capacity with `handler`.
+pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: Handler) -> Option<f64> {
+    let is_meant = |cell: &Cell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
+    mean(find(result, Figure::Capacity, is_meant)?, SERVED)
 }
 
 /// A pool of one size or law with one handler, and what it served.

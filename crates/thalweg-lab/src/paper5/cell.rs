@@ -259,6 +259,22 @@ pub struct Cell {
     pub load: Load,
 }
 
+impl Cell {
+    /// Whether it shows how much its contender does with its handler.
+    pub(super) fn is_capacity(&self) -> bool {
+        let is_one_client = self.load == Load::Closed { clients: 1, outstanding: 1 };
+        self.figure == Figure::Capacity && (!is_one_client || self.handler != Handler::Greeting)
+    }
+
+    /// What the server is called where middleware is compared: with the handler, if that is not the greeting of all.
+    pub(super) fn server_name(&self) -> String {
+        match self.handler {
+            Handler::Greeting | Handler::Blocking(_) => self.contender.middleware_name(),
+            handler => format!("{}, {handler}", self.contender.middleware_name()),
+        }
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, {}", self.contender, self.handler, self.load)

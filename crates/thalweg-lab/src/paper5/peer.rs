@@ -53,6 +53,11 @@ impl CoapPeer {
         }
     }
 
+    /// Whether it compiles while it runs, so that the first seconds say little.
+    pub fn needs_heating(self) -> bool {
+        self == CoapPeer::Californium
+    }
+
     /// What can be switched; the first is as shipped.
     pub fn variants(self) -> &'static [Deduplication] {
         match self {

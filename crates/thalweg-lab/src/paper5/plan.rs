@@ -47,6 +47,8 @@ pub(super) struct Times {
     pub(super) warm_up: Duration,
     /// When an answer comes too late.
     pub(super) limit: Duration,
+    /// Load before a run that lets a virtual machine compile what it runs, where the server has one.
+    pub(super) heating: Duration,
 }
 
 impl Paper5Plan {
@@ -103,10 +105,18 @@ impl Paper5Plan {
             Figure::Clients => by_middleware(Handler::Greeting, &self.client_loads()),
             Figure::Sizes => by_middleware(Handler::Greeting, &self.size_loads()),
             Figure::Capacity => {
-                by_middleware(Handler::Greeting, &[self.saturating(), Load::Closed { clients: 1, outstanding: 1 }])
+                let loads = [self.saturating(), Load::Closed { clients: 1, outstanding: 1 }];
+                let mut cells = by_middleware(Handler::Greeting, &loads);
+                // As in an overload, no answers of one client leave together.
+                let alone = Load::Closed { clients: self.clients(256), outstanding: 1 };
+                cells.push(cell(Contender::Thalweg(Law::Vta), OVERLOADED, &alone));
+                cells
             }
             Figure::Overload => {
-                by_middleware(Handler::Greeting, &[Load::Overload { clients: self.clients(1_000), factor: OVERLOAD }])
+                let load = Load::Overload { clients: self.clients(1_000), factor: OVERLOAD };
+                let mut cells = by_middleware(Handler::Greeting, std::slice::from_ref(&load));
+                cells.push(cell(Contender::Thalweg(Law::Vta), OVERLOADED, &load));
+                cells
             }
             Figure::Flood => by_middleware(Handler::Greeting, &self.flood_loads()),
             Figure::Ramp => {
@@ -148,8 +158,8 @@ impl Paper5Plan {
         [before.to_vec(), fixed(sizes), after.to_vec()].concat()
     }
 
-    /// The paper has no number for "saturating"; this is the load of the capacity as well.
-    fn saturating(&self) -> Load {
+    /// The paper has no number for "saturating"; this is the load of the capacity as well, and the one that heats.
+    pub(super) fn saturating(&self) -> Load {
         Load::Closed { clients: self.clients(64), outstanding: 4 }
     }
 
@@ -205,9 +215,15 @@ impl Paper5Plan {
     }
 
     pub(super) fn times(&self) -> Times {
-        let [counted, warm_up, limit] = if self.is_quick() { [0.9, 0.2, 0.4] } else { [10.0, 2.0, 2.0] };
+        let [counted, warm_up, limit, heating] =
+            if self.is_quick() { [0.9, 0.2, 0.4, 3.0] } else { [10.0, 2.0, 2.0, 20.0] };
         let scaled = |seconds: f64| Duration::from_secs_f64((seconds * self.scale).max(SHORTEST));
-        Times { counted: scaled(counted), warm_up: scaled(warm_up), limit: Duration::from_secs_f64(limit) }
+        Times {
+            counted: scaled(counted),
+            warm_up: scaled(warm_up),
+            limit: Duration::from_secs_f64(limit),
+            heating: scaled(heating),
+        }
     }
 
     /// How many runs a cell has: the long ones of the quick form have one.
@@ -227,7 +243,8 @@ impl Paper5Plan {
         };
         let start = match cell.contender {
             Contender::Thalweg(_) => 0.2,
-            Contender::Peer(CoapPeer::Californium | CoapPeer::Aiocoap, _) => 1.0,
+            Contender::Peer(CoapPeer::Californium, _) => 1.0 + times.heating.as_secs_f64(),
+            Contender::Peer(CoapPeer::Aiocoap, _) => 1.0,
             Contender::Peer(CoapPeer::Libcoap | CoapPeer::CoapRs, _) => 0.2,
         };
         let late = if cell.contender.is_ours() { 0.0 } else { times.limit.as_secs_f64() };
@@ -292,6 +309,8 @@ const POOL_HANDLERS: [Handler; 3] = [Handler::Short, Handler::Computing(20), Han
 /// Requests a second of each of the paper's clients.
 const CLIENT_RATE: f64 = 10.0;
 const OVERLOAD: f64 = 2.0;
+/// The greeting of Thalweg is as fast as the generator; this handler can be asked for twice of what it does.
+const OVERLOADED: Handler = Handler::Computing(20);
 /// Requests a second of each honest client beside a flood; a hundred of them leave every server time for the flood.
 const HONEST_RATE: f64 = 20.0;
 /// Requests a second of a flood: below the capacity of every server but aiocoap's, so that its ports and not its rate are what costs.

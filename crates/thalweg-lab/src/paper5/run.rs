@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
 
-use super::cell::{Cell, Figure, Load};
+use super::cell::{Cell, Contender, Figure, Load};
 use super::plan::Paper5Plan;
 use super::result::{Run, ServerUsage};
 use super::server::Server;
@@ -61,11 +61,38 @@ pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage
     let is_long = matches!(cell.load, Load::Phases { .. });
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
     let mut server = Server::start(cell.contender, programs, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
+    if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
+        let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
+        let plan = LoadPlan { duration: stage.plan.times().heating, ..plan };
+        let mut unused = Meter::of(server.id());
+        generate(plan, &mut server, &mut unused, stage)?;
+    }
     let plan = load_plan(cell, &server, capacity, stage.plan)?;
+    let mut meter = Meter::of(server.id());
+    let LoadAnswer { counted_from_ns, result } = generate(plan, &mut server, &mut meter, stage)?;
+    let lines = server.finish();
+    let moments = meter.moments(counted_from_ns);
+    let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
+    Ok(Run {
+        round,
+        server: used(&moments, &result),
+        moments: usage::thinned(&moments),
+        lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
+        load: result,
+        conditions: watch.finish(),
+    })
+}
+
+/// The load that lets a virtual machine compile what `cell` is about to ask of it.
+fn heating_of(cell: &Cell, plan: &Paper5Plan) -> Cell {
+    Cell { load: plan.saturating(), ..cell.clone() }
+}
+
+/// Makes a load by a process of its own and hears it out, with samples of the server meanwhile.
+fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stage<'_>) -> Result<LoadAnswer, LabError> {
     let patience = SETUP_PATIENCE + plan.warm_up + plan.counted() + plan.time_limit;
     let order = Order::CoapLoad(LoadOrder { plan, cpu: stage.cpus.map(|(_, cpu)| cpu) });
     let mut generator = Supervised::start(stage.launcher, "load generator", &order)?;
-    let mut meter = Meter::of(server.id());
     let deadline = Instant::now() + patience;
     let answer = loop {
         if stage.stop.is_requested() {
@@ -86,21 +113,10 @@ pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage
             None => std::thread::sleep(SAMPLE_PERIOD),
         }
     };
-    let LoadAnswer { counted_from_ns, result } = serde_json::from_value(answer).map_err(LabError::here)?;
     meter.sample();
     server.listen()?;
-    let lines = server.finish();
     generator.finish()?;
-    let moments = meter.moments(counted_from_ns);
-    let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
-    Ok(Run {
-        round,
-        server: used(&moments, &result),
-        moments: usage::thinned(&moments),
-        lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
-        load: result,
-        conditions: watch.finish(),
-    })
+    serde_json::from_value(answer).map_err(LabError::here)
 }
 
 /// What the server used between the first and the last counted request.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::cell::{Contender, Figure, Load};
+use super::cell::{Cell, Contender, Figure};
 use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
@@ -145,7 +145,7 @@ impl Course<'_> {
             self.pace.advance(seconds);
             return Ok(());
         }
-        let capacity = self.capacity(cell.contender);
+        let capacity = self.capacity(cell);
         let made = run::make(cell, round, capacity, &self.stage);
         self.pace.advance(seconds);
         match made {
@@ -163,12 +163,11 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// What a contender served a second at most: the median of its runs at capacity so far.
-    fn capacity(&self, contender: Contender) -> Option<f64> {
+    /// What the contender of `cell` served a second at most with its handler: the median of its runs at capacity so far.
+    fn capacity(&self, cell: &Cell) -> Option<f64> {
         let is_capacity = |result: &&CellResult| {
-            let cell = &result.cell;
-            let is_full = matches!(cell.load, Load::Closed { outstanding, .. } if outstanding > 1);
-            cell.figure == Figure::Capacity && cell.contender == contender && is_full
+            let one = &result.cell;
+            one.is_capacity() && one.contender == cell.contender && one.handler == cell.handler
         };
         let runs = &self.cells.iter().find(is_capacity)?.runs;
         median(runs.iter().map(|run| run.load.served_per_s).collect())

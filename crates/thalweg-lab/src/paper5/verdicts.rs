@@ -6,7 +6,7 @@ use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, mean, poo
 use super::cell::{Contender, Figure, Handler, Load};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
-use super::result::Paper5Result;
+use super::result::{CellResult, Paper5Result};
 use crate::figures::{grouped, percent, rounded};
 
 /// Everything that can be said of the equations.
@@ -207,16 +207,22 @@ fn duplicates(result: &Paper5Result) -> Option<String> {
     })
 }
 
-/// Overload: who keeps its peak.
+/// Overload: who keeps its peak, as far as the generator could ask for that much.
 pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
-    let of = |contender: Contender| {
-        let cell = answers::find(result, Figure::Overload, |cell| cell.contender == contender)?;
-        let share = mean(cell, SERVED)? / answers::capacity(result, contender)?;
+    let of = |cell: &CellResult| {
+        let name = cell.cell.server_name();
+        if cell.runs.iter().any(|run| run.load.generator.generator_limited) {
+            return Some(format!(
+                "{name}: the generator, on one processor, could not send twice of what the server does on time; this says nothing of \
+                 the server."
+            ));
+        }
+        let share = mean(cell, SERVED)? / answers::capacity(result, cell.cell.contender, cell.cell.handler)?;
         let p99 = mean(cell, answers::P99)
             .map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
-        Some(format!("{} kept {} of its capacity{p99}.", contender.middleware_name(), percent(share)))
+        Some(format!("{name} kept {} of its capacity{p99}.", percent(share)))
     };
-    answers::contenders(result, Figure::Overload).into_iter().filter_map(of).collect()
+    result.cells_of(Figure::Overload).filter_map(of).collect()
 }
 
 /// The flood: what it costs honest clients.

@@ -4,7 +4,7 @@ use super::pools::marked;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::figures::percent;
 use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, mean};
-use crate::paper5::cell::{Contender, Figure as Part, Load};
+use crate::paper5::cell::{Contender, Figure as Part, Handler, Load};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::usage::Moment;
 use crate::paper5::verdicts;
@@ -120,6 +120,7 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
     let cell = |contender: &Contender, is_full: bool| {
         answers::find(result, Part::Capacity, |cell| {
             cell.contender == *contender
+                && cell.handler == Handler::Greeting
                 && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
         })
     };
@@ -184,7 +185,7 @@ fn table(result: &Paper5Result, part: Part, caption: &str) -> Table {
     let mut table = Table::new(caption, &header);
     let row = |cell: &CellResult| {
         let own = [
-            cell.cell.contender.middleware_name(),
+            cell.cell.server_name(),
             cell.cell.load.to_string(),
             runs(cell),
             figure(mean(cell, OFFERED)),

@@ -24,7 +24,7 @@ use crate::types::{Guid, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use reassembly::Assembled;
 use window::Placed;
-use writer_proxy::WriterProxy;
+use writer_proxy::{RequestCounts, WriterProxy};
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Reader {
     wants_history: bool,
     keyed: Keyed,
     writers: Vec<WriterProxy>,
+    /// What writers that are forgotten have seen: one that comes back may not have forgotten this reader.
+    counts: RequestCounts,
     cache: SampleCache,
     pool: PayloadPool,
     budget: ReassemblyBudget,
@@ -95,6 +97,7 @@ impl Reader {
             wants_history: qos.durability != Durability::Volatile,
             keyed,
             writers: Vec::new(),
+            counts: RequestCounts::default(),
             cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
             pool: PayloadPool::new(POOL_BYTES),
             budget,
@@ -173,7 +176,7 @@ impl Reader {
             Ok(index) => self.writers[index].matched = matched,
             Err(index) => {
                 let reliable = matched.reliable;
-                let proxy = WriterProxy::new(now, matched, self.wants_history, self.budget.clone());
+                let proxy = WriterProxy::new(now, matched, self.wants_history, self.budget.clone(), self.counts);
                 self.writers.insert(index, proxy);
                 if reliable {
                     self.note_due(now);
@@ -185,7 +188,7 @@ impl Reader {
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         let Ok(index) = self.find(guid) else { return ReaderOutcome::default() };
-        self.writers.remove(index);
+        self.counts = self.counts.max(self.writers.remove(index).requests.counts);
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
         ReaderOutcome { data_available: self.cache.len() > before, answer_due: false }

@@ -106,8 +106,8 @@ impl WriterProxy {
         }
         self.begin_answer(reader, outbox);
         let still_missing = self.misses_any();
-        self.requests.count = self.requests.count.wrapping_add(1);
-        let count = self.requests.count;
+        self.requests.counts.acknack = self.requests.counts.acknack.wrapping_add(1);
+        let count = self.requests.counts.acknack;
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty();
@@ -184,13 +184,13 @@ impl WriterProxy {
         if outbox.open_len() + write::NACK_FRAG_MAX_LEN > ANSWER_BYTES_MAX {
             self.begin_answer(reader, outbox);
         }
-        self.requests.fragment_count = self.requests.fragment_count.wrapping_add(1);
+        self.requests.counts.nack_frag = self.requests.counts.nack_frag.wrapping_add(1);
         let nack = NackFrag {
             reader: reader.entity,
             writer: self.matched.guid.entity,
             sequence,
             state,
-            count: self.requests.fragment_count,
+            count: self.requests.counts.nack_frag,
         };
         write::nack_frag(outbox.buffer(), &nack);
     }

@@ -19,7 +19,19 @@ struct Session {
     reader: Reader,
     outbox: Outbox,
     count: u32,
+    /// Of the last ACKNACK of the reader.
+    acknack_count: u32,
     got: Vec<i64>,
+}
+
+fn matched_writer() -> MatchedWriter {
+    MatchedWriter {
+        guid: WRITER,
+        vendor: VendorId::THALWEG,
+        reliable: true,
+        keeps_history: false,
+        unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
+    }
 }
 
 fn number(number: i64) -> SequenceNumber {
@@ -52,15 +64,8 @@ impl Session {
         let qos = ReaderQos { reliability, history: History::KeepAll, resource_limits, ..ReaderQos::default() };
         let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(bytes_max));
         let now = Instant::from_nanos(1_000_000_000);
-        let matched = MatchedWriter {
-            guid: WRITER,
-            vendor: VendorId::THALWEG,
-            reliable: true,
-            keeps_history: false,
-            unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
-        };
-        reader.match_writer(now, matched);
-        Session { now, reader, outbox: Outbox::new(), count: 0, got: Vec::new() }
+        reader.match_writer(now, matched_writer());
+        Session { now, reader, outbox: Outbox::new(), count: 0, acknack_count: 0, got: Vec::new() }
     }
 
     fn reliable() -> Session {
@@ -111,7 +116,10 @@ impl Session {
         for datagram in self.outbox.datagrams() {
             for submessage in Message::parse(&datagram.to_vec()).unwrap().submessages() {
                 match submessage.unwrap() {
-                    Submessage::AckNack(acknack) => said.push(format!("samples {}", set(&acknack.state))),
+                    Submessage::AckNack(acknack) => {
+                        self.acknack_count = acknack.count;
+                        said.push(format!("samples {}", set(&acknack.state)));
+                    }
                     Submessage::AckNackBatch(acknack) => {
                         assert_eq!((acknack.reader, acknack.writer), (READER.entity, WRITER.entity));
                         assert_eq!(acknack.is_final, acknack.state.is_empty());
@@ -130,6 +138,12 @@ impl Session {
         taken.iter().map(|sample| sample.info.sequence.0).collect()
     }
 
+    /// The reader asks a writer that it has not heard of.
+    #[track_caller]
+    fn check_asks(&mut self) {
+        assert_eq!(self.answer_after(LATER), "samples 1:");
+    }
+
     #[track_caller]
     fn check(&mut self, answer: &str, taken: &[i64]) {
         assert_eq!(self.answer_after(Duration::ZERO), answer);
@@ -139,6 +153,17 @@ impl Session {
 
 /// Any time after which every request is due again.
 const LATER: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_writer_that_was_forgotten_and_comes_back_gets_higher_counts() {
+    let mut session = Session::reliable();
+    (0..3).for_each(|_| session.check_asks());
+    let before = session.acknack_count;
+    session.reader.unmatch_writer(session.now, WRITER);
+    session.reader.match_writer(session.now, matched_writer());
+    session.check_asks();
+    assert!(session.acknack_count > before, "the writer may have kept the counts of before");
+}
 
 #[test]
 fn batches_are_delivered_in_order_and_acknowledged_by_their_number() {

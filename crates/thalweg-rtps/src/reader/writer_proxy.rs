@@ -57,12 +57,25 @@ pub(super) struct WriterProxy {
     started: bool,
 }
 
+/// The counts of the ACKNACKs and NACK_FRAGs sent so far, by which a writer tells new ones from repeated ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestCounts {
+    pub acknack: u32,
+    pub nack_frag: u32,
+}
+
+impl RequestCounts {
+    /// The higher of each.
+    pub(super) fn max(self, other: RequestCounts) -> RequestCounts {
+        RequestCounts { acknack: self.acknack.max(other.acknack), nack_frag: self.nack_frag.max(other.nack_frag) }
+    }
+}
+
 /// When to answer or to ask again.
 #[derive(Debug)]
 pub(super) struct Requests {
     pub due: Option<Instant>,
-    pub count: u32,
-    pub fragment_count: u32,
+    pub counts: RequestCounts,
     pub round_trip: RoundTrip,
     repeat: Duration,
     asked_at: Option<Instant>,
@@ -75,14 +88,14 @@ impl WriterProxy {
         matched: MatchedWriter,
         wants_history: bool,
         budget: ReassemblyBudget,
+        counts: RequestCounts,
     ) -> WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
         let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
         WriterProxy {
             requests: Requests {
                 due: matched.reliable.then_some(now),
-                count: 0,
-                fragment_count: 0,
+                counts,
                 round_trip: RoundTrip::default(),
                 repeat: FIRST_CONTACT_REPEAT,
                 asked_at: None,

@@ -114,9 +114,9 @@ const PORTS_PER_ADDRESS: u32 = 20_000;
 const FLOOD_NETWORKS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
 const FLOOD_NETWORKS_COUNT: u32 = 64 * 256;
 const FLOODS_OF_A_PROCESS: u32 = 16;
-const FIRST_FLOOD_PORT: u32 = 1_100;
+pub(super) const FIRST_FLOOD_PORT: u32 = 1_100;
 /// Ports that numbers use first; as many follow in their place where another program has one.
-const FLOOD_PORTS_PER_ADDRESS: u32 = 4_000;
+pub(super) const FLOOD_PORTS_PER_ADDRESS: u32 = 4_000;
 
 #[cfg(test)]
 mod tests {

@@ -57,8 +57,8 @@ pub(super) fn flood_network() -> Ipv4Addr {
     Ipv4Addr::from(FLOOD_NETWORKS.to_bits() + (number % FLOOD_NETWORKS_COUNT) * 256)
 }
 
-/// A socket connected to `target` on a port of a flood's network that this number alone has, the same each time. Nobody is
-/// expected to read its answers: it holds as few as possible.
+/// A socket connected to `target` on one of two ports of a flood's network that this number alone has, the first if it is free.
+/// Nobody is expected to read its answers: it holds as few as possible.
 ///
 /// # Errors
 /// When other programs have both of the ports that the number may use.

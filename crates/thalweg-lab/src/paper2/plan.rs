@@ -191,7 +191,7 @@ impl Paper2Plan {
 /// Publishers, and as many subscribers.
 const PAPER_COUNTS: [u32; 6] = [1, 3, 10, 25, 50, 75];
 const PAPER_BYTES: u32 = 100;
-/// Of each kind. On two CPUs 50 of each find each other; of twelve runs with 75 of each, two ended because a pair had not after 90 s.
+/// Of each kind. On two CPUs 50 of each find each other; of fourteen runs with 75 of each, two ended because a pair had not after 90 s.
 const COUNT_PER_CPU: u32 = 25;
 /// Time to find each other, beside other work too.
 const MATCH_S: u32 = 90;

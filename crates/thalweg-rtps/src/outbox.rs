@@ -18,6 +18,15 @@ pub struct Outbox {
     datagrams: Vec<Entry>,
     open: Option<Open>,
     cost: u64,
+    joining: Joining,
+}
+
+/// Memory of [`Outbox::join`].
+#[derive(Debug, Default)]
+struct Joining {
+    order: Vec<usize>,
+    pieces: Vec<Piece>,
+    datagrams: Vec<Entry>,
 }
 
 #[derive(Debug, Clone)]
@@ -201,6 +210,46 @@ impl Outbox {
         }
     }
 
+    /// Joins finished datagrams that go to the same single destination, as far as `bytes_max` goes: the first `header_bytes`, the
+    /// same in all of them, are kept once. Those to one destination keep their order.
+    pub fn join(&mut self, header_bytes: usize, bytes_max: usize) {
+        let Joining { mut order, mut pieces, mut datagrams } = std::mem::take(&mut self.joining);
+        order.extend(0..self.datagrams.len());
+        order.sort_by_key(|index| (&self.destinations[self.datagrams[*index].destinations.clone()], *index));
+        for index in order.drain(..) {
+            let entry = &self.datagrams[index];
+            let joinable = |last: &Entry| {
+                let same =
+                    self.destinations[last.destinations.clone()] == self.destinations[entry.destinations.clone()];
+                same && entry.destinations.len() == 1 && last.len + entry.len - header_bytes <= bytes_max
+            };
+            let mut added = &self.pieces[entry.pieces.clone()];
+            if let Some(last) = datagrams.last_mut().filter(|last| joinable(last))
+                && let [Piece::Copied(first), rest @ ..] = added
+                && first.len() >= header_bytes
+            {
+                pieces.push(Piece::Copied(first.start + header_bytes..first.end));
+                added = rest;
+                last.len += entry.len - header_bytes;
+                last.pieces.end += 1 + added.len();
+                self.cost -= header_bytes as u64;
+            } else {
+                let start = pieces.len();
+                datagrams.push(Entry {
+                    pieces: start..start + added.len(),
+                    destinations: entry.destinations.clone(),
+                    len: entry.len,
+                });
+            }
+            pieces.extend_from_slice(added);
+        }
+        std::mem::swap(&mut self.pieces, &mut pieces);
+        std::mem::swap(&mut self.datagrams, &mut datagrams);
+        pieces.clear();
+        datagrams.clear();
+        self.joining = Joining { order, pieces, datagrams };
+    }
+
     #[inline]
     fn close_copied_piece(&mut self) {
         let end = self.bytes.len();
@@ -242,5 +291,46 @@ mod tests {
         assert_eq!(&datagrams[0].to_vec()[1004..], b"tail");
         assert!(datagrams[0].same_destinations(&datagrams[1]));
         assert_eq!(datagrams[1].to_vec(), vec![7u8; 4]);
+    }
+
+    #[test]
+    fn what_goes_to_one_destination_is_joined_as_far_as_it_fits() {
+        let mut outbox = Outbox::new();
+        let large = Payload::from(vec![7u8; 600]);
+        for (destinations, content) in [
+            (&[locator(1)][..], &b"a"[..]),
+            (&[locator(2)], b"b"),
+            (&[locator(1), locator(2)], b"c"),
+            (&[locator(1)], b"d"),
+            (&[locator(1)], &[b'e'; 20]),
+            (&[locator(2)], b"f"),
+            (&[locator(1), locator(2)], b"g"),
+        ] {
+            outbox.begin(destinations);
+            outbox.buffer().extend_from_slice(b"head");
+            outbox.buffer().extend_from_slice(content);
+        }
+        outbox.begin(&[locator(2)]);
+        outbox.buffer().extend_from_slice(b"head");
+        outbox.push_payload(&large, 0..600);
+        outbox.finish();
+        outbox.join(4, 20);
+        let mut joined: Vec<_> =
+            outbox.datagrams().map(|datagram| (datagram.destinations().to_vec(), datagram.to_vec())).collect();
+        assert!(outbox.datagrams().zip(&joined).all(|(datagram, (_, bytes))| datagram.len() == bytes.len()));
+        assert_eq!(outbox.cost(), joined.iter().map(|(to, bytes)| to.len() * bytes.len()).sum::<usize>() as u64);
+        joined.sort();
+        let long = [&b"head"[..], &[7; 600]].concat();
+        let expected = [
+            (vec![locator(1)], b"headad".to_vec()),
+            (vec![locator(1)], [&b"head"[..], &[b'e'; 20]].concat()),
+            (vec![locator(1), locator(2)], b"headc".to_vec()),
+            (vec![locator(1), locator(2)], b"headg".to_vec()),
+            (vec![locator(2)], long),
+            (vec![locator(2)], b"headbf".to_vec()),
+        ];
+        assert_eq!(joined, expected);
+        outbox.join(4, 2_000);
+        assert_eq!(outbox.len(), 4, "one for each destination, and those with two");
     }
 }

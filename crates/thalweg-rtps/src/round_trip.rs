@@ -10,29 +10,37 @@ use std::time::Duration;
 pub struct RoundTrip {
     latest: [Duration; MEASUREMENTS],
     next: usize,
+    assumed: Duration,
 }
 
 const MEASUREMENTS: usize = 8;
 
-/// Assumed before the first measurement: a local network.
-const ASSUMED: Duration = Duration::from_millis(2);
+/// Within one turn of the I/O thread the clock stands still.
+const SHORTEST: Duration = Duration::from_micros(1);
 
-impl Default for RoundTrip {
-    fn default() -> RoundTrip {
-        RoundTrip { latest: [Duration::MAX; MEASUREMENTS], next: 0 }
-    }
-}
+/// What to assume before the first measurement: a local network.
+pub const ASSUMED: Duration = Duration::from_millis(2);
 
 impl RoundTrip {
-    /// Takes one measurement into account.
+    /// Nothing was measured yet.
+    pub fn assuming(assumed: Duration) -> RoundTrip {
+        RoundTrip { latest: [Duration::MAX; MEASUREMENTS], next: 0, assumed }
+    }
+
+    /// Takes one measurement into account; none is shorter than a microsecond.
     pub fn measured(&mut self, sample: Duration) {
-        self.latest[self.next] = sample;
+        self.latest[self.next] = sample.max(SHORTEST);
         self.next = (self.next + 1) % MEASUREMENTS;
     }
 
-    /// The round-trip time; 2 ms before the first measurement.
+    /// The round-trip time; what is assumed before the first measurement.
     pub fn estimate(&self) -> Duration {
-        self.latest.iter().min().copied().filter(|shortest| *shortest != Duration::MAX).unwrap_or(ASSUMED)
+        self.measurement().unwrap_or(self.assumed)
+    }
+
+    /// The round-trip time; `None` before the first measurement.
+    pub fn measurement(&self) -> Option<Duration> {
+        self.latest.iter().min().copied().filter(|shortest| *shortest != Duration::MAX)
     }
 }
 
@@ -42,7 +50,7 @@ mod tests {
 
     #[test]
     fn stragglers_do_not_count_but_a_longer_path_does() {
-        let mut rtt = RoundTrip::default();
+        let mut rtt = RoundTrip::assuming(ASSUMED);
         assert_eq!(rtt.estimate(), ASSUMED);
         rtt.measured(Duration::from_micros(100));
         rtt.measured(Duration::from_millis(500));

@@ -12,6 +12,8 @@ use crate::wire::WireError;
 /// A participant that was heard of.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
+    /// What it announced, as it came: the same again says only that it is alive.
+    pub announced: Box<[u8]>,
     /// What it announced.
     pub data: ParticipantData,
     /// How it is reached.

@@ -210,7 +210,7 @@ impl Participant {
     /// Writes the participant message that renews our lease at peers which miss multicast announcements
     /// (`ParticipantMessageData`, automatic liveliness, RTPS 2.5 §9.6.3.3).
     pub(super) fn assert_liveliness(&mut self, now: Instant) {
-        self.announcer.message_at = now + self.announcer.period;
+        self.announcer.message_at = now + self.announcer.period * 2;
         let entity = EntityId::PARTICIPANT_MESSAGE_WRITER;
         let Some(writer) = self.endpoints.writer(entity) else { return };
         let mut bytes = vec![0, 1, 0, 0];

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Event, KeyOf, LostReason, Participant};
 use crate::discovery::database::Learned;
@@ -12,7 +13,7 @@ use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
 use crate::time::{INFINITE, Instant};
-use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
 use crate::writer::MatchedReader;
 
 /// The built-in writers with the readers that go with them.
@@ -21,6 +22,10 @@ pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
     (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER),
     (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER),
 ];
+
+/// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
+/// nobody answers at once.
+const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
 
 /// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
 fn announced_bit(writer: EntityId) -> u32 {
@@ -43,6 +48,7 @@ pub(super) fn builtin_reader(known: &KnownParticipant, reader: EntityId) -> Matc
         on_this_host: known.reach.on_this_host,
         datagram_bytes: known.reach.datagram_bytes(),
         batches: false,
+        round_trip: ROUND_TRIP_ASSUMED,
         receive_buffer_bytes: None,
     }
 }
@@ -54,6 +60,8 @@ pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> Matc
         vendor: known.data.vendor,
         reliable: true,
         keeps_history: true,
+        greets: known.data.vendor == VendorId::THALWEG,
+        round_trip: ROUND_TRIP_ASSUMED,
         unicast: known.reach.metatraffic.clone(),
     }
 }
@@ -195,7 +203,13 @@ impl Participant {
     }
 
     /// Learns of a participant, or renews what is known of it.
-    pub(super) fn handle_announcement(&mut self, now: Instant, source: SocketAddr, data: ParticipantData) {
+    pub(super) fn handle_announcement(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        data: ParticipantData,
+        announced: &[u8],
+    ) {
         let prefix = data.guid_prefix;
         let stranger = data.domain_id.is_some_and(|id| id != self.config.domain_id)
             || data.domain_tag != self.config.domain_tag
@@ -209,6 +223,7 @@ impl Participant {
         let reach = Reach::new(&self.config.addresses, self.config.host, &data, source);
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.lease_until = lease_until;
+            known.announced = announced.into();
             // An announcement that came by another interface does not move a participant whose addresses are the same.
             if known.data != data {
                 if !self.company.accepts(&data) {
@@ -231,7 +246,8 @@ impl Participant {
             self.counters.over_limit += 1;
             return;
         }
-        self.database.participants.insert(prefix, KnownParticipant { data, reach, lease_until });
+        let known = KnownParticipant { announced: announced.into(), data, reach, lease_until };
+        self.database.participants.insert(prefix, known);
         self.schedule.set_lease_check(self.database.next_lease_end());
         self.neighbours.note_change(now);
         self.announcer.greet(prefix);

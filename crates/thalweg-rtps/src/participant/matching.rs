@@ -1,9 +1,12 @@
 //! Brings local endpoints together with the publications and subscriptions that discovery found.
 
+use std::time::Duration;
+
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::{Durability, MatchResult};
 use crate::reader::MatchedWriter;
+use crate::round_trip::ASSUMED;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::writer::MatchedReader;
@@ -140,6 +143,7 @@ impl Participant {
             on_this_host: reach.on_this_host,
             datagram_bytes: reach.datagram_bytes(),
             batches: participant.data.understands_batches(),
+            round_trip: self.round_trip_assumed(),
             receive_buffer_bytes: participant.data.receive_buffer_bytes,
         })
     }
@@ -178,6 +182,12 @@ impl Participant {
         }
     }
 
+    /// What endpoints that meet now can expect of each other: what discovery has met with.
+    fn round_trip_assumed(&self) -> Duration {
+        let writer = self.endpoints.writer(EntityId::PUBLICATIONS_WRITER);
+        writer.map_or(ASSUMED, |writer| writer.lock().crowd_round_trip().max(ASSUMED))
+    }
+
     /// A writer as its reader needs to know it.
     fn writer_as_matched(&self, writer: Guid) -> Option<MatchedWriter> {
         let publication = &self.database.publications.get(writer)?.data;
@@ -188,6 +198,8 @@ impl Participant {
             vendor: participant.data.vendor,
             reliable: publication.qos.reliability.is_reliable(),
             keeps_history: publication.qos.durability != Durability::Volatile,
+            greets: false,
+            round_trip: self.round_trip_assumed(),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()
             } else {

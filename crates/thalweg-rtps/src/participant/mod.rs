@@ -197,7 +197,7 @@ impl Participant {
             Some(source) => Reach::new(local, self.config.host, &data, source),
             None => Reach::default(),
         };
-        let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
+        let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
         self.database.participants.insert(self.config.prefix, known);
         self.push_event(Event::AddressesChosen(self.config.prefix));
     }

@@ -314,12 +314,19 @@ impl Participant {
 
     fn handle_participant_data(&mut self, context: &Context, datagram: &Payload, data: &Data<'_>) {
         match &data.content {
-            Content::Data(range) => match ParticipantData::decode(&datagram[range.clone()]) {
-                Ok(announced) if announced.guid_prefix == context.source => {
-                    self.handle_announcement(context.now, context.from, announced);
+            Content::Data(range) => {
+                let bytes = &datagram[range.clone()];
+                let known = self.database.participants.get(&context.source);
+                if known.is_some_and(|known| *known.announced == *bytes) {
+                    return;
                 }
-                _ => self.counters.unusable_announcements += 1,
-            },
+                match ParticipantData::decode(bytes) {
+                    Ok(data) if data.guid_prefix == context.source => {
+                        self.handle_announcement(context.now, context.from, data, bytes);
+                    }
+                    _ => self.counters.unusable_announcements += 1,
+                }
+            }
             Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
                 Ok(prefix) if prefix == context.source => {
                     self.remove_participant(context.now, prefix, LostReason::Left);

@@ -131,6 +131,11 @@ impl Schedule {
         }
     }
 
+    /// The source is filed.
+    pub(super) fn is_ready(&self, source: Source) -> bool {
+        self.place_of.contains_key(&source)
+    }
+
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }

@@ -10,10 +10,15 @@ use crate::qos::TrafficClass;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
 use crate::types::EntityId;
+use crate::wire::write::HEADER_LEN;
 use crate::writer::{Backlog, Paid};
 
 /// Datagrams of several endpoints collected before they are sent.
 const OUTBOX_DATAGRAMS_MAX: usize = 64;
+/// And of built-in endpoints, before those to one participant are joined.
+const DISCOVERY_DATAGRAMS_MAX: usize = 256;
+/// Bytes of a datagram of discovery: it fits every path of IPv6.
+const DISCOVERY_BYTES_MAX: usize = 1_200;
 
 impl Participant {
     /// Appends datagrams, all of one [`Participant::traffic_class`], to the empty `outbox`. True when more is waiting: send,
@@ -26,7 +31,13 @@ impl Participant {
         while let Some(id) = self.flow_controllers.pop_due(now) {
             self.make_controller_ready(id);
         }
+        // What built-in endpoints have for a participant leaves together, its greeting first.
+        let mut joins = true;
         while let Some((rank, source)) = self.schedule.pop_ready() {
+            if joins && !matches!(source, Source::Endpoint(entity) if entity.is_builtin()) {
+                joins = false;
+                outbox.join(HEADER_LEN, DISCOVERY_BYTES_MAX);
+            }
             if !outbox.is_empty() && self.class_of(source) != Some(self.traffic_class) {
                 self.schedule.put_back(rank, source);
                 break;
@@ -39,9 +50,14 @@ impl Participant {
                 }
                 Source::Endpoint(entity) => self.transmit_reader(now, entity, outbox),
             }
-            if outbox.len() >= OUTBOX_DATAGRAMS_MAX {
+            let limit =
+                if joins && !self.schedule.is_ready(source) { DISCOVERY_DATAGRAMS_MAX } else { OUTBOX_DATAGRAMS_MAX };
+            if outbox.len() >= limit {
                 break;
             }
+        }
+        if joins {
+            outbox.join(HEADER_LEN, DISCOVERY_BYTES_MAX);
         }
         self.schedule.has_ready()
     }
@@ -74,13 +90,16 @@ impl Participant {
             return;
         }
         let samples_apart = local.controller.is_some() || rank == Rank::Control && !entity.is_builtin();
-        let Paid { more, .. } = if samples_apart {
+        let Paid { more, more_control, .. } = if samples_apart {
             writer.poll_transmit_within(now, 0, outbox)
         } else {
-            Paid { spent: 0, more: writer.poll_transmit(now, outbox) }
+            Paid { spent: 0, more: writer.poll_transmit(now, outbox), more_control: false }
         };
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(entity, at);
+        }
+        if more_control {
+            self.schedule.make_control_ready(entity);
         }
         match local.controller {
             None if more => self.schedule.make_ready(entity),
@@ -119,6 +138,9 @@ impl Participant {
         let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(grant.writer, at);
+        }
+        if paid.more_control {
+            self.schedule.make_control_ready(grant.writer);
         }
         drop(writer);
         controller.record(now, grant.writer, spent_in(outbox, before, paid.spent), left);

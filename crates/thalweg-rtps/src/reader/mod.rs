@@ -18,6 +18,7 @@ pub use writer_proxy::MatchedWriter;
 use crate::history::{CachedSample, Insert, ReadFilter, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
+use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, Keyed, SequenceNumber};
@@ -76,6 +77,8 @@ pub struct Reader {
     writers: Vec<WriterProxy>,
     /// What writers that are forgotten have seen: one that comes back may not have forgotten this reader.
     counts: RequestCounts,
+    /// What the latest requests took, whoever was asked.
+    round_trip: RoundTrip,
     cache: SampleCache,
     pool: PayloadPool,
     budget: ReassemblyBudget,
@@ -98,6 +101,7 @@ impl Reader {
             keyed,
             writers: Vec::new(),
             counts: RequestCounts::default(),
+            round_trip: RoundTrip::assuming(Duration::ZERO),
             cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
             pool: PayloadPool::new(POOL_BYTES),
             budget,
@@ -175,11 +179,13 @@ impl Reader {
         match self.find(matched.guid) {
             Ok(index) => self.writers[index].matched = matched,
             Err(index) => {
-                let reliable = matched.reliable;
-                let proxy = WriterProxy::new(now, matched, self.wants_history, self.budget.clone(), self.counts);
+                let crowd = self.round_trip.estimate();
+                let budget = self.budget.clone();
+                let proxy = WriterProxy::new(now, matched, self.wants_history, budget, self.counts, crowd);
+                let due = proxy.requests.due;
                 self.writers.insert(index, proxy);
-                if reliable {
-                    self.note_due(now);
+                if let Some(due) = due {
+                    self.note_due(due);
                 }
             }
         }
@@ -260,11 +266,14 @@ impl Reader {
                             Ok(new) => {
                                 available |= new;
                                 self.writers[index].window.advance();
+                                if self.writers[index].is_asked() {
+                                    self.note_repaired(now, index);
+                                }
                             }
                             Err(sample) => {
                                 self.stalled = true;
                                 self.hold(now, index, sample);
-                                self.writers[index].repaired(now);
+                                self.note_repaired(now, index);
                             }
                         }
                     } else {
@@ -272,7 +281,7 @@ impl Reader {
                         gap |= !self.hold(now, index, sample) && !fills_gap;
                         if fills_gap {
                             available |= self.drain(index) > 0;
-                            self.writers[index].repaired(now);
+                            self.note_repaired(now, index);
                         }
                     }
                 }
@@ -291,6 +300,13 @@ impl Reader {
     fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
         if gap && let Some(due) = self.writers[index].gap_seen(now) {
             self.note_due(due);
+        }
+    }
+
+    /// What was missing first has come, or the news that it will not.
+    fn note_repaired(&mut self, now: Instant, index: usize) {
+        if let Some(took) = self.writers[index].repaired(now) {
+            self.round_trip.measured(took);
         }
     }
 
@@ -315,7 +331,7 @@ impl Reader {
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
         let delivered = self.drain(index);
-        self.writers[index].repaired(now);
+        self.note_repaired(now, index);
         delivered > 0
     }
 
@@ -390,7 +406,7 @@ impl Reader {
             proxy.window.mark_irrelevant(sequence, sequence.next());
         }
         let delivered = self.drain(index);
-        self.writers[index].repaired(now);
+        self.note_repaired(now, index);
         ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
     }
 

@@ -35,10 +35,12 @@ impl Reader {
         batch: Option<&HeartbeatBatch>,
     ) -> ReaderOutcome {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let crowd = self.round_trip.estimate();
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable || !accept_count(&mut proxy.last_heartbeat_count, heartbeat.count) {
             return ReaderOutcome::default();
         }
+        proxy.requests.crowd = crowd;
         if proxy.skip_history {
             proxy.skip_history = false;
             if !proxy.contacted {
@@ -55,7 +57,7 @@ impl Reader {
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());
         }
-        if !heartbeat.is_final || proxy.misses_any() {
+        if (!heartbeat.is_final || proxy.misses_any()) && !proxy.has_just_asked(now) {
             proxy.answer_at(now);
             self.note_due(now);
         }
@@ -88,6 +90,7 @@ impl Reader {
             let proxy = &mut self.writers[index];
             if proxy.requests.due.is_some_and(|due| due <= now) {
                 self.counters.acknacks += 1;
+                proxy.requests.crowd = self.round_trip.estimate();
                 proxy.answer(now, guid, outbox);
             }
             if let Some(due) = proxy.requests.due {

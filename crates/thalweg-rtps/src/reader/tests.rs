@@ -30,6 +30,8 @@ fn matched_writer() -> MatchedWriter {
         vendor: VendorId::THALWEG,
         reliable: true,
         keeps_history: false,
+        greets: false,
+        round_trip: crate::round_trip::ASSUMED,
         unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
     }
 }
@@ -163,6 +165,30 @@ fn a_writer_that_was_forgotten_and_comes_back_gets_higher_counts() {
     session.reader.match_writer(session.now, matched_writer());
     session.check_asks();
     assert!(session.acknack_count > before, "the writer may have kept the counts of before");
+}
+
+#[test]
+fn what_was_just_asked_for_is_not_asked_for_again_with_every_heartbeat() {
+    let mut session = Session::reliable();
+    session.check_asks();
+    session.heartbeat(1, 2).check("samples 1:1,2", &[]);
+    session.heartbeat(1, 2).check("", &[]);
+    session.heartbeat(1, 3).check("samples 1:1,2,3", &[]);
+    session.heartbeat(1, 3).check("", &[]);
+    assert_eq!(session.answer_after(LATER), "samples 1:1,2,3", "the request may be lost");
+}
+
+#[test]
+fn a_slow_answer_makes_a_reader_patient() {
+    let mut session = Session::reliable();
+    session.check_asks();
+    session.heartbeat(1, 1).check("samples 1:1", &[]);
+    let second = Duration::from_secs(1);
+    assert_eq!(session.answer_after(second), "samples 1:1");
+    session.now += second;
+    session.data(&[1]).check("", &[1]);
+    session.heartbeat(1, 2).check("samples 2:2", &[]);
+    assert_eq!(session.answer_after(second), "", "the one before took two seconds");
 }
 
 #[test]

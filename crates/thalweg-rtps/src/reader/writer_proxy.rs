@@ -23,6 +23,10 @@ pub struct MatchedWriter {
     pub reliable: bool,
     /// Whether it keeps samples for late joiners (TRANSIENT_LOCAL or more).
     pub keeps_history: bool,
+    /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
+    pub greets: bool,
+    /// What a request and its answer are taken to need before the first ones.
+    pub round_trip: Duration,
     /// Where to answer to; best first.
     pub unicast: Vec<Locator>,
 }
@@ -76,10 +80,25 @@ impl RequestCounts {
 pub(super) struct Requests {
     pub due: Option<Instant>,
     pub counts: RequestCounts,
-    pub round_trip: RoundTrip,
+    /// What requests take, from the first time that each was made: when it was made several times nothing tells which of them
+    /// was answered, and one that is taken for lost because it is slow would be made again and again.
+    round_trip: RoundTrip,
+    /// The same of all writers: in a crowd everybody is slow.
+    pub crowd: Duration,
     repeat: Duration,
-    asked_at: Option<Instant>,
+    asked: Option<Asked>,
     since_gap: u32,
+}
+
+/// A request that was not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    first: Instant,
+    last: Instant,
+    /// The first number that was missing.
+    next: SequenceNumber,
+    /// Highest number known to exist.
+    announced: SequenceNumber,
 }
 
 impl WriterProxy {
@@ -89,16 +108,18 @@ impl WriterProxy {
         wants_history: bool,
         budget: ReassemblyBudget,
         counts: RequestCounts,
+        crowd: Duration,
     ) -> WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
         let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
         WriterProxy {
             requests: Requests {
-                due: matched.reliable.then_some(now),
+                due: matched.reliable.then_some(if matched.greets { now + GREETING_PATIENCE } else { now }),
                 counts,
-                round_trip: RoundTrip::default(),
+                round_trip: RoundTrip::assuming(matched.round_trip),
+                crowd,
                 repeat: FIRST_CONTACT_REPEAT,
-                asked_at: None,
+                asked: None,
                 since_gap: 0,
             },
             matched,
@@ -165,7 +186,7 @@ impl WriterProxy {
 
     /// Fragments arrived: asks for those that should have arrived before.
     pub(super) fn fragment_seen(&mut self, now: Instant, fragments: &DataFrag<'_>) {
-        if self.requests.asked_at.is_some() {
+        if self.requests.asked.is_some() {
             // The repair is coming; what it leaves out is asked for soon.
             self.requests.repeat = self.repeat_period();
             self.answer_at(now + self.requests.repeat);
@@ -180,7 +201,7 @@ impl WriterProxy {
     /// Schedules a request unless one is scheduled or on its way already.
     fn ask_after(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
         let due = now + delay;
-        let on_its_way = self.requests.asked_at.is_some();
+        let on_its_way = self.requests.asked.is_some();
         if on_its_way || self.requests.due.is_some_and(|scheduled| scheduled <= due) {
             return None;
         }
@@ -193,10 +214,11 @@ impl WriterProxy {
         self.requests.due = Some(self.requests.due.map_or(at, |due| due.min(at)));
     }
 
-    /// The missing sample or fragment (or the news that it will not come) has arrived.
-    pub(super) fn repaired(&mut self, now: Instant) {
-        if let Some(asked) = self.requests.asked_at.take() {
-            self.requests.round_trip.measured(now.since(asked));
+    /// The missing sample or fragment (or the news that it will not come) has arrived. Returns what the request for it took.
+    pub(super) fn repaired(&mut self, now: Instant) -> Option<Duration> {
+        let took = self.requests.asked.take().map(|asked| now.since(asked.first));
+        if let Some(took) = took {
+            self.requests.round_trip.measured(took);
         }
         self.requests.since_gap = 0;
         self.requests.repeat = self.repeat_period();
@@ -207,26 +229,48 @@ impl WriterProxy {
             // What else is missing may still be on its way with the same repair.
             self.answer_at(now + self.repeat_period());
         }
+        took
     }
 
     pub(super) fn misses_any(&self) -> bool {
         self.window.misses_any(self.announced) || !self.reassembly.is_empty()
     }
 
+    fn round_trip(&self) -> Duration {
+        self.requests.round_trip.estimate().max(self.requests.crowd)
+    }
+
     fn repeat_period(&self) -> Duration {
-        REPEAT_MIN.max(self.requests.round_trip.estimate() * 2)
+        REPEAT_MIN.max(self.round_trip() * 2).min(FIRST_CONTACT_REPEAT_MAX)
+    }
+
+    /// A request was not answered yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.requests.asked.is_some()
+    }
+
+    /// True when all that is missing was asked for so lately that the answer cannot be here yet.
+    pub(super) fn has_just_asked(&self, now: Instant) -> bool {
+        self.reassembly.is_empty()
+            && self.requests.asked.is_some_and(|asked| {
+                let same = asked.next == self.window.next() && asked.announced == self.announced;
+                same && now.since(asked.last) < self.round_trip()
+            })
     }
 
     /// A request left at `now`; the next one is due when it stays without effect.
     pub(super) fn asked(&mut self, now: Instant, still_missing: bool) {
         let waits_for_contact = !self.contacted;
         if still_missing || waits_for_contact {
-            self.requests.asked_at = still_missing.then_some(now);
-            self.requests.due = Some(now + self.requests.repeat);
-            let longest = if waits_for_contact { FIRST_CONTACT_REPEAT_MAX } else { REPEAT_MAX };
+            let (next, announced) = (self.window.next(), self.announced);
+            let first = self.requests.asked.map_or(now, |asked| asked.first);
+            self.requests.asked = still_missing.then_some(Asked { first, last: now, next, announced });
+            self.requests.due = Some(now + self.requests.repeat.max(self.repeat_period()));
+            let longest =
+                if waits_for_contact { FIRST_CONTACT_REPEAT_MAX } else { REPEAT_MAX.max(self.repeat_period()) };
             self.requests.repeat = (self.requests.repeat * 2).min(longest);
         } else {
-            self.requests.asked_at = None;
+            self.requests.asked = None;
             self.requests.due = None;
             self.requests.repeat = self.repeat_period();
         }
@@ -235,5 +279,7 @@ impl WriterProxy {
 
 /// How soon a writer that has not answered our first ACKNACK gets another one.
 const FIRST_CONTACT_REPEAT: Duration = Duration::from_millis(50);
+/// How long a writer that greets is left to do so.
+const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 /// And how rarely in the end, when it does not want to know us.
 const FIRST_CONTACT_REPEAT_MAX: Duration = Duration::from_secs(3);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::flow::Position;
-use super::reader_proxy::{Asking, Owed, Repairs};
+use super::reader_proxy::{Owed, Repairs};
 use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, Writer, earlier};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
@@ -76,9 +76,11 @@ impl Writer {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
-        let asked = all_asked.map_or(proxy.asking.at, |all| all.max(proxy.asking.at));
-        if proxy.last_heard < asked {
-            proxy.round_trip.measured(now.since(asked));
+        let all_asked = all_asked.filter(|all| proxy.last_heard < *all);
+        if let Some(asked) = proxy.asking.unanswered.take().or(all_asked) {
+            let took = now.since(asked).min(HEARTBEAT_PERIOD_MAX);
+            self.heartbeat.round_trip.measured(took);
+            proxy.round_trip.measured(took);
         }
         proxy.last_heard = now;
         let first_contact = !proxy.proven;
@@ -170,6 +172,7 @@ impl Writer {
         let uses_group = self.route.uses_group();
         // Who holds up samples that wait to be sent is asked again soon.
         let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
+        let crowd = self.heartbeat.round_trip.estimate();
         let mut next = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             let lags = proxy.acknowledged.sample < last;
@@ -180,8 +183,8 @@ impl Writer {
             }
             let owes = proxy.acknowledged.sample < sent || lags && in_mid_sample;
             let due = match (proxy.proven, owes, lags) {
-                (false, _, _) => proxy.ask_again_at(Instant::ZERO, false, longest),
-                (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest),
+                (false, _, _) => proxy.ask_again_at(Instant::ZERO, false, longest, crowd),
+                (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest, crowd),
                 // What it lacks was not sent yet.
                 (true, false, true) => {
                     next = earlier(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
@@ -192,9 +195,9 @@ impl Writer {
             let asks_now = due <= now;
             if asks_now {
                 proxy.owed = if proxy.proven { proxy.owed.max_with(Owed::Heartbeat) } else { Owed::Greeting };
-                proxy.asking = Asking { at: now, pause: (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX) };
+                (proxy.asking.at, proxy.asking.pause) = (now, (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX));
             }
-            let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest) } else { due };
+            let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest, crowd) } else { due };
             next = earlier(next, Some(due));
         }
         let Some(next) = next else { return outcome };

@@ -30,6 +30,8 @@ pub(crate) struct Paid {
     pub spent: u64,
     /// More is waiting, for tokens or for another call.
     pub more: bool,
+    /// HEARTBEATs wait for another call.
+    pub more_control: bool,
 }
 
 /// What only asynchronous writers keep.
@@ -83,13 +85,13 @@ impl Writer {
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
         outbox.finish();
         if allowance == 0 {
-            self.transmit_control(now, outbox);
+            let more_control = self.transmit_control(now, outbox);
             let more = match self.collection.is_asynchronous() {
                 true => self.backlog(now).is_some(),
                 // Also what the send window is closed to: the attempt finds that out and stops asking for a timer.
                 false => self.has_output(now),
             };
-            return Paid { spent: 0, more };
+            return Paid { spent: 0, more, more_control };
         }
         let start = outbox.cost();
         let limit = start.saturating_add(allowance);
@@ -105,7 +107,7 @@ impl Writer {
             outbox.finish();
         }
         let spent = outbox.cost() - start;
-        self.transmit_control(now, outbox);
+        let more_control = self.transmit_control(now, outbox);
         let unsent = self.outgoing.place.sample;
         if let Some(asynchronous) = &mut self.outgoing.asynchronous {
             while asynchronous.written.front().is_some_and(|(sequence, _)| *sequence < unsent) {
@@ -113,7 +115,7 @@ impl Writer {
             }
             asynchronous.repairs_first ^= spent > 0;
         }
-        Paid { spent, more: self.backlog(now).is_some() }
+        Paid { spent, more: self.backlog(now).is_some(), more_control }
     }
 
     /// True when samples or repairs do not wait for company.

@@ -25,6 +25,7 @@ impl Writer {
             || self.flow.wants_acknowledgement()
             || samples_since >= self.capacity.ask_every
             || self.heartbeat.due.is_some_and(|due| due <= now)
+            || self.guid.entity.is_builtin()
             || self.serves_both_forms();
         if due {
             let heartbeat = self.next_heartbeat_to_all(now);
@@ -117,17 +118,18 @@ impl Writer {
         write::heartbeat_frag(outbox.buffer(), &heartbeat);
     }
 
-    pub(super) fn transmit_owed_heartbeats(&mut self, now: Instant, outbox: &mut Outbox) {
+    /// True when more are owed than the outbox can take.
+    pub(super) fn transmit_owed_heartbeats(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         for index in 0..self.readers.len() {
             if self.readers[index].owed == Owed::Nothing {
                 continue;
             }
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
-                return;
+                return true;
             }
             let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let reader = &mut self.readers[index];
-            reader.asking.at = now;
+            reader.asking.asks(now);
             let greeting = std::mem::replace(&mut reader.owed, Owed::Nothing) == Owed::Greeting;
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
@@ -138,5 +140,6 @@ impl Writer {
             self.push_heartbeat(form, &heartbeat, outbox);
             self.transmit_fragment_heartbeat(heartbeat.reader, outbox);
         }
+        false
     }
 }

@@ -33,6 +33,7 @@ use crate::history::{ChangeKind, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, Method, Reliability, WriterQos};
+use crate::round_trip::RoundTrip;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
@@ -199,6 +200,8 @@ struct HeartbeatState {
     /// Asked for by the application or by a refused write.
     wanted: bool,
     due: Option<Instant>,
+    /// What the latest answers took, whoever gave them: in a crowd everybody is slow.
+    round_trip: RoundTrip,
 }
 
 impl Writer {
@@ -237,6 +240,7 @@ impl Writer {
                 asked_for: SequenceNumber::ZERO,
                 wanted: false,
                 due: None,
+                round_trip: RoundTrip::assuming(Duration::ZERO),
             },
             armed: None,
             blocked: false,
@@ -389,6 +393,11 @@ impl Writer {
         let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
         let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
         self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
+    }
+
+    /// What its latest answers took, whoever gave them; zero before the first one.
+    pub(crate) fn crowd_round_trip(&self) -> Duration {
+        self.heartbeat.round_trip.estimate()
     }
 
     fn slowest_round_trip(&self) -> Duration {

@@ -32,6 +32,8 @@ pub struct MatchedReader {
     pub datagram_bytes: usize,
     /// Whether it understands DATA_BATCH.
     pub batches: bool,
+    /// What a HEARTBEAT and its answer are taken to need before the first ones.
+    pub round_trip: Duration,
     /// The receive buffer it announced.
     pub receive_buffer_bytes: Option<u32>,
 }
@@ -149,6 +151,16 @@ pub(super) struct Asking {
     pub at: Instant,
     /// Until it is asked again; twice as long after each time that it made no progress.
     pub pause: Duration,
+    /// The first time since it was heard of last.
+    pub unanswered: Option<Instant>,
+}
+
+impl Asking {
+    /// It is asked now.
+    pub(super) fn asks(&mut self, now: Instant) {
+        self.at = now;
+        self.unanswered.get_or_insert(now);
+    }
 }
 
 /// What ACKNACKs tell of a reader's multicast group.
@@ -159,6 +171,9 @@ struct GroupReception {
     /// Something was asked for since the last ACKNACK that asked for nothing.
     repairing: bool,
 }
+
+/// Measured round trips are upper bounds: a repair that is lost must not be denied for longer than this.
+const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 
 /// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
 /// multicast, or a radio link, brings nothing or little.
@@ -197,16 +212,16 @@ impl ReaderProxy {
     ) -> ReaderProxy {
         let owed = if matched.reliable { Owed::Greeting } else { Owed::Nothing };
         ReaderProxy {
+            round_trip: RoundTrip::assuming(matched.round_trip),
             matched,
             start,
             joined,
             acknowledged: Position::whole(start.previous()),
             proven: false,
             active: true,
-            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN },
+            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: None },
             last_heard: now,
             behind_since: None,
-            round_trip: RoundTrip::default(),
             owed,
             repairs: Repairs::default(),
             group: GroupReception::default(),
@@ -255,15 +270,22 @@ impl ReaderProxy {
 
     /// When to ask it for an acknowledgement again, at the latest `longest` after everybody was asked at `all_asked`. What went
     /// to a group counts for who answered since: the network may not carry multicast.
-    pub(super) fn ask_again_at(&self, all_asked: Instant, uses_group: bool, longest: Duration) -> Instant {
+    pub(super) fn ask_again_at(
+        &self,
+        all_asked: Instant,
+        uses_group: bool,
+        longest: Duration,
+        crowd: Duration,
+    ) -> Instant {
         let all_asked = if uses_group { all_asked.min(self.last_heard) } else { all_asked };
-        let pause = self.asking.pause.min(longest).max(self.round_trip.estimate() * 4).min(HEARTBEAT_PERIOD_MAX);
+        let round_trip = self.round_trip.estimate().max(crowd);
+        let pause = self.asking.pause.min(longest).max(round_trip * 4).min(HEARTBEAT_PERIOD_MAX);
         self.asking.at.max(all_asked) + pause
     }
 
     /// How long a repeated request is taken to have crossed its repair.
     pub(super) fn suppression(&self) -> Duration {
-        self.round_trip.estimate()
+        self.round_trip.estimate().min(SUPPRESSION_MAX)
     }
 }
 
@@ -299,6 +321,7 @@ mod tests {
             on_this_host: false,
             datagram_bytes: 1472,
             batches: true,
+            round_trip: crate::round_trip::ASSUMED,
             receive_buffer_bytes: None,
         };
         let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST, SequenceNumber::ZERO);

@@ -39,6 +39,7 @@ fn matched_reader(number: u8) -> MatchedReader {
         on_this_host: false,
         datagram_bytes: 1472,
         batches: true,
+        round_trip: crate::round_trip::ASSUMED,
         receive_buffer_bytes: Some(0),
     }
 }
@@ -84,6 +85,18 @@ fn run_until_given_up(writer: &mut Writer) -> (Guid, Instant) {
         }
     }
     unreachable!("nobody is given up")
+}
+
+#[test]
+fn greetings_beyond_one_outbox_follow_at_once() {
+    let mut writer = writer(0);
+    (1..=100).for_each(|number| writer.match_reader(START, matched_reader(number)));
+    let mut outbox = Outbox::new();
+    assert!(writer.poll_transmit(START, &mut outbox), "more is waiting");
+    let first = outbox.len();
+    outbox.clear();
+    assert!(!writer.poll_transmit(START, &mut outbox));
+    assert_eq!(first + outbox.len(), 100);
 }
 
 #[test]

@@ -32,15 +32,16 @@ impl Writer {
     pub(super) fn transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         let more_new = self.transmit_new(now, allowance, outbox);
         let more_repairs = self.transmit_repairs(now, allowance, outbox);
-        self.transmit_control(now, outbox);
-        more_new || more_repairs
+        let more_control = self.transmit_control(now, outbox);
+        more_new || more_repairs || more_control
     }
 
-    /// HEARTBEATs that are due.
-    pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) {
-        self.transmit_owed_heartbeats(now, outbox);
+    /// HEARTBEATs that are due. True when there are more than the outbox can take.
+    pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
+        let more = self.transmit_owed_heartbeats(now, outbox);
         self.transmit_wanted_heartbeat(now, outbox);
         outbox.finish();
+        more
     }
 
     pub(super) fn transmit_new(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
@@ -195,7 +196,7 @@ impl Writer {
                 continue; // Nothing of what was asked for exists: a HEARTBEAT would only make the reader ask again.
             }
             reader.owed = Owed::Nothing;
-            reader.asking.at = now;
+            reader.asking.asks(now);
             let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
             let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();

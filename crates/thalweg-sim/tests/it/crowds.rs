@@ -46,6 +46,24 @@ fn a_hundred_participants_with_ten_endpoints_each_know_each_other_within_five_se
     assert!(record.settled_at.is_some_and(|at| at <= bound), "settled at {:?}", record.settled_at);
 }
 
+/// How many datagrams 60 participants exchange until they know each other, when receiving one takes `datagram_cost`.
+fn datagrams_of_meeting(datagram_cost: Duration) -> u64 {
+    let mut plan = crowd(60);
+    plan.processes.iter_mut().for_each(|process| process.datagram_cost = datagram_cost);
+    let outcome = run(plan, Detail::Tail);
+    outcome.check_all();
+    let record = outcome.record();
+    assert!(record.processes.iter().all(|process| process.endpoints_known == (300, 300)), "all know all");
+    record.processes.iter().map(|process| process.received).sum()
+}
+
+#[test]
+fn who_is_too_busy_to_answer_is_not_asked_again_and_again() {
+    let at_ease = datagrams_of_meeting(Duration::from_micros(5));
+    let busy = datagrams_of_meeting(Duration::from_millis(1));
+    assert!(busy <= at_ease * 2, "{busy} datagrams instead of {at_ease}");
+}
+
 /// A writer with room for 20 samples and three readers on other hosts, one of which does not do its part.
 fn three_readers(spoil: impl FnOnce(&mut Plan)) -> Plan {
     let readers = (1..=3).map(|process| reader(process, reads_all(Some(50)))).collect();

@@ -21,6 +21,7 @@ fn reader(host: u8, on_this_host: bool) -> MatchedReader {
         on_this_host,
         datagram_bytes: 1472,
         batches: true,
+        round_trip: crate::round_trip::ASSUMED,
         receive_buffer_bytes: None,
     }
 }
@@ -118,7 +119,7 @@ fn around(list: &[(&str, &str, Medium)], others: u8) -> Arc<Neighbourhood> {
         data.locators.default_multicast = reader(number, false).multicast.into_iter().collect();
         let mut reach = Reach::default();
         reach.on_this_host = number == 200;
-        let known = KnownParticipant { data, reach, lease_until: Instant::NEVER };
+        let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
         database.participants.insert(GuidPrefix([number; 12]), known);
     }
     Arc::new(crate::discovery::neighbourhood(&links(list), &database))

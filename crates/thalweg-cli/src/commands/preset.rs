@@ -209,7 +209,11 @@ fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
         write(&out.join(name), &text)?;
     }
     print_line(paper2::to_text(&result).trim_end())?;
-    print_line(format_args!("\nReport: {}", out.join("report.html").display()))
+    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
+    match result.parts.iter().map(|part| part.study.failures.len()).sum() {
+        0 => Ok(()),
+        failed => Err(Failure::Failed(format!("{failed} cells have no result because they failed"))),
+    }
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {

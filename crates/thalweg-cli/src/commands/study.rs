@@ -128,7 +128,7 @@ fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> R
     }
     if !result.failures.is_empty() {
         let (failed, all) = (result.failures.len(), result.failures.len() + result.cells.len());
-        return Err(Failure::Failed(format!("{failed} of {all} cells have no result because a peer failed in them")));
+        return Err(Failure::Failed(format!("{failed} of {all} cells have no result because they failed")));
     }
     Ok(())
 }

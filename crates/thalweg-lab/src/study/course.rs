@@ -22,11 +22,11 @@ use crate::trial::{self, Ground, RunContext};
 
 /// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
 ///
-/// A cell of a peer that fails is left out from then on and named in the result.
+/// A cell that fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// The program of a peer is not there, the directory cannot be used, a run of Thalweg failed, or `stop` was requested; then there is no
-/// result and the directory can be resumed.
+/// The program of a peer is not there, the directory cannot be used, a process of Thalweg died or said nothing, no cell of Thalweg can be
+/// measured, or `stop` was requested; then there is no result and the directory can be resumed.
 pub fn run(
     (mut scenario, text): (Scenario, String),
     seed: Option<u64>,
@@ -87,7 +87,7 @@ struct Course<'a> {
     manifest: Manifest,
     launcher: &'a Launcher,
     stop: &'a Stop,
-    /// Cells of peers that failed, in this process or before.
+    /// Cells that failed, in this process or before.
     failures: Vec<CellFailure>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Course<'a> {
         Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
     }
 
-    /// Makes one run, again where the machine was not quiet, until one counts; `false` when a peer failed in it.
+    /// Makes one run, again where the machine was not quiet, until one counts; `false` when it failed.
     fn run_cell(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
         while let Some(attempt) = self.attempts_left(round, cell) {
             let name = RunName { round, cell, attempt };
@@ -219,7 +219,8 @@ impl<'a> Course<'a> {
                     // The error itself is what counts; a diary that cannot be written adds nothing.
                     let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
                     let measured = &self.scenario.cells[cell as usize];
-                    if matches!(error, LabError::Interrupted) || measured.middleware.peer().is_none() {
+                    let ends = measured.middleware.peer().is_none() && !self.goes_on_after(&error);
+                    if ends || matches!(error, LabError::Interrupted) {
                         return Err(error);
                     }
                     // A lost agent is lost to all cells.
@@ -236,6 +237,14 @@ impl<'a> Course<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the others are measured after a cell of ours has failed: its processes say why they cannot go on, and there are others.
+    fn goes_on_after(&self, error: &LabError) -> bool {
+        let is_ours = |cell: u32| self.scenario.cells[cell as usize].middleware.peer().is_none();
+        let cells = 0..self.scenario.cells.len() as u32;
+        let left = cells.filter(|cell| is_ours(*cell) && !self.has_failed(*cell)).count();
+        matches!(error, LabError::Failed { .. }) && left > 1
     }
 
     /// Writes what all runs amount to.

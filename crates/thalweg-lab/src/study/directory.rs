@@ -156,7 +156,7 @@ pub(super) fn load_run(directory: &Path, name: RunName) -> Result<TrialResult, L
     load(&run_folder(directory, name).join(RESULT))
 }
 
-/// The cells of a run directory that were left out because a peer failed.
+/// The cells of a run directory that were left out because they failed.
 pub(super) fn load_failures(directory: &Path) -> Result<Vec<CellFailure>, LabError> {
     let path = directory.join(FAILURES);
     if path.exists() { load(&path) } else { Ok(Vec::new()) }

@@ -44,7 +44,7 @@ pub struct StudyResult {
     pub differences: Vec<Difference>,
     /// What the scenario expects, and whether it holds.
     pub judgements: Vec<Judgement>,
-    /// Cells that have no result because a peer failed in them.
+    /// Cells that have no result because they failed.
     #[serde(default)]
     pub failures: Vec<CellFailure>,
     /// What the scenario says of itself, such as what a preset left out.
@@ -52,7 +52,7 @@ pub struct StudyResult {
     pub notes: Vec<String>,
 }
 
-/// A cell that has no result because a peer failed in it.
+/// A cell that has no result because it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellFailure {
     /// Its place in the scenario, from 0.

@@ -12,7 +12,7 @@ use crate::wire::WireError;
 /// A participant that was heard of.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// What it announced, as it came: the same again says only that it is alive.
+    /// What it announced, as it came: the same again says only that it is alive. Empty where that is long.
     pub announced: Box<[u8]>,
     /// What it announced.
     pub data: ParticipantData,

@@ -27,6 +27,14 @@ pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
 /// nobody answers at once.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
 
+/// An announcement of ordinary size, about 400 bytes; a longer one is decoded each time that it comes.
+fn kept(announced: &[u8]) -> Box<[u8]> {
+    if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced.into() } else { Box::default() }
+}
+
+/// Bytes of an announcement that are kept for each participant.
+const ANNOUNCEMENT_KEPT_MAX: usize = 2_048;
+
 /// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
 fn announced_bit(writer: EntityId) -> u32 {
     match writer {
@@ -223,7 +231,7 @@ impl Participant {
         let reach = Reach::new(&self.config.addresses, self.config.host, &data, source);
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.lease_until = lease_until;
-            known.announced = announced.into();
+            known.announced = kept(announced);
             // An announcement that came by another interface does not move a participant whose addresses are the same.
             if known.data != data {
                 if !self.company.accepts(&data) {
@@ -246,7 +254,7 @@ impl Participant {
             self.counters.over_limit += 1;
             return;
         }
-        let known = KnownParticipant { announced: announced.into(), data, reach, lease_until };
+        let known = KnownParticipant { announced: kept(announced), data, reach, lease_until };
         self.database.participants.insert(prefix, known);
         self.schedule.set_lease_check(self.database.next_lease_end());
         self.neighbours.note_change(now);

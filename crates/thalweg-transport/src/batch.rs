@@ -13,6 +13,7 @@ use std::time::Duration;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use thalweg_rtps::time::Instant;
 
+use crate::filter::Instruction;
 use crate::sys::address::{Family, RawAddress};
 use crate::sys::control::{Exit, SendControl};
 use crate::sys::options;
@@ -103,6 +104,22 @@ impl BatchSocket {
     /// When the system refuses.
     pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         grow_receive_buffer(&self.socket, bytes).map(drop)
+    }
+
+    /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
+    /// everything in again. What it drops is counted among [`Arrived::kernel_drops`].
+    ///
+    /// # Errors
+    /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.
+    pub fn set_filter(&self, program: &[Instruction]) -> io::Result<()> {
+        if program.is_empty() {
+            return match self.socket.detach_filter() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                result => result,
+            };
+        }
+        let program: Vec<_> = program.iter().copied().map(Instruction::encode).collect();
+        self.socket.attach_filter(&program)
     }
 
     /// Takes what is queued, without waiting; returns how many datagrams came. Fewer than the capacity of `arrivals` means
@@ -304,7 +321,8 @@ pub struct Arrived<'a> {
     pub destination: Option<IpAddr>,
     /// The interface it came in on, where `destination` is known; else 0.
     pub interface: u32,
-    /// Datagrams that a full receive buffer has refused since the socket was opened (wraps), once there were any.
+    /// Datagrams that a full receive buffer or a filter has refused since the socket was opened (wraps), once there were
+    /// any.
     pub kernel_drops: Option<u32>,
 }
 

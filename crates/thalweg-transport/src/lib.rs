@@ -10,6 +10,8 @@ pub mod clock;
 #[forbid(unsafe_code)]
 pub mod entropy;
 #[forbid(unsafe_code)]
+pub mod filter;
+#[forbid(unsafe_code)]
 pub mod frames;
 #[forbid(unsafe_code)]
 pub mod host;

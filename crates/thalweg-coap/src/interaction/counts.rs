@@ -11,6 +11,9 @@ pub struct LoopCounts {
     pub truncated: u64,
     /// Datagrams that found the receive buffer full, as far as the kernel told.
     pub kernel_drops: u64,
+    /// Non-confirmable requests that a filter in the kernel dropped, because they would have been dropped here for want of
+    /// room in their pool. The kernel does not tell them from what finds the receive buffer full while there is a filter.
+    pub filtered: u64,
     /// System calls to receive.
     pub receive_calls: u64,
     /// Datagrams sent.
@@ -38,6 +41,7 @@ impl AddAssign for LoopCounts {
         self.received += other.received;
         self.truncated += other.truncated;
         self.kernel_drops += other.kernel_drops;
+        self.filtered += other.filtered;
         self.receive_calls += other.receive_calls;
         self.sent += other.sent;
         self.send_lost += other.send_lost;

@@ -14,6 +14,7 @@ mod adapter;
 mod backlog;
 pub mod client;
 pub mod counts;
+mod gate;
 pub mod handler;
 mod handler_pool;
 mod line;

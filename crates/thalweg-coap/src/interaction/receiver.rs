@@ -13,6 +13,7 @@ use thalweg_transport::clock;
 use super::adapter::Adapter;
 use super::backlog::Backlog;
 use super::counts::LoopCounts;
+use super::gate::Gate;
 use super::pause::Pause;
 use super::send_handler::SendHandler;
 use crate::endpoint::{Endpoint, Outbox, Peer};
@@ -28,8 +29,18 @@ pub(super) struct NetworkReceiver {
     origins: Origins,
     backlog: Backlog,
     pause: Pause,
+    gate: Gate,
     counts: LoopCounts,
-    kernel_drops: u32,
+    kernel_drops: KernelDrops,
+}
+
+/// How many datagrams the kernel dropped at this socket.
+#[derive(Default)]
+struct KernelDrops {
+    /// As it told last.
+    told: u32,
+    /// Whether there was a filter since then.
+    is_filtered: bool,
 }
 
 /// What a loop shares with the server.
@@ -53,8 +64,9 @@ impl NetworkReceiver {
             origins: Origins::default(),
             backlog: Backlog::default(),
             pause: Pause::default(),
+            gate: Gate::default(),
             counts: LoopCounts::default(),
-            kernel_drops: 0,
+            kernel_drops: KernelDrops::default(),
         }
     }
 
@@ -76,7 +88,7 @@ impl NetworkReceiver {
                 continue;
             }
             if !shared.is_over.load(Ordering::SeqCst) {
-                self.watch.wait(self.endpoint.poll_timeout())?;
+                self.watch.wait(earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout()))?;
             }
             home.has_slept();
         }
@@ -102,6 +114,15 @@ impl NetworkReceiver {
         if let Some(bytes) = self.backlog.handle_batch(now, count, is_full) {
             self.socket.set_receive_buffer(bytes)?;
         }
+        if let Some(program) = self.gate.handle_turn(now) {
+            self.kernel_drops.is_filtered = true;
+            if let Err(error) = self.socket.set_filter(&program) {
+                // Requests are then dropped by this loop alone.
+                tracing::warn!(%error, "the kernel took no filter against an overload; is net.core.optmem_max too small?");
+                self.socket.set_filter(&[])?;
+                self.gate = Gate::disabled();
+            }
+        }
         Ok(is_full)
     }
 
@@ -115,13 +136,21 @@ impl NetworkReceiver {
                 continue;
             };
             if let Some(drops) = kernel_drops {
-                self.counts.kernel_drops += u64::from(drops.wrapping_sub(self.kernel_drops));
-                self.kernel_drops = drops;
+                let new = u64::from(drops.wrapping_sub(self.kernel_drops.told));
+                let counter = if self.kernel_drops.is_filtered {
+                    &mut self.counts.filtered
+                } else {
+                    &mut self.counts.kernel_drops
+                };
+                *counter += new;
+                self.kernel_drops = KernelDrops { told: drops, is_filtered: self.gate.is_shut() };
             }
             if self.adapter.drops(bytes) {
                 self.counts.dropped += 1;
+                self.gate.handle_drop(now, bytes);
                 continue;
             }
+            self.gate.handle_kept(bytes);
             let peer = Peer::from(source);
             match destination {
                 Some(group) if group.is_multicast() => self.endpoint.handle_multicast(now, peer, bytes),
@@ -146,6 +175,10 @@ impl NetworkReceiver {
         self.counts.send_calls += sent.calls as u64;
         self.outbox.clear();
     }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 /// Which of this host's addresses peers talk to: what goes back must come from there (RFC 7252 §4.2). Empty for a socket

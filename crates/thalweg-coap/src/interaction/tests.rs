@@ -1,7 +1,7 @@
 //! A server and a bare socket. Handlers wait for the test where order matters.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,11 +87,7 @@ impl World {
     }
 
     fn send_as(&self, id: u16, message_type: MessageType, code: Code, path: &str) {
-        let mut bytes = Vec::new();
-        let mut writer = MessageWriter::new(&mut bytes, message_type, code, MessageId(id), &token(id));
-        writer.option(OptionNumber::URI_PATH, path.as_bytes());
-        writer.payload(&[]);
-        self.socket.send(&bytes).unwrap();
+        self.socket.send(&request(id, message_type, code, path)).unwrap();
     }
 
     fn receive(&self) -> Answer {
@@ -128,6 +124,14 @@ impl World {
         assert_eq!(answer.token, token(id));
         answer
     }
+}
+
+fn request(id: u16, message_type: MessageType, code: Code, path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::new(&mut bytes, message_type, code, MessageId(id), &token(id));
+    writer.option(OptionNumber::URI_PATH, path.as_bytes());
+    writer.payload(&[]);
+    bytes
 }
 
 fn token(id: u16) -> Token {
@@ -192,6 +196,48 @@ fn a_full_pool_drops_non_confirmable_requests_and_tells_the_others_when_to_come_
     assert!(answered.contains(&token(second)) && answered.contains(&token(third)), "{answered:?}");
     let counts = world.counts(|counts| counts.sent >= 4);
     assert_eq!((counts.unavailable, counts.dropped), (1, 2));
+}
+
+/// Most of a flood that a pool cannot serve ends in the kernel; what is confirmable, and what others serve, does not.
+#[test]
+fn an_overload_is_dropped_in_the_kernel_and_nothing_else_is() {
+    let mut world = world(|config| {
+        let patience = Patience { length_max: 2, ..Patience::default() };
+        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", Law::Fixed(1)) };
+    });
+    let first = world.send(NON, Code::GET, "gate");
+    world.began.recv().unwrap();
+    let (flood, is_over) = (world.socket.try_clone().unwrap(), Arc::new(AtomicBool::new(false)));
+    let flooding = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            for id in (0x8000..=u16::MAX).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                flood.send(&request(id, NON, Code::GET, "gate")).unwrap();
+                if id % 20 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    });
+    world.counts(|counts| counts.filtered > 500);
+    for _ in 0..50 {
+        assert_eq!(world.ask(NON, Code::GET, "inline").code, Code::CONTENT);
+        assert_eq!(world.ask(NON, Code::GET, "device").code, Code::CONTENT);
+    }
+    let waiting = [world.send(CON, Code::GET, "gate"), world.send(CON, Code::GET, "gate")];
+    assert_eq!(world.ask(CON, Code::GET, "gate").code, Code::SERVICE_UNAVAILABLE);
+    is_over.store(true, Ordering::Relaxed);
+    flooding.join().unwrap();
+    for id in [first, waiting[0], waiting[1]] {
+        world.go_on.send(()).unwrap();
+        assert_eq!(world.receive().token, token(id));
+    }
+    // The flood is over, and so is the filter after a silence: every request finds its way again.
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..50 {
+        world.go_on.send(()).unwrap();
+        assert_eq!(world.ask(NON, Code::GET, "gate").code, Code::CONTENT);
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub struct ServerLine {
     pub limited: u64,
     /// Datagrams that found the receive buffer full.
     pub kernel_drops: u64,
+    /// Non-confirmable requests for a pool without room that a filter in the kernel dropped.
+    pub filtered: u64,
     /// Paths whose handlers took too long inline and run in a pool now.
     pub demoted: Vec<String>,
     /// Its handler pools.

@@ -26,6 +26,7 @@ pub fn to_json(now: &ServerSnapshot, at: Duration) -> Result<String, Failure> {
         dropped: total.dropped,
         limited: total.limited,
         kernel_drops: total.kernel_drops,
+        filtered: total.filtered,
         demoted: now.demoted.clone(),
         pools: now.scheduler.pools.iter().map(pool_line).collect(),
     };
@@ -65,6 +66,7 @@ pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) 
         ("5.03", total.unavailable, was.unavailable),
         ("4.29", total.limited, was.limited),
         ("dropped", total.dropped, was.dropped),
+        ("dropped in the kernel", total.filtered, was.filtered),
         ("lost by the kernel", total.kernel_drops, was.kernel_drops),
         ("not sent", total.send_lost, was.send_lost),
         ("too long", total.truncated, was.truncated),

@@ -1,0 +1,229 @@
+//! What a pool would refuse is dropped in the kernel, before it is queued.
+
+mod filter;
+
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+use thalweg_transport::filter::Instruction;
+
+use filter::Shape;
+
+/// Decides which share of the requests that a loop drops on arrival a filter of its socket shall drop instead, at a
+/// fraction of the cost. Some always come as far as the loop: by them it sees that the pool is still short.
+#[derive(Default)]
+pub(super) struct Gate {
+    entries: Vec<Entry>,
+    is_disabled: bool,
+}
+
+/// Requests that are alike but for message ID, token and payload.
+struct Entry {
+    shape: Shape,
+    /// The share of them that the filter lets in; 1 while there is none.
+    share: f64,
+    /// Since when they are counted.
+    since: Instant,
+    kept: u32,
+    dropped: u32,
+}
+
+impl Gate {
+    /// For a kernel that takes no filter.
+    pub(super) fn disabled() -> Gate {
+        Gate { entries: Vec::new(), is_disabled: true }
+    }
+
+    /// Whether there is a filter.
+    pub(super) fn is_shut(&self) -> bool {
+        self.entries.iter().any(Entry::is_shut)
+    }
+
+    /// Takes into account that the loop dropped this plain non-confirmable request for want of room.
+    pub(super) fn handle_drop(&mut self, now: Instant, bytes: &[u8]) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.shape.matches(bytes)) {
+            entry.dropped += 1;
+        } else if !self.is_disabled
+            && self.entries.len() < ENTRIES_MAX
+            && let Some(shape) = Shape::of(bytes)
+        {
+            self.entries.push(Entry { shape, share: 1.0, since: now, kept: 0, dropped: 1 });
+        }
+    }
+
+    /// Takes into account that the loop did not drop this datagram.
+    #[inline]
+    pub(super) fn handle_kept(&mut self, bytes: &[u8]) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.shape.matches(bytes)) {
+            entry.kept += 1;
+        }
+    }
+
+    /// When [`handle_turn`](Self::handle_turn) is to be called although nothing arrives, so that no filter outlives the load.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.entries.iter().filter(|entry| entry.is_shut()).map(|entry| entry.since + PERIOD).min()
+    }
+
+    /// Ends the periods that are over; the filter's new program if it changes, empty for none.
+    pub(super) fn handle_turn(&mut self, now: Instant) -> Option<Vec<Instruction>> {
+        let mut has_changed = false;
+        self.entries.retain_mut(|entry| {
+            let passed = now.since(entry.since);
+            if passed < PERIOD {
+                return true;
+            }
+            let share = entry.next_share(passed);
+            has_changed |= share != entry.share;
+            *entry = Entry { share, since: now, kept: 0, dropped: 0, shape: std::mem::take(&mut entry.shape) };
+            entry.is_shut()
+        });
+        has_changed.then(|| {
+            let shut = self.entries.iter().filter(|entry| entry.is_shut());
+            filter::program(shut.map(|entry| (&entry.shape, entry.share)))
+        })
+    }
+}
+
+impl Entry {
+    fn is_shut(&self) -> bool {
+        self.share < 1.0
+    }
+
+    /// The share for the time to come, after a period of this length.
+    fn next_share(&self, passed: Duration) -> f64 {
+        let (kept, dropped) = (f64::from(self.kept), f64::from(self.dropped));
+        let arrived = kept + dropped;
+        let excess_per_s = (arrived / self.share - kept) / passed.as_secs_f64();
+        if dropped == 0.0 || excess_per_s < EXCESS_MIN_PER_S {
+            return 1.0;
+        }
+        let refused = dropped / arrived;
+        if self.is_shut() && KEEP.contains(&refused) || !self.is_shut() && refused < SHUT_FROM {
+            return self.share;
+        }
+        let share = self.share * ((1.0 - refused) / (1.0 - AIM)).max(STEP_MIN);
+        if share > OPEN_FROM { 1.0 } else { share.max(SHARE_MIN) }
+    }
+}
+
+/// Some hundred requests of a load for which a filter is worth its while; what a filter drops wrongly after the load fell,
+/// it drops for as long.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Kinds of requests that are told apart.
+const ENTRIES_MAX: usize = 4;
+/// From this share of requests dropped by the loop on there is a filter,
+const SHUT_FROM: f64 = 0.25;
+/// which lets in so many that the loop drops this share of them,
+const AIM: f64 = 0.1;
+/// and is left alone within these bounds: to change it costs as much as some dozen requests.
+const KEEP: std::ops::RangeInclusive<f64> = 0.03..=0.2;
+/// A share beyond this is all.
+const OPEN_FROM: f64 = 0.9;
+const SHARE_MIN: f64 = 0.001;
+/// A pool that took nothing for a period is not dead.
+const STEP_MIN: f64 = 0.25;
+/// Fewer are dropped by the loop at the cost of 1 % of a processor.
+const EXCESS_MIN_PER_S: f64 = 2_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::filter::tests::{NON, message};
+    use super::*;
+
+    /// A load before a pool that takes `capacity` requests a second, for `millis`. What the pool took, and what the filter
+    /// dropped.
+    struct Model {
+        gate: Gate,
+        now: Instant,
+        changes: u32,
+    }
+
+    impl Model {
+        fn new() -> Model {
+            Model { gate: Gate::default(), now: Instant::from_nanos(1_000_000_000), changes: 0 }
+        }
+
+        fn run(&mut self, millis: u32, rate: f64, capacity: f64) -> (f64, f64) {
+            let bytes = message(NON, "busy", b"");
+            let (mut taken, mut filtered) = (0.0, 0.0);
+            let (mut arrived_rest, mut room) = (0.0, 0.0_f64);
+            for _ in 0..millis {
+                let share = self.gate.entries.first().map_or(1.0, |entry| entry.share);
+                filtered += rate / 1e3 * (1.0 - share);
+                arrived_rest += rate / 1e3 * share;
+                // Room that nobody took is lost after 25 ms.
+                room = (room + capacity / 1e3).min(capacity / 40.0);
+                while arrived_rest >= 1.0 {
+                    arrived_rest -= 1.0;
+                    if room >= 1.0 {
+                        room -= 1.0;
+                        taken += 1.0;
+                        self.gate.handle_kept(&bytes);
+                    } else {
+                        self.gate.handle_drop(self.now, &bytes);
+                    }
+                }
+                self.now += Duration::from_millis(1);
+                self.changes += u32::from(self.gate.handle_turn(self.now).is_some());
+            }
+            (taken, filtered)
+        }
+    }
+
+    #[test]
+    fn most_of_an_excess_is_filtered_and_the_pool_has_always_work() {
+        for excess in [1.5, 2.0, 5.0, 100.0] {
+            let mut model = Model::new();
+            model.run(200, 40_000.0 * excess, 40_000.0);
+            model.changes = 0;
+            let (taken, filtered) = model.run(1000, 40_000.0 * excess, 40_000.0);
+            assert!(taken > 39_900.0, "{taken}");
+            assert!(filtered > 0.75 * 40_000.0 * (excess - 1.0), "{filtered} with {excess}");
+            assert!(model.changes < 5, "{} changes under a load that does not", model.changes);
+        }
+    }
+
+    #[test]
+    fn when_the_load_falls_the_filter_goes_with_the_period() {
+        let mut model = Model::new();
+        model.run(200, 80_000.0, 40_000.0);
+        assert!(model.gate.is_shut());
+        // The first period may still see requests of the time before.
+        let (_, filtered) = model.run(2 * PERIOD.as_millis() as u32, 10_000.0, 40_000.0);
+        assert!(filtered < 10_000.0 * 2.0 * PERIOD.as_secs_f64());
+        assert!(!model.gate.is_shut());
+        assert_eq!(model.gate.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_silence_removes_the_filter() {
+        let mut model = Model::new();
+        model.run(200, 80_000.0, 40_000.0);
+        let timeout = model.gate.poll_timeout().unwrap();
+        assert!(timeout <= model.now + PERIOD);
+        // The period with the last requests, and one without any.
+        model.gate.handle_turn(timeout);
+        let timeout = model.gate.poll_timeout().unwrap_or(timeout);
+        model.gate.handle_turn(timeout);
+        assert!(!model.gate.is_shut());
+    }
+
+    #[test]
+    fn no_filter_for_a_small_or_a_slow_excess() {
+        for (rate, capacity) in [(44_000.0, 40_000.0), (2_000.0, 1_000.0)] {
+            let mut model = Model::new();
+            let (_, filtered) = model.run(1000, rate, capacity);
+            assert!(filtered == 0.0 && model.changes == 0, "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_takes_nothing_for_a_while_finds_requests_when_it_is_back() {
+        let mut model = Model::new();
+        model.run(1000, 80_000.0, 0.0);
+        assert!(model.gate.is_shut());
+        model.run(100, 80_000.0, 40_000.0);
+        let (taken, _) = model.run(1000, 80_000.0, 40_000.0);
+        assert!(taken > 39_000.0, "{taken}");
+    }
+}

@@ -114,9 +114,9 @@ const ENTRIES_MAX: usize = 4;
 /// From this share of requests dropped by the loop on there is a filter,
 const SHUT_FROM: f64 = 0.25;
 /// which lets in so many that the loop drops this share of them,
-const AIM: f64 = 0.1;
+const AIM: f64 = 0.08;
 /// and is left alone within these bounds: to change it costs as much as some dozen requests.
-const KEEP: std::ops::RangeInclusive<f64> = 0.03..=0.2;
+const KEEP: std::ops::RangeInclusive<f64> = 0.03..=0.15;
 /// A share beyond this is all.
 const OPEN_FROM: f64 = 0.9;
 const SHARE_MIN: f64 = 0.001;

@@ -49,6 +49,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     // Before the first measured sample, so that every loss among them has its place.
     ensemble.wait_until(at(timetable.start_ns()).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
     let before = ensemble.counters()?;
+    let is_counted_late = monotonic_nanos() > at(timetable.start_ns());
     ensemble.wait_until(at(timetable.start_ns()))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut diary = Diary::create(folder)?;
@@ -84,7 +85,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         processes,
         layers,
         hosts,
-        conditions: judge(machines, clocks.as_ref(), &context.scenario.gate),
+        conditions: judge(machines, clocks.as_ref(), &context.scenario.gate).counted_late(is_counted_late),
         clocks,
     };
     diary.close()?;
@@ -115,7 +116,7 @@ fn judge(machines: Vec<Vec<SecondConditions>>, clocks: Option<&RunClocks>, gate:
     let is_stepped = clocks.is_some_and(|clocks| clocks.is_stepped);
     let contaminated = is_stepped || bad_seconds as f64 > gate.bad_seconds * seconds.len() as f64;
     let machines = if machines.len() > 1 { machines } else { Vec::new() };
-    TrialConditions { seconds, machines, bad_seconds, contaminated }
+    TrialConditions { seconds, machines, bad_seconds, counted_late: false, contaminated }
 }
 
 fn matched(message: Message) -> Option<()> {
@@ -336,5 +337,12 @@ mod tests {
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
         assert!(judge(Vec::new(), Some(&clocks(true)), &gate).contaminated);
         assert!(!judge(Vec::new(), Some(&clocks(false)), &gate).contaminated);
+    }
+
+    #[test]
+    fn counters_that_begin_late_mark_a_run() {
+        let late = TrialConditions::default().counted_late(true);
+        assert!(late.contaminated && serde_json::to_string(&late).expect("JSON").contains("counted_late"));
+        assert_eq!(TrialConditions::default().counted_late(false), TrialConditions::default());
     }
 }

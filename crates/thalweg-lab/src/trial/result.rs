@@ -193,6 +193,17 @@ pub struct TrialConditions {
     pub machines: Vec<Vec<SecondConditions>>,
     /// Seconds beyond the limits.
     pub bad_seconds: u64,
-    /// Whether they are more than the scenario allows, or a clock of a machine jumped.
+    /// Whether the counters of the layers were read after the first sample was due, because the machine stood still: then they
+    /// lack what moved before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted_late: bool,
+    /// Whether the bad seconds are more than the scenario allows, the counters began late, or a clock of a machine jumped.
     pub contaminated: bool,
+}
+
+impl TrialConditions {
+    /// The same with what is known of the counters.
+    pub(super) fn counted_late(self, is_late: bool) -> TrialConditions {
+        TrialConditions { counted_late: is_late, contaminated: self.contaminated || is_late, ..self }
+    }
 }

@@ -119,7 +119,8 @@ fn a_scenario_runs_across_agents_and_says_how_well_their_clocks_are_known() {
         // All are the same clock: whatever is found beyond nothing is the error, and lies within the bound.
         let bound = figure("round_trip_ns") / 2.0 + figure("residual_ns") + 1.0;
         assert!(figure("ahead_ns").abs() <= bound, "{fit}");
-        assert!(figure("probes") > 20.0, "{fit}");
+        // At least eight answers before and eight after, however long the machine stood still.
+        assert!(figure("probes") >= 16.0, "{fit}");
     }
     assert_eq!(result["hosts"].as_array().map(Vec::len), Some(3));
     assert_eq!(result["conditions"]["machines"].as_array().map(Vec::len), Some(3));

@@ -175,7 +175,7 @@ fn unsigned(value: i128) -> u64 {
 }
 
 /// Fewer answered probes than this tell too little.
-const PROBES_MIN: usize = 8;
+pub(super) const PROBES_MIN: usize = 8;
 /// Neighbouring probes of which the best counts.
 const GROUP: usize = 10;
 const SPAN_MIN_NS: f64 = 1e9;

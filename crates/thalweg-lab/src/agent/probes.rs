@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use thalweg_lab_station::monotonic_nanos;
 
-use super::clock::Probe;
+use super::clock::{PROBES_MIN, Probe};
 use super::key::{Key, TAG_BYTES};
+use crate::process::Stop;
 
 /// Asks the clock of one agent.
 #[derive(Debug)]
@@ -30,6 +31,29 @@ impl ClockProbes {
     /// What was answered so far.
     pub(crate) fn answered(&self) -> &[Probe] {
         &self.probes
+    }
+
+    /// How many questions were asked so far.
+    pub(crate) fn asked(&self) -> u64 {
+        self.next
+    }
+
+    /// Asks 50 times a second for a while, and longer until enough of it was answered for a comparison, or patience has run out.
+    ///
+    /// # Errors
+    /// The system refuses to send or receive.
+    pub(crate) fn ask_often(&mut self, span: Duration, stop: &Stop) -> io::Result<()> {
+        let enough = self.probes.len() + PROBES_MIN;
+        let start = Instant::now();
+        let mut next = start;
+        let is_over =
+            |answered: usize| start.elapsed() >= span && (answered >= enough || start.elapsed() >= span + PATIENCE);
+        while !is_over(self.probes.len()) && !stop.is_requested() {
+            self.ask()?;
+            next += OFTEN;
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
     }
 
     /// Asks once; a question that is lost is not asked again.
@@ -110,3 +134,31 @@ const QUESTION_BYTES: usize = 8 + TAG_BYTES;
 const ANSWER_BYTES: usize = 3 * 8 + TAG_BYTES;
 /// An answer that takes longer tells nothing about the clock.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
+const OFTEN: Duration = Duration::from_millis(20);
+/// How long a host that stands still may go on doing so.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_still_for_a_moment_is_asked_until_enough_was_answered() {
+        let agent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("bound");
+        let mut probes =
+            ClockProbes::open(agent.local_addr().expect("an address"), Key::random().expect("chance")).expect("opened");
+        let key = probes.key.clone();
+        let answers = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(700));
+            agent.set_read_timeout(Some(Duration::from_secs(1))).expect("set");
+            // What waited meanwhile is answered too, too late to count.
+            (0..40).for_each(|_| answer_one(&agent, || Some(key.clone())).expect("received"));
+        });
+        let start = Instant::now();
+        probes.ask_often(Duration::from_millis(100), &Stop::default()).expect("asked");
+        assert!(probes.answered().len() >= PROBES_MIN, "{} of {}", probes.answered().len(), probes.asked());
+        assert!(start.elapsed() < PATIENCE && probes.asked() > probes.answered().len() as u64);
+        drop(probes);
+        answers.join().expect("answered");
+    }
+}

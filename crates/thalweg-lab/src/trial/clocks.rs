@@ -93,18 +93,12 @@ impl Clocks {
     pub(super) fn ask_often(&mut self, stop: &Stop) -> Result<(), LabError> {
         let span = self.span;
         let asked: Vec<std::io::Result<()>> = std::thread::scope(|scope| {
-            let ask = |probes: &mut ClockProbes| -> std::io::Result<()> {
-                let end = Instant::now() + span;
-                let mut next = Instant::now();
-                while Instant::now() < end && !stop.is_requested() {
-                    probes.ask()?;
-                    next += OFTEN;
-                    std::thread::sleep(next.saturating_duration_since(Instant::now()));
-                }
-                Ok(())
-            };
-            let threads: Vec<_> =
-                self.hosts.iter_mut().flatten().map(|probes| scope.spawn(move || ask(probes))).collect();
+            let threads: Vec<_> = self
+                .hosts
+                .iter_mut()
+                .flatten()
+                .map(|probes| scope.spawn(move || probes.ask_often(span, stop)))
+                .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, std::io::Result<()>>| {
                 thread.join().unwrap_or_else(|_| Err(std::io::Error::other("a thread failed")))
             };
@@ -171,8 +165,10 @@ impl Clocks {
             let answered = probes.answered();
             ClockFit::of(answered).map(Some).ok_or_else(|| {
                 LabError::Here(format!(
-                    "the clock of the agent {name} answered {} questions, too few to compare it: let UDP of the agent's port through",
-                    answered.len()
+                    "the clock of the agent {name} answered {} of {} questions, too few to compare it: let UDP of the agent's port \
+                     through, or see why that host or the way to it stands still",
+                    answered.len(),
+                    probes.asked()
                 ))
             })
         };
@@ -240,7 +236,6 @@ fn find(written: &[Written], number: u64) -> Option<u64> {
     Some(written[place].written_ns)
 }
 
-const OFTEN: Duration = Duration::from_millis(20);
 const NOW_AND_THEN: Duration = Duration::from_secs(1);
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 

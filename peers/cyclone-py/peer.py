@@ -258,11 +258,11 @@ def arguments():
     parser.add_argument("--rate", type=float, default=0.0, help="samples a second; 0 as fast as it goes")
     parser.add_argument("--batch", action="store_true", help="pub: collect samples into full datagrams")
     parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
-    parser.add_argument("--settle", type=float, default=0.5, help="pub: seconds from that to the first write")
+    parser.add_argument("--settle", type=float, default=1.0, help="pub: seconds from that to the first write")
     parser.add_argument("--dispose", action="store_true")
     parser.add_argument("--unregister", action="store_true")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last sample")
-    parser.add_argument("--timeout", type=float, default=20.0, help="seconds until it gives up")
+    parser.add_argument("--timeout", type=float, default=80.0, help="seconds until it gives up")
     options = parser.parse_args()
     options.color = options.color or ["BLUE"]
     options.xcdr = options.xcdr or ([1] if options.command == "pub" else [1, 2])

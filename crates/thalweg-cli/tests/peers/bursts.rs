@@ -11,7 +11,7 @@ use crate::thalweg;
 pub const COUNT: u32 = 2_000;
 
 /// How long a burst may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A numbered sample of one of seven instances.
 #[derive(Clone, Debug, PartialEq, Topic)]

@@ -51,7 +51,7 @@ const NACK_FRAG: (&str, u8) = ("NACK_FRAG", 0x12);
 fn discovery_and_samples_on_loopback_are_well_formed() {
     let host = Host::new("capture");
     let capture = start_capture(&host, "lo", "loopback");
-    let subscriber = thalweg::start(Some(&host), 0, "sub Square --type ShapeType --count 22 --timeout 30");
+    let subscriber = thalweg::start(Some(&host), 0, "sub Square --type ShapeType --count 22 --timeout 80");
     let words = "pub Square --type ShapeType RED,1,2,3 BLUE,4,5,6 --count 20 --rate 50 --dispose";
     let publisher = thalweg::start(Some(&host), 0, words);
     publisher.finish().well();
@@ -68,7 +68,7 @@ fn fragments_and_their_repair_are_well_formed() {
     right.drop_incoming("meta l4proto udp numgen random mod 100 < 5");
     left.send_one_by_one("eth0");
     let capture = start_capture(&left, "eth0", "fragments");
-    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 10 --timeout 30");
+    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 10 --timeout 80");
     let file = thalweg::octets_file(3, 200_000);
     let words = format!("pub large --type bytes --count 10 --rate 20 @{}", file.display());
     let publisher = thalweg::start(Some(&left), 0, &words);
@@ -91,7 +91,7 @@ fn history_with_holes_is_announced_by_gaps() {
     );
     let publisher = thalweg::start(Some(&left), 0, &words);
     std::thread::sleep(std::time::Duration::from_millis(800));
-    let words = "sub Square --type ShapeType --json --count 60 --timeout 30 --qos durability=transient-local";
+    let words = "sub Square --type ShapeType --json --count 60 --timeout 80 --qos durability=transient-local";
     thalweg::start(Some(&right), 0, words).finish().well();
     publisher.interrupt();
     capture.stop().check(&[DATA, HEARTBEAT, ACKNACK, GAP]);
@@ -102,7 +102,7 @@ fn ipv6_packets_are_well_formed() {
     let (left, right) = Host::pair(9000, Addresses::V6Only);
     left.send_one_by_one("eth0");
     let capture = start_capture(&left, "eth0", "ipv6");
-    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 3 --timeout 30");
+    let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --count 3 --timeout 80");
     let file = thalweg::octets_file(4, 100_000);
     let publisher = thalweg::start(Some(&left), 0, &format!("pub large --type bytes --count 3 @{}", file.display()));
     subscriber.finish().well();

@@ -53,7 +53,7 @@ fn assert_same_shapes(got: &[Value], expected: &[Value]) {
 fn check_shapes_from_cyclone(writer: &str, reader: &str) {
     let domain = thalweg::domain();
     let subscriber =
-        thalweg::start(None, domain, &format!("sub Square --type ShapeType --json --count 20 --timeout 30 {reader}"));
+        thalweg::start(None, domain, &format!("sub Square --type ShapeType --json --count 20 --timeout 80 {reader}"));
     let words =
         format!("pub --topic Square --type shape --count 20 --rate 100 --color RED --color BLUE --linger 2 {writer}");
     let publisher = peer::start(None, domain, &words);
@@ -65,7 +65,7 @@ fn check_shapes_from_cyclone(writer: &str, reader: &str) {
 fn check_shapes_to_cyclone(writer: &str, reader: &str) {
     let domain = thalweg::domain();
     let subscriber =
-        peer::start(None, domain, &format!("sub --topic Square --type shape --count 20 --timeout 30 {reader}"));
+        peer::start(None, domain, &format!("sub --topic Square --type shape --count 20 --timeout 80 {reader}"));
     let words = format!("pub Square --type ShapeType --count 20 --rate 100 {writer} {}", shape_words(&shapes(20)));
     let publisher = thalweg::start(None, domain, &words);
     assert_same_shapes(&peer_values(&subscriber.finish().well()), &shapes(20));
@@ -103,7 +103,7 @@ fn assert_rising_shapes(got: &[Value]) {
 #[track_caller]
 fn check_best_effort(offered_by_cyclone: &str, offered_by_thalweg: &str) {
     let domain = thalweg::domain();
-    let words = "sub Square --type ShapeType --json --count 20 --timeout 30 --qos reliability=best-effort";
+    let words = "sub Square --type ShapeType --json --count 20 --timeout 80 --qos reliability=best-effort";
     let subscriber = thalweg::start(None, domain, words);
     let words = format!("pub --topic Square --count 300 --rate 100 --color RED --color BLUE {offered_by_cyclone}");
     let publisher = peer::start(None, domain, &words);
@@ -111,7 +111,7 @@ fn check_best_effort(offered_by_cyclone: &str, offered_by_thalweg: &str) {
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let subscriber = peer::start(None, domain, "sub --topic Square --count 20 --timeout 30 --best-effort");
+    let subscriber = peer::start(None, domain, "sub --topic Square --count 20 --timeout 80 --best-effort");
     let values = shape_words(&shapes(300));
     let words = format!("pub Square --type ShapeType --count 300 --rate 100 {offered_by_thalweg} {values}");
     let publisher = thalweg::start(None, domain, &words);
@@ -132,14 +132,14 @@ fn a_reliable_writer_serves_a_best_effort_reader() {
 #[test]
 fn strings_cross_without_a_key() {
     let domain = thalweg::domain();
-    let subscriber = thalweg::start(None, domain, "sub chatter --type string --json --count 5 --timeout 30");
+    let subscriber = thalweg::start(None, domain, "sub chatter --type string --json --count 5 --timeout 80");
     let publisher = peer::start(None, domain, "pub --topic chatter --type string --count 5 --linger 1");
     let expected: Vec<Value> = (0..5).map(|index| json!({"data": format!("text {index}")})).collect();
     assert_eq!(thalweg_values(&subscriber.finish().well()), expected);
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let subscriber = peer::start(None, domain, "sub --topic chatter --type string --count 2 --timeout 30");
+    let subscriber = peer::start(None, domain, "sub --topic chatter --type string --count 2 --timeout 80");
     let publisher = thalweg::start(None, domain, "pub chatter hello world --count 2");
     assert_eq!(peer_values(&subscriber.finish().well()), [json!({"data": "hello"}), json!({"data": "world"})]);
     publisher.finish().well();
@@ -150,7 +150,7 @@ fn strings_cross_without_a_key() {
 fn check_octets(size: usize, xcdr: u8) {
     let representation = format!("--qos representation=xcdr{xcdr}");
     let domain = thalweg::domain();
-    let words = format!("sub octets --type bytes --json --count 3 --timeout 30 {representation}");
+    let words = format!("sub octets --type bytes --json --count 3 --timeout 80 {representation}");
     let subscriber = thalweg::start(None, domain, &words);
     let words = format!("pub --topic octets --type bytes --size {size} --count 3 --xcdr {xcdr} --linger 2");
     let publisher = peer::start(None, domain, &words);
@@ -161,7 +161,7 @@ fn check_octets(size: usize, xcdr: u8) {
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let words = format!("sub --topic octets --type bytes --count 3 --timeout 30 --xcdr {xcdr}");
+    let words = format!("sub --topic octets --type bytes --count 3 --timeout 80 --xcdr {xcdr}");
     let subscriber = peer::start(None, domain, &words);
     let files: Vec<String> = (0..3).map(|first| format!("@{}", thalweg::octets_file(first, size).display())).collect();
     let words = format!("pub octets --type bytes --count 3 {representation} {}", files.join(" "));
@@ -193,7 +193,7 @@ fn a_late_reader_gets_what_a_transient_local_writer_kept() {
     let words = "pub --topic Square --count 10 --transient-local --wait-matched 0 --settle 0 --linger 12";
     let mut publisher = peer::start(None, domain, words);
     publisher.expect_text("\"sequence\": 9");
-    let words = "sub Square --type ShapeType --json --count 10 --timeout 30 --qos durability=transient-local";
+    let words = "sub Square --type ShapeType --json --count 10 --timeout 80 --qos durability=transient-local";
     let values = thalweg_values(&thalweg::start(None, domain, words).finish().well());
     assert_eq!(
         values.iter().map(|value| value["x"].as_i64()).collect::<Vec<_>>(),
@@ -207,7 +207,7 @@ fn a_late_reader_gets_what_a_transient_local_writer_kept() {
     let publisher = thalweg::start(None, domain, &words);
     std::thread::sleep(Duration::from_secs(2));
     let said =
-        peer::start(None, domain, "sub --topic Square --count 30 --timeout 20 --transient-local").finish().well();
+        peer::start(None, domain, "sub --topic Square --count 30 --timeout 80 --transient-local").finish().well();
     // It takes all that is there, which may be more than 30.
     let values = peer_values(&said);
     assert_same_shapes(&values, &shapes(values.len() as i64));
@@ -224,7 +224,7 @@ fn a_volatile_reader_that_comes_late_gets_no_history() {
     );
     publisher.expect_text("\"sequence\": 9");
     let said =
-        thalweg::start(None, domain, "sub Square --type ShapeType --json --count 5 --timeout 30").finish().well();
+        thalweg::start(None, domain, "sub Square --type ShapeType --json --count 5 --timeout 80").finish().well();
     let first = thalweg_values(&said)[0]["x"].as_i64().expect("a number");
     assert!(first >= 5, "a sample from before the reader came: {first}");
     publisher.finish().well();
@@ -251,7 +251,7 @@ fn check_end_of_instances(option: &str, state: &str) {
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let mut subscriber = peer::start(None, domain, "sub --topic Square --count 100 --timeout 30");
+    let mut subscriber = peer::start(None, domain, "sub --topic Square --count 100 --timeout 80");
     let words = format!("pub Square --type ShapeType --count 4 --rate 5 {option} {}", shape_words(&shapes(4)));
     let publisher = thalweg::start(None, domain, &words);
     expect_states(&mut subscriber, state);
@@ -339,7 +339,7 @@ fn a_representation_mismatch_is_reported_on_both_sides() {
 #[test]
 fn ls_names_the_peer_its_vendor_and_its_endpoints() {
     let domain = thalweg::domain();
-    let mut peer = peer::start(None, domain, "sub --topic Square --timeout 15 --partition front");
+    let mut peer = peer::start(None, domain, "sub --topic Square --timeout 80 --partition front");
     peer.expect_text("ready");
     let said = thalweg::start(None, domain, "ls --json").finish().well();
     let text = said.lines.join("\n");
@@ -351,13 +351,13 @@ fn ls_names_the_peer_its_vendor_and_its_endpoints() {
 #[test]
 fn a_busy_topic_loses_nothing_in_either_direction() {
     let domain = thalweg::domain();
-    let subscriber = thalweg::start(None, domain, "sub Square --type ShapeType --json --count 2000 --timeout 30");
+    let subscriber = thalweg::start(None, domain, "sub Square --type ShapeType --json --count 2000 --timeout 80");
     let publisher = peer::start(None, domain, "pub --topic Square --count 2000 --color RED --color BLUE --linger 1");
     assert_same_shapes(&thalweg_values(&subscriber.finish().well()), &shapes(2000));
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let subscriber = peer::start(None, domain, "sub --topic Square --count 2000 --timeout 30");
+    let subscriber = peer::start(None, domain, "sub --topic Square --count 2000 --timeout 80");
     let words = format!("pub Square --type ShapeType --rate 0 --count 2000 {}", shape_words(&shapes(2)));
     let publisher = thalweg::start(None, domain, &words);
     assert_eq!(peer_values(&subscriber.finish().well()).len(), 2000);

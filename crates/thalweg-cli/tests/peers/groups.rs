@@ -14,7 +14,7 @@ fn five() -> Vec<Value> {
 fn cyclone_takes_part_in_a_group_by_its_user_data() {
     let domain = thalweg::domain();
     let subscriber =
-        thalweg::start(None, domain, "sub chatter --type string --json --count 5 --timeout 30 --group radar");
+        thalweg::start(None, domain, "sub chatter --type string --json --count 5 --timeout 80 --group radar");
     let words = format!("pub {FIVE} --linger 1 --user-data enclave=/;groups=ops,radar;");
     let publisher = peer::start(None, domain, &words);
     let values: Vec<Value> =
@@ -23,7 +23,7 @@ fn cyclone_takes_part_in_a_group_by_its_user_data() {
     publisher.finish().well();
 
     let domain = thalweg::domain();
-    let subscriber = peer::start(None, domain, &format!("sub {FIVE} --timeout 30 --user-data groups=radar;"));
+    let subscriber = peer::start(None, domain, &format!("sub {FIVE} --timeout 80 --user-data groups=radar;"));
     let publisher = thalweg::start(None, domain, "pub chatter a b c d e --count 5 --group radar --group ops");
     let said = subscriber.finish().well();
     assert_eq!(said.objects().filter(|object| object["event"] == "sample").count(), 5);
@@ -53,7 +53,7 @@ fn the_default_group_keeps_cyclone_without_groups() {
     let subscriber = thalweg::start(
         None,
         domain,
-        "sub chatter --type string --json --count 5 --timeout 30 --group radar --group default",
+        "sub chatter --type string --json --count 5 --timeout 80 --group radar --group default",
     );
     let publisher = peer::start(None, domain, &format!("pub {FIVE} --linger 1"));
     assert_eq!(thalweg::samples(&subscriber.finish().well()).len(), 5);

@@ -17,7 +17,7 @@ const STRING: &str = "--type string";
 #[track_caller]
 fn check_strings(left: &Host, right: &Host, writer: &str, reader: &str) {
     let subscriber =
-        thalweg::start(Some(right), 0, &format!("sub chatter {STRING} --json --count 3 --timeout 30 {reader}"));
+        thalweg::start(Some(right), 0, &format!("sub chatter {STRING} --json --count 3 --timeout 80 {reader}"));
     let publisher =
         thalweg::start(Some(left), 0, &format!("pub chatter one two three {STRING} --count 3 --rate 0 {writer}"));
     let values: Vec<String> = strings(subscriber);
@@ -34,7 +34,7 @@ fn strings(subscriber: Program) -> Vec<String> {
 /// Octets of a megabyte arrive unchanged on the right.
 #[track_caller]
 fn check_megabyte(left: &Host, right: &Host) {
-    let subscriber = thalweg::start(Some(right), 0, "sub large --type bytes --json --count 5 --timeout 30");
+    let subscriber = thalweg::start(Some(right), 0, "sub large --type bytes --json --count 5 --timeout 80");
     let file = thalweg::octets_file(7, 1_000_000);
     let publisher =
         thalweg::start(Some(left), 0, &format!("pub large --type bytes --count 5 --rate 0 @{}", file.display()));
@@ -132,7 +132,7 @@ fn a_reader_that_is_killed_and_restarted_is_served_again() {
         }
         subscriber.kill();
     }
-    let subscriber = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json --count 20 --timeout 30"));
+    let subscriber = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json --count 20 --timeout 80"));
     assert_eq!(strings(subscriber).len(), 20);
     publisher.interrupt().well();
 }
@@ -155,7 +155,7 @@ fn a_writer_that_is_killed_and_restarted_is_heard_again() {
 fn an_interface_that_comes_later_is_used() {
     let (left, right) = (Host::new("left"), Host::new("right"));
     let mut subscriber = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));
-    let words = format!("pub chatter tick {STRING} --rate 20 --match-timeout 30");
+    let words = format!("pub chatter tick {STRING} --rate 20 --match-timeout 80");
     let publisher = thalweg::start(Some(&left), 0, &words);
     std::thread::sleep(Duration::from_secs(1));
     left.join(&right, 0, 1500, Addresses::Both);
@@ -168,9 +168,9 @@ fn an_interface_that_comes_later_is_used() {
 fn a_host_holds_more_participants_than_there_are_well_known_ports() {
     let host = Host::new("crowd");
     // The default mapping of RTPS knows participants by an index; peers commonly look for the first ten or so.
-    let words = format!("sub chatter {STRING} --json --count 1 --timeout 30");
+    let words = format!("sub chatter {STRING} --json --count 1 --timeout 80");
     let subscribers: Vec<Program> = (0..36).map(|_| thalweg::start(Some(&host), 0, &words)).collect();
-    let words = format!("pub chatter tick {STRING} --count 1 --readers 36 --match-timeout 30");
+    let words = format!("pub chatter tick {STRING} --count 1 --readers 36 --match-timeout 80");
     let publisher = thalweg::start(Some(&host), 0, &words);
     for subscriber in subscribers {
         assert_eq!(strings(subscriber), ["tick"]);
@@ -236,7 +236,7 @@ fn a_link_that_was_cut_carries_data_again() {
 fn the_hosts_and_the_peer_work_without_thalweg() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     left.drop_incoming("meta l4proto udp numgen random mod 100 < 2");
-    let words = "sub --topic large --type bytes --count 3 --timeout 30 --interface eth0";
+    let words = "sub --topic large --type bytes --count 3 --timeout 80 --interface eth0";
     let subscriber = peer::start(Some(&right), 0, words);
     let words = "pub --topic large --type bytes --size 300000 --count 3 --linger 1 --interface eth0";
     let publisher = peer::start(Some(&left), 0, words);
@@ -248,7 +248,7 @@ fn the_hosts_and_the_peer_work_without_thalweg() {
 fn cyclone_on_another_host_is_found_by_multicast_and_by_unicast() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     for (ours, theirs) in [("", ""), ("--no-multicast --peer 10.77.0.2", "--peer 10.77.0.1")] {
-        let words = format!("sub --topic large --type bytes --count 3 --timeout 30 --interface eth0 {theirs}");
+        let words = format!("sub --topic large --type bytes --count 3 --timeout 80 --interface eth0 {theirs}");
         let subscriber = peer::start(Some(&right), 0, &words);
         let file = thalweg::octets_file(9, 300_000);
         let words = format!("pub large --type bytes --count 3 --rate 0 {ours} @{}", file.display());
@@ -258,7 +258,7 @@ fn cyclone_on_another_host_is_found_by_multicast_and_by_unicast() {
         publisher.finish().well();
 
         let subscriber =
-            thalweg::start(Some(&left), 0, &format!("sub large --type bytes --json --count 3 --timeout 30 {ours}"));
+            thalweg::start(Some(&left), 0, &format!("sub large --type bytes --json --count 3 --timeout 80 {ours}"));
         let words =
             format!("pub --topic large --type bytes --size 300000 --count 3 --linger 2 --interface eth0 {theirs}");
         let publisher = peer::start(Some(&right), 0, &words);

@@ -15,6 +15,12 @@ pub fn start(host: Option<&Host>, domain: u32, words: &str) -> Program {
     let program = env!("CARGO_BIN_EXE_thalweg");
     let mut command = host.map_or_else(|| Command::new(program), |host| host.command(program));
     command.args(words.split_whitespace()).args(["--domain", &domain.to_string()]);
+    // A machine that is busy with other tests gets more time than a user would want to give.
+    for option in ["--match-timeout", "--acknowledge-timeout"] {
+        if words.starts_with("pub ") && !words.contains(option) {
+            command.args([option, "80"]);
+        }
+    }
     Program::start("Thalweg", &command)
 }
 

@@ -9,7 +9,7 @@ use ::thalweg::{DataReader, DataWriter, Topic};
 use serde_json::Value;
 
 use crate::namespaces::agents::Lab;
-use crate::program::Program;
+use crate::program::{PATIENCE, Program};
 use crate::{bursts, thalweg};
 
 /// What travels both ways.
@@ -58,7 +58,7 @@ impl End {
     /// Asks until the subscriber answers.
     #[track_caller]
     fn meet(&self, who: &str) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             let number = self.announce(0, 0, 0);
             if self.echo(number, Duration::from_millis(100)).is_some() {
@@ -72,7 +72,7 @@ impl End {
     #[track_caller]
     fn run(&self, who: &str, run: u64, count: u32, size: u32) {
         let announced = self.announce(run, count, size);
-        assert!(self.echo(announced, Duration::from_secs(10)).is_some(), "{who} does not hear of a run");
+        assert!(self.echo(announced, PATIENCE).is_some(), "{who} does not hear of a run");
         for index in 0..count {
             let mut bytes = vec![0; size as usize];
             bytes[0] = index as u8;
@@ -80,7 +80,7 @@ impl End {
             let number = run << 32 | u64::from(index);
             self.samples.write(&Burst { number, bytes }).expect("room in time");
         }
-        match self.echo(run << 32, Duration::from_secs(20)) {
+        match self.echo(run << 32, PATIENCE) {
             Some(complaint) => {
                 assert!(complaint.is_empty(), "{who}, {count} of {size} B: {}", String::from_utf8_lossy(&complaint));
             }

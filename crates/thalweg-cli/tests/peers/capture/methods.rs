@@ -32,7 +32,7 @@ fn publish(method: &str, count: u32) -> String {
 fn check_to_cyclone(method: &str) {
     let host = Host::new(method);
     let capture = start_capture(&host, "lo", &format!("{method}-to-cyclone"));
-    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 10000 --timeout 25");
+    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 10000 --timeout 80");
     thalweg::start(Some(&host), 0, &publish(method, 10_000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
@@ -68,7 +68,7 @@ fn cyclone_gets_no_batches() {
 fn immediate_samples_have_a_datagram_each() {
     let host = Host::new("immediate");
     let capture = start_capture(&host, "lo", "immediate-to-cyclone");
-    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 2000 --timeout 25");
+    let subscriber = peer::start(Some(&host), 0, "sub --topic burst --type bytes --count 2000 --timeout 80");
     thalweg::start(Some(&host), 0, &publish("immediate", 2000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
@@ -81,7 +81,7 @@ fn immediate_samples_have_a_datagram_each() {
 fn batches_between_thalweg_programs_are_well_formed() {
     let host = Host::new("batches");
     let capture = start_capture(&host, "lo", "batches");
-    let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 25");
+    let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 80");
     thalweg::start(Some(&host), 0, &publish("batch", 2000)).finish().well();
     subscriber.finish().well();
     let packets = capture.stop();
@@ -94,7 +94,7 @@ fn batches_between_thalweg_programs_are_well_formed() {
 fn cyclone_packs_what_it_batches() {
     let host = Host::new("cyclone-batch");
     let capture = start_capture(&host, "lo", "cyclone-batch");
-    let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 25");
+    let subscriber = thalweg::start(Some(&host), 0, "sub burst --type bytes --count 2000 --timeout 80");
     let words = "pub --topic burst --type bytes --size 100 --batch --count 2000 --linger 1";
     peer::start(Some(&host), 0, words).finish().well();
     subscriber.finish().well();

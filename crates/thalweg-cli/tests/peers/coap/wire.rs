@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::serving::Serving;
 use super::{capture, check_packets};
+use crate::program::PATIENCE;
 use thalweg_coap::message::{
     Block, Code, Message, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, content_format,
 };
@@ -18,7 +19,7 @@ impl Raw {
     fn to(server: SocketAddr) -> Raw {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.connect(server).expect("connected");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
         Raw { socket }
     }
 
@@ -77,7 +78,7 @@ fn a_change_that_arrives_twice_runs_once() {
     assert_eq!(Message::parse(&next).expect("CoAP").id, MessageId(9), "nothing answered the quiet ones");
     // The quiet ones went to the pool as well, and may be late.
     let start = std::time::Instant::now();
-    while serving.note().len() < 3 && start.elapsed() < Duration::from_secs(20) {
+    while serving.note().len() < 3 && start.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(5));
     }
     let mut letters: Vec<char> = serving.note().chars().collect();

@@ -39,7 +39,7 @@ fn burst<T: TopicType + Clone + PartialEq>(
     with_thalweg: bool,
 ) -> Vec<Value> {
     let domain = thalweg::domain();
-    let words = format!("sub --topic burst --type {type_name} --count {COUNT} --timeout 25");
+    let words = format!("sub --topic burst --type {type_name} --count {COUNT} --timeout 80");
     let cyclone = peer::start(None, domain, &words);
     let participant = bursts::participant(domain);
     let writer = bursts::writer::<T>(&participant, "burst", method.clone());

@@ -8,7 +8,7 @@ use ::thalweg::{DataWriter, DomainParticipant};
 
 use crate::bursts::{self, Bytes};
 use crate::host::{Addresses, Host};
-use crate::program::Program;
+use crate::program::{PATIENCE, Program};
 use crate::thalweg;
 
 /// Sizes of which some fit a frame together, and one none.
@@ -21,7 +21,7 @@ fn files() -> Vec<String> {
 /// Two thousand samples of mixed sizes arrive in their order.
 #[track_caller]
 fn check_burst(left: &Host, right: &Host, method: &str) {
-    let subscriber = thalweg::start(Some(right), 0, "sub burst --type bytes --json --count 2000 --timeout 30");
+    let subscriber = thalweg::start(Some(right), 0, "sub burst --type bytes --json --count 2000 --timeout 80");
     let words = format!("pub burst --type bytes --rate 0 --count 2000 --method {method} {}", files().join(" "));
     let publisher = thalweg::start(Some(left), 0, &words);
     let samples = thalweg::samples(&subscriber.finish().well());
@@ -78,7 +78,7 @@ impl Eight {
             ..WriterQos::default()
         };
         let writer = participant.create_writer(&participant.create_topic::<Bytes>("burst"), qos).expect("writer");
-        writer.wait_for_matched(8, Duration::from_secs(20)).expect("eight readers");
+        writer.wait_for_matched(8, PATIENCE).expect("eight readers");
         Eight { writer, readers, _participant: participant }
     }
 
@@ -96,7 +96,7 @@ impl Eight {
             let took = begun.elapsed();
             assert!(took < MAX_BLOCKING_TIME + LOADED_MACHINE, "a write waited {took:?}");
         }
-        self.writer.wait_for_acknowledgments(Duration::from_secs(20)).expect("acknowledged or given up");
+        self.writer.wait_for_acknowledgments(PATIENCE).expect("acknowledged or given up");
         f64::from(written) / start.elapsed().as_secs_f64()
     }
 

@@ -81,10 +81,10 @@ fn a_router_that_tells_its_smaller_link_is_heard() {
         let subscriber = thalweg::start(
             Some(&right),
             0,
-            &format!("sub large --type bytes --json --count 5 --timeout 30 --peer {peer}"),
+            &format!("sub large --type bytes --json --count 5 --timeout 80 --peer {peer}"),
         );
         let file = thalweg::octets_file(7, 1_000_000);
-        let words = format!("pub large --type bytes --count 5 --rate 20 @{}", file.display());
+        let words = format!("pub large --type bytes --count 5 --rate 2 @{}", file.display());
         let publisher = thalweg::start(Some(&left), 0, &words);
         assert_eq!(thalweg::samples(&subscriber.finish().well()).len(), 5);
         publisher.finish().well();
@@ -101,7 +101,7 @@ fn a_router_that_drops_large_packets_silently_is_survived() {
     let (left, router, right) = routed(1300, Addresses::Both);
     left.send_one_by_one("eth1");
     router.drop_outgoing("icmp type destination-unreachable");
-    let words = "sub large --type bytes --json --count 3 --timeout 30 --peer 10.77.1.1";
+    let words = "sub large --type bytes --json --count 3 --timeout 80 --peer 10.77.1.1";
     let subscriber = thalweg::start(Some(&right), 0, words);
     let file = thalweg::octets_file(5, 100_000);
     let words = format!("pub large --type bytes --count 3 --rate 10 @{}", file.display());
@@ -114,10 +114,10 @@ fn a_router_that_drops_large_packets_silently_is_survived() {
 fn a_path_that_becomes_narrower_carries_on() {
     let (left, router, right) = routed(9000, Addresses::Both);
     left.send_one_by_one("eth1");
-    let words = "sub large --type bytes --json --timeout 30 --peer 10.77.1.1";
+    let words = "sub large --type bytes --json --timeout 80 --peer 10.77.1.1";
     let mut subscriber = thalweg::start(Some(&right), 0, words);
     let file = thalweg::octets_file(6, 40_000);
-    let words = format!("pub large --type bytes --rate 20 --match-timeout 30 @{}", file.display());
+    let words = format!("pub large --type bytes --rate 20 --match-timeout 80 @{}", file.display());
     let publisher = thalweg::start(Some(&left), 0, &words);
     (0..10).for_each(|_| drop(subscriber.expect_text("0x0607")));
     router.set_mtu("eth2", 1300);
@@ -139,9 +139,9 @@ fn a_path_that_becomes_narrower_carries_on() {
 fn a_link_whose_size_changes_is_measured_anew() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     left.send_one_by_one("eth0");
-    let mut subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --json --timeout 30");
+    let mut subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --json --timeout 80");
     let file = thalweg::octets_file(8, 40_000);
-    let words = format!("pub large --type bytes --rate 20 --match-timeout 30 @{}", file.display());
+    let words = format!("pub large --type bytes --rate 20 --match-timeout 80 @{}", file.display());
     let publisher = thalweg::start(Some(&left), 0, &words);
     subscriber.expect_text("0x0809");
     right.set_mtu("eth0", 9000);
@@ -170,7 +170,7 @@ fn datagrams_of_a_writer_carry_its_transport_priority() {
         right.drop_incoming("meta l4proto udp numgen random mod 100 < 5");
         right.count_incoming("unmarked", &format!("{field} dscp 0 meta l4proto udp meta length > 1000"));
         left.send_one_by_one("eth0");
-        let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --json --count 5 --timeout 30");
+        let subscriber = thalweg::start(Some(&right), 0, "sub large --type bytes --json --count 5 --timeout 80");
         let file = thalweg::octets_file(9, 200_000);
         let words =
             format!("pub large --type bytes --count 5 --rate 0 --qos transport_priority=46 @{}", file.display());

@@ -12,7 +12,7 @@ pub(super) struct Counts {
     pub(super) seen: u64,
     /// Those that were lost by chance.
     pub(super) dropped: u64,
-    /// DATA submessages to users that were in them.
+    /// Samples that were in them: DATA to users and what their batches hold.
     pub(super) dropped_data: u64,
     /// Those that arrive twice.
     pub(super) duplicated: u64,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use thalweg_rtps::wire::{Message, Submessage};
+
 type Mac = [u8; 6];
 
 /// At which port which station was heard last.
@@ -28,14 +30,19 @@ fn is_group(mac: &Mac) -> bool {
     mac[0] & 1 == 1
 }
 
-/// DATA submessages in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5
-/// §9.6.2.3): as many samples, unless they are fragments or batches. Later fragments of a datagram are not looked into.
+/// Samples in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3): those
+/// of DATA and of batches. Fragments of a sample are none, and later fragments of a datagram are not looked into.
 pub(super) fn user_data(frame: &[u8]) -> u64 {
-    rtps_to_users(frame).map_or(0, |message| submessages(message).filter(|kind| *kind == DATA).count() as u64)
+    let samples = |submessage| match submessage {
+        Ok(Submessage::Data(_)) => 1,
+        Ok(Submessage::DataBatch(batch)) => u64::from(batch.count),
+        _ => 0,
+    };
+    rtps_to_users(frame).map_or(0, |message| message.submessages().map(samples).sum())
 }
 
-/// The submessages of an RTPS message to an odd port.
-fn rtps_to_users(frame: &[u8]) -> Option<&[u8]> {
+/// The RTPS message to an odd port.
+fn rtps_to_users(frame: &[u8]) -> Option<Message<'_>> {
     let packet = frame.get(14..)?;
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
     let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
@@ -43,27 +50,20 @@ fn rtps_to_users(frame: &[u8]) -> Option<&[u8]> {
     let datagram = packet.get(header_bytes..)?;
     let port = u16::from_be_bytes(*datagram.get(2..)?.first_chunk()?);
     let message = datagram.get(8..)?;
-    (is_udp && port % 2 == 1 && message.starts_with(b"RTPS")).then(|| message.get(20..))?
-}
-
-/// The kind of each submessage (RTPS 2.5 §9.4.5.1); one without a length is the last.
-fn submessages(mut rest: &[u8]) -> impl Iterator<Item = u8> + '_ {
-    std::iter::from_fn(move || {
-        let [kind, flags, length @ ..] = *rest.first_chunk::<4>()?;
-        let length = if flags & 1 == 1 { u16::from_le_bytes(length) } else { u16::from_be_bytes(length) };
-        rest = if length == 0 { &[] } else { rest.get(4 + usize::from(length)..).unwrap_or_default() };
-        Some(kind)
-    })
+    if is_udp && port % 2 == 1 { Message::parse(message).ok() } else { None }
 }
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const UDP: u8 = 17;
-const DATA: u8 = 0x15;
 /// Each host has one; more would be somebody else's.
 const STATIONS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
+    use thalweg_rtps::time::Timestamp;
+    use thalweg_rtps::types::{EntityId, SequenceNumber};
+    use thalweg_rtps::wire::write::{self, DataBatchHead, DataHead, DataKind};
+
     use super::*;
 
     fn frame(destination: u8, source: u8) -> Vec<u8> {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_is_data_to_an_odd_port() {
+    fn user_data_is_what_samples_to_an_odd_port_are() {
         let packet = |port: u16, fragment: u16, payload: &[u8]| {
             let mut out = frame(2, 4);
             out.extend_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0]);
@@ -95,17 +95,25 @@ mod tests {
             out
         };
         let message = |submessages: &[u8]| [&b"RTPS\x02\x05"[..], &[0; 14], submessages].concat();
-        // A timestamp, two samples of which the last has no length, and an acknowledgement.
-        let two = message(&[9, 1, 1, 0, 7, 0x15, 5, 2, 0, 7, 7, 0x15, 4, 0, 0, 7]);
+        let (reader, writer) = (EntityId::UNKNOWN, EntityId([0, 0, 1, 3]));
+        // A timestamp, then a sample by itself, and two in a batch.
+        let mut three = message(&[9, 1, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let sequence = SequenceNumber(7);
+        write::data(&mut three, &DataHead { reader, writer, sequence, inline_qos: &[], kind: DataKind::Data }, 4);
+        three.extend_from_slice(&[0, 1, 0, 0]);
+        let head = DataBatchHead { reader, writer, batch: SequenceNumber(3), first: SequenceNumber(8), count: 2 };
+        write::data_batch(&mut three, &head, 2 * write::BATCH_SAMPLE_LEN, 8);
+        (0..2).for_each(|_| write::batch_sample(&mut three, Timestamp { seconds: 1, fraction: 0 }, 4));
+        three.extend_from_slice(&[0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         let other = message(&[6, 0, 0, 1, 7, 9, 1, 0, 0]);
-        assert_eq!(user_data(&packet(7_411, 0, &two)), 2);
+        assert_eq!(user_data(&packet(7_411, 0, &three)), 3);
         assert_eq!(user_data(&packet(7_411, 0, &other)), 0);
-        assert_eq!(user_data(&packet(7_410, 0, &two)), 0);
-        assert_eq!(user_data(&packet(7_411, 0, &two[1..])), 0);
-        assert_eq!(user_data(&packet(7_411, 185, &two)), 0, "a later fragment");
-        let whole = packet(7_411, 0, &two);
+        assert_eq!(user_data(&packet(7_410, 0, &three)), 0);
+        assert_eq!(user_data(&packet(7_411, 0, &three[1..])), 0);
+        assert_eq!(user_data(&packet(7_411, 185, &three)), 0, "a later fragment");
+        let whole = packet(7_411, 0, &three);
         for length in 0..whole.len() {
-            assert!(user_data(&whole[..length]) <= 2);
+            assert!(user_data(&whole[..length]) <= 3);
         }
     }
 }

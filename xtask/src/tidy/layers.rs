@@ -12,7 +12,10 @@ const CRATES: [(&str, &[&str]); 12] = [
     ("thalweg-coap", &["thalweg", "thalweg-cdr", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
-    ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
+    (
+        "thalweg-lab",
+        &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-rtps", "thalweg-sim", "thalweg-transport"],
+    ),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("thalweg-testing", &[]),
     ("xtask", &[]),

@@ -9,7 +9,7 @@ use std::fmt;
 use super::Preset;
 use crate::figures::size;
 use crate::peers::{Middleware, Peer, Profile};
-use crate::scenario::{Load, Reliability, Topics};
+use crate::scenario::{CELLS_MAX, Load, Reliability, Topics};
 
 /// How much of the paper is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +43,20 @@ impl Machine {
     }
 }
 
-/// The scenario for this machine, with these peers beside Thalweg.
+/// The scenario for this machine, with these peers beside Thalweg: the first of them, if there is no room for all, and the floor.
 pub fn paper4(budget: Budget, machine: &Machine, peers: &[Peer]) -> Preset {
-    let contenders = contenders(peers);
-    let mut plan =
-        Plan { budget, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
-    for group in groups(budget) {
-        for load in group.loads.clone() {
-            plan.consider(&Group { loads: vec![load], ..group.clone() }, machine);
+    let (mut peers, mut too_many) = (peers.to_vec(), Vec::new());
+    let (plan, contenders) = loop {
+        let contenders = contenders(&peers);
+        let plan = Plan::new(budget, &contenders, machine);
+        match peers.iter().rposition(|peer| *peer != Peer::Raw) {
+            Some(last) if plan.cells(&contenders) > CELLS_MAX => too_many.insert(0, peers.remove(last)),
+            _ => break (plan, contenders),
         }
-    }
-    let left_out = plan.told();
+    };
+    let alone =
+        |peer| format!("{peer}: more than {CELLS_MAX} cells with it; `--peers {peer}` measures it in a run of its own");
+    let left_out: Vec<String> = too_many.iter().map(alone).chain(plan.told()).collect();
     let mut text = head(budget, &left_out);
     for group in merged(plan.chosen) {
         text.push_str(&matrix(&group, &contenders));
@@ -98,6 +101,12 @@ impl Group {
             Reliability::Reliable => "reliable",
             Reliability::BestEffort => "best-effort",
         }
+    }
+
+    /// Those that can: the floor sends nothing again.
+    fn takes_part<'a>(&self, contenders: &'a [Middleware]) -> impl Iterator<Item = &'a Middleware> {
+        let can_all = self.reliability == Reliability::BestEffort;
+        contenders.iter().filter(move |one| can_all || one.peer() != Some(Peer::Raw))
     }
 
     fn deliveries_per_period(&self) -> u64 {
@@ -172,6 +181,22 @@ struct Plan {
 }
 
 impl Plan {
+    fn new(budget: Budget, contenders: &[Middleware], machine: &Machine) -> Plan {
+        let mut plan =
+            Plan { budget, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
+        for group in groups(budget) {
+            for load in group.loads.clone() {
+                plan.consider(&Group { loads: vec![load], ..group.clone() }, machine);
+            }
+        }
+        plan
+    }
+
+    /// How many cells these have together.
+    fn cells(&self, contenders: &[Middleware]) -> usize {
+        self.chosen.iter().map(|group| group.loads.len() * group.takes_part(contenders).count()).sum()
+    }
+
     fn consider(&mut self, group: &Group, machine: &Machine) {
         let seconds = self.contenders as f64 * self.budget.cell_seconds(group);
         let reason = group.excess(machine).or_else(|| {
@@ -264,8 +289,7 @@ fn head(budget: Budget, left_out: &[String]) -> String {
 
 fn matrix(group: &Group, contenders: &[Middleware]) -> String {
     let quoted = |words: Vec<String>| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
-    let can = |one: &&Middleware| one.peer() != Some(Peer::Raw) || group.reliability == Reliability::BestEffort;
-    let middleware = quoted(contenders.iter().filter(can).map(Middleware::to_string).collect());
+    let middleware = quoted(group.takes_part(contenders).map(Middleware::to_string).collect());
     let types: Vec<String> =
         group.loads.iter().filter(|load| !matches!(load, Load::Octets(_))).map(Load::to_string).collect();
     let octets: Vec<String> = group
@@ -389,6 +413,23 @@ mod tests {
         }
         let with_all = paper4(Budget::Quick, &SMALL, &Peer::ALL);
         assert!(with_all.left_out.iter().any(|line| line.contains("no time left")), "{:?}", with_all.left_out);
+    }
+
+    #[test]
+    fn the_full_form_has_room_for_the_first_peers_and_names_the_others() {
+        let preset = paper4(Budget::Full, &SMALL, &Peer::ALL);
+        let cells = parse(&preset).cells;
+        let has = |peer| cells.iter().any(|cell| cell.middleware.peer() == Some(peer));
+        let (with, without): (Vec<Peer>, Vec<Peer>) = Peer::ALL.into_iter().partition(|peer| has(*peer));
+        assert!(
+            with.contains(&Peer::Cyclone) && with.contains(&Peer::FastDds) && with.contains(&Peer::Raw),
+            "{with:?}"
+        );
+        for peer in without {
+            let told = format!("{peer}: more than 1000 cells with it; `--peers {peer}` measures it");
+            assert!(preset.left_out.iter().any(|line| line.starts_with(&told)), "{:?}", preset.left_out);
+            assert!(!parse(&paper4(Budget::Full, &LARGE, &[peer])).cells.is_empty());
+        }
     }
 
     #[test]

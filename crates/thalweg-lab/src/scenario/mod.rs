@@ -13,6 +13,7 @@ pub use cells::{Cell, Load, Topics};
 pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
+pub(crate) use sections::CELLS_MAX;
 pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
 
 use std::num::NonZeroU32;

@@ -484,7 +484,8 @@ const RELIABILITY: [(&str, Reliability); 2] =
 const FILE_BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 64;
 const NOTES_MAX: usize = 256;
-const CELLS_MAX: usize = 1_000;
+/// Cells of a scenario: more are a mistake, or too many for one report.
+pub(crate) const CELLS_MAX: usize = 1_000;
 /// Samples a second that a publisher can be asked for.
 const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
 /// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).

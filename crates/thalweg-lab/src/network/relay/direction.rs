@@ -43,12 +43,19 @@ impl<Frame: Clone> Direction<Frame> {
         Direction { impairment, chance, is_in_burst: false, latest_ns: 0, held: None, counts: Counts::default() }
     }
 
-    /// Decides what becomes of a frame; `out` gets each copy that passes with its time of arrival.
-    pub(super) fn handle_frame(&mut self, now_ns: u64, frame: Frame, data: u64, out: &mut Vec<(u64, Frame)>) {
+    /// Decides what becomes of a frame; `out` gets each copy that passes with its time of arrival. Only of a lost one `data` counts the
+    /// samples.
+    pub(super) fn handle_frame(
+        &mut self,
+        now_ns: u64,
+        frame: Frame,
+        data: impl FnOnce(&Frame) -> u64,
+        out: &mut Vec<(u64, Frame)>,
+    ) {
         self.counts.seen += 1;
         if self.is_lost() {
             self.counts.dropped += 1;
-            self.counts.dropped_data += data;
+            self.counts.dropped_data += data(&frame);
             return;
         }
         let at_ns = self.arrival(now_ns);
@@ -115,7 +122,7 @@ mod tests {
         let mut direction = Direction::new(impairment, chance);
         let mut out = Vec::new();
         for number in 0..count {
-            direction.handle_frame(number * 1_000, number, u64::from(number % 2 == 0), &mut out);
+            direction.handle_frame(number * 1_000, number, |number| u64::from(number % 2 == 0), &mut out);
         }
         let end = count * 1_000 + HOLD.as_nanos() as u64 * 2;
         direction.handle_timeout(end, &mut out);

@@ -147,10 +147,10 @@ impl RelaySwitch {
             self.ports[from].overflowed += 1;
             return;
         };
-        let data = user_data(ethernet);
         let targets = self.stations.handle_frame(from, self.ports.len(), ethernet);
         let frame: Frame = Rc::from(&self.buffer[..bytes]);
         for to in targets.filter(|to| *to != from) {
+            let data = |frame: &Frame| frame.get(FramePort::PREFIX_BYTES..).map_or(0, user_data);
             self.directions[from][to].handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed);
             self.depart(from, to);
         }

@@ -41,6 +41,15 @@ impl WriterApplication {
         WriterApplication { number, handle: None, record, pending: None, left_in_burst: 0, rng }
     }
 
+    /// Lets go of the writer; what it counted stays in the record.
+    pub(crate) fn close(&mut self) -> Option<Shared<Writer>> {
+        let handle = self.handle.take();
+        if let Some(handle) = &handle {
+            self.record.counters = handle.lock().counters();
+        }
+        handle
+    }
+
     /// True when everything planned was accepted.
     pub(crate) fn is_done(&self, plan: &WriterPlan) -> bool {
         self.record.written.len() >= plan.samples as usize

@@ -44,6 +44,7 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let mut plan = Plan {
         seed,
         hosts: (0..hosts).map(|_| draw_clock(&mut rng)).collect(),
+        links: Vec::new(),
         processes: (0..processes).map(|number| draw_process(&mut rng, number, hosts)).collect(),
         topics: Vec::new(),
         family: if rng.chance(0.2) { Family::V6 } else { Family::V4 },

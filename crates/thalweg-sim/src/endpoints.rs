@@ -76,7 +76,7 @@ impl Simulation {
     pub(crate) fn delete_writer(&mut self, number: usize) {
         let process = self.writers[number].record.process;
         let now = self.processes[process].local(self.now);
-        let Some(handle) = self.writers[number].handle.take() else { return };
+        let Some(handle) = self.writers[number].close() else { return };
         let entity = handle.lock().guid().entity;
         if let Some(participant) = self.processes[process].participant.as_mut() {
             participant.delete_writer(now, entity);

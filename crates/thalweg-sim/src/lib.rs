@@ -8,6 +8,7 @@ mod draw;
 mod endpoints;
 mod events;
 pub mod inbox;
+pub mod lane;
 pub mod laws;
 pub mod network;
 pub mod plan;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 
+use crate::lane::{BusyLane, HostLink, LaneCounters};
+
 /// How the network between hosts behaves. Within a host nothing is lost and everything takes [`LOOPBACK_LATENCY`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weather {
@@ -40,7 +42,7 @@ impl Weather {
 /// Time between two processes of one host.
 pub const LOOPBACK_LATENCY: Duration = Duration::from_micros(15);
 /// Payload of a UDP datagram that fits one Ethernet frame; longer ones travel in several IP packets.
-const PACKET_BYTES: usize = 1472;
+pub const PACKET_BYTES: usize = 1472;
 /// The largest payload that UDP over IPv4 carries.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 
@@ -92,6 +94,18 @@ pub enum Fate {
         /// When.
         at: Instant,
     },
+    /// It reaches the lane into this host at this time: ask [`Network::enter`] then.
+    Enters {
+        /// Receiving host.
+        host: usize,
+        /// When.
+        at: Instant,
+    },
+    /// A queue on its way to this process was full.
+    Dropped {
+        /// Who would have received it.
+        process: usize,
+    },
     /// The network lost it on its way to this process.
     Lost {
         /// Who would have received it.
@@ -121,6 +135,10 @@ pub struct Network {
     /// Group of hosts that each host is in; hosts of different groups cannot reach each other.
     sides: Vec<u32>,
     sockets: Vec<Socket>,
+    /// Outbound and inbound lane of each host.
+    lanes: Vec<(BusyLane, BusyLane)>,
+    /// Hosts with a limited inbound lane that the datagram at hand was sent to.
+    entered: Vec<usize>,
     unroutable: u64,
 }
 
@@ -134,8 +152,21 @@ impl Network {
             carries_multicast,
             sides: vec![0; hosts],
             sockets: Vec::new(),
+            lanes: (0..hosts).map(|_| busy(HostLink::UNLIMITED)).collect(),
+            entered: Vec::new(),
             unroutable: 0,
         }
+    }
+
+    /// Gives a host's link its rates and queues; without it nothing is limited.
+    pub fn set_link(&mut self, host: usize, link: HostLink) {
+        self.lanes[host] = busy(link);
+    }
+
+    /// What passed the outbound and the inbound lane of a host so far, and what did not.
+    pub fn lane_counters(&self, host: usize) -> (LaneCounters, LaneCounters) {
+        let (outbound, inbound) = &self.lanes[host];
+        (outbound.counters(), inbound.counters())
     }
 
     /// Opens a port of `host` for `process`; a group address joins that group.
@@ -173,7 +204,10 @@ impl Network {
     /// Sends a datagram from `host` and appends what becomes of each copy to `fates`.
     pub fn send(&mut self, now: Instant, host: usize, to: SocketAddr, bytes: usize, fates: &mut Vec<Fate>) {
         let before = fates.len();
+        self.entered.clear();
         if bytes <= DATAGRAM_BYTES_MAX {
+            let leaves = !to.ip().is_loopback() && to.ip() != self.family.address_of(host);
+            let departs = if leaves { self.lanes[host].0.admit(now, bytes) } else { Some(now) };
             // One packet reaches a host or not: what it meets on its way is the same for all processes there.
             let mut last_host = None;
             for index in 0..self.sockets.len() {
@@ -181,15 +215,41 @@ impl Network {
                 if !self.is_addressed(host, to, &socket) {
                     continue;
                 }
+                if host == socket.host {
+                    fates.push(Fate::Arrives { process: socket.process, at: now + LOOPBACK_LATENCY });
+                    continue;
+                }
+                let Some(departs) = departs else {
+                    fates.push(Fate::Dropped { process: socket.process });
+                    continue;
+                };
                 let lost = match last_host {
                     Some((known, lost)) if known == socket.host => lost,
-                    _ => self.is_lost(host, socket.host, bytes),
+                    _ => self.is_lost(socket.host, bytes),
                 };
                 last_host = Some((socket.host, lost));
-                self.deliver(now, host, &socket, lost, fates);
+                self.deliver(departs, host, &socket, lost, fates);
             }
         }
         self.unroutable += u64::from(fates.len() == before);
+    }
+
+    /// A datagram reaches the lane into `host`: appends what becomes of its copies there.
+    pub fn enter(&mut self, now: Instant, host: usize, to: SocketAddr, bytes: usize, fates: &mut Vec<Fate>) {
+        let passed = self.lanes[host].1.admit(now, bytes);
+        for socket in self.sockets.iter().filter(|socket| socket.host == host) {
+            // Sent from elsewhere, it is multicast that the network carries or meant for this host.
+            let addressed = match to.ip().is_multicast() {
+                true => socket.address == to,
+                false => socket.address.port() == to.port() && !socket.address.ip().is_multicast(),
+            };
+            if addressed {
+                fates.push(match passed {
+                    Some(at) => Fate::Arrives { process: socket.process, at },
+                    None => Fate::Dropped { process: socket.process },
+                });
+            }
+        }
     }
 
     fn is_addressed(&self, from_host: usize, to: SocketAddr, socket: &Socket) -> bool {
@@ -207,21 +267,20 @@ impl Network {
         reaches && !socket.address.ip().is_multicast()
     }
 
-    fn is_lost(&mut self, from_host: usize, to_host: usize, bytes: usize) -> bool {
-        if from_host == to_host || self.weather.loss == 0.0 {
+    fn is_lost(&mut self, to_host: usize, bytes: usize) -> bool {
+        if self.weather.loss == 0.0 || self.entered.contains(&to_host) {
             return false;
         }
         let packets = i32::try_from(bytes.div_ceil(PACKET_BYTES).max(1)).unwrap_or(i32::MAX);
         self.rng.chance(1.0 - (1.0 - self.weather.loss).powi(packets))
     }
 
-    fn deliver(&mut self, now: Instant, from_host: usize, socket: &Socket, lost: bool, fates: &mut Vec<Fate>) {
-        let process = socket.process;
-        if from_host == socket.host {
-            fates.push(Fate::Arrives { process, at: now + LOOPBACK_LATENCY });
-            return;
+    fn deliver(&mut self, departs: Instant, from_host: usize, socket: &Socket, lost: bool, fates: &mut Vec<Fate>) {
+        let (process, host) = (socket.process, socket.host);
+        if self.entered.contains(&host) {
+            return; // All processes of the host are found when the datagram enters it.
         }
-        if self.sides[from_host] != self.sides[socket.host] {
+        if self.sides[from_host] != self.sides[host] {
             fates.push(Fate::Separated { process });
             return;
         }
@@ -229,11 +288,14 @@ impl Network {
             fates.push(Fate::Lost { process });
             return;
         }
-        let at = now + self.travel_time();
-        fates.push(Fate::Arrives { process, at });
+        let limited = !self.lanes[host].1.is_unlimited();
+        let arrival = |at| if limited { Fate::Enters { host, at } } else { Fate::Arrives { process, at } };
+        if limited {
+            self.entered.push(host);
+        }
+        fates.push(arrival(departs + self.travel_time()));
         if self.weather.duplication > 0.0 && self.rng.chance(self.weather.duplication) {
-            let at = now + self.travel_time();
-            fates.push(Fate::Arrives { process, at });
+            fates.push(arrival(departs + self.travel_time()));
         }
     }
 
@@ -248,9 +310,14 @@ impl Network {
     }
 }
 
+fn busy(link: HostLink) -> (BusyLane, BusyLane) {
+    (BusyLane::new(link.outbound), BusyLane::new(link.inbound))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lane::Lane;
 
     const GROUP: &str = "239.255.0.1:7400";
 
@@ -269,6 +336,8 @@ mod tests {
         network.send(Instant::ZERO, 0, to.parse().unwrap(), bytes, &mut fates);
         let show = |fate: &Fate| match fate {
             Fate::Arrives { process, at } => format!("{process}:{}", at.as_nanos() / 1000),
+            Fate::Enters { host, at } => format!("{host}>{}", at.as_nanos() / 1000),
+            Fate::Dropped { process } => format!("{process}#"),
             Fate::Lost { process } => format!("{process}x"),
             Fate::Separated { process } => format!("{process}/"),
         };
@@ -297,6 +366,37 @@ mod tests {
         assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2/");
         network.heal();
         assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+    }
+
+    #[test]
+    fn a_lane_delays_and_drops_what_leaves_the_host() {
+        let mut network = three_hosts(Weather::CLEAR);
+        let lane = Lane { bits_per_second: 8_000_000, queue_bytes: 1_000 };
+        network.set_link(0, HostLink { outbound: lane, ..HostLink::UNLIMITED });
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 958), "1:1100");
+        assert_eq!(send(&mut network, GROUP, 958), "0:15 1# 2#");
+        assert_eq!(send(&mut network, "127.0.0.1:7411", 958), "0:15");
+        let (outbound, inbound) = network.lane_counters(0);
+        assert_eq!((outbound.datagrams, outbound.dropped, inbound.datagrams), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_lane_into_a_host_is_shared_by_all_who_send_there() {
+        let mut network = three_hosts(Weather::CLEAR);
+        network.listen(3, 1, GROUP.parse().unwrap());
+        network.set_link(
+            1,
+            HostLink { inbound: Lane { bits_per_second: 8_000_000, queue_bytes: 2_000 }, ..HostLink::UNLIMITED },
+        );
+        assert_eq!(send(&mut network, GROUP, 958), "0:15 1>100 2:100");
+        let mut fates = Vec::new();
+        for _ in 0..3 {
+            network.enter(Instant::from_nanos(100_000), 1, GROUP.parse().unwrap(), 958, &mut fates);
+        }
+        let shown: Vec<String> = fates.iter().map(|fate| format!("{fate:?}")).collect();
+        let arrives = fates.iter().filter(|fate| matches!(fate, Fate::Arrives { .. })).count();
+        assert_eq!((arrives, fates.len()), (4, 6), "{shown:?}");
+        assert_eq!(network.lane_counters(1).1.dropped, 1);
     }
 
     #[test]

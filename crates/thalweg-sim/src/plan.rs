@@ -7,6 +7,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
+use crate::lane::HostLink;
 use crate::network::{Family, Weather};
 
 /// A whole scenario. The same plan always leads to the same course of events.
@@ -16,6 +17,8 @@ pub struct Plan {
     pub seed: u64,
     /// The clock of each host.
     pub hosts: Vec<HostClock>,
+    /// The link of each host with the network; hosts beyond the end have [`HostLink::UNLIMITED`].
+    pub links: Vec<HostLink>,
     /// One participant each.
     pub processes: Vec<ProcessPlan>,
     /// What is written and read.
@@ -182,6 +185,7 @@ impl Plan {
         Plan {
             seed,
             hosts: vec![HostClock::EXACT; processes],
+            links: Vec::new(),
             processes: (0..processes).map(process).collect(),
             topics: Vec::new(),
             family: Family::V4,

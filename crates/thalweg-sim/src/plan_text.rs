@@ -6,6 +6,7 @@ use thalweg_rtps::qos::{Durability, History, Reliability, ResourceLimits};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
+use crate::lane::{HostLink, Lane};
 use crate::plan::{Ending, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
@@ -18,6 +19,9 @@ impl fmt::Display for Plan {
         writeln!(f, ", multicast {}", if self.carries_multicast { "passes" } else { "is filtered" })?;
         for (number, process) in self.processes.iter().enumerate() {
             write_process(f, number, process)?;
+        }
+        for (host, link) in self.links.iter().enumerate().filter(|(_, link)| **link != HostLink::UNLIMITED) {
+            writeln!(f, "host {host}: {} out, {} in", lane(link.outbound), lane(link.inbound))?;
         }
         for split in &self.splits {
             writeln!(f, "split {:b} from {} to {}", split.hosts, seconds(split.from), seconds(split.until))?;
@@ -61,6 +65,13 @@ fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, re
     let qos = &reader.qos;
     let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
     writeln!(f, "; {summary}{}", partition(&qos.partition))
+}
+
+fn lane(lane: Lane) -> String {
+    if lane.is_unlimited() {
+        return "anything".to_string();
+    }
+    format!("{:.3} Mbit/s behind {} KiB", lane.bits_per_second as f64 / 1e6, lane.queue_bytes >> 10)
 }
 
 fn seconds(at: Instant) -> String {

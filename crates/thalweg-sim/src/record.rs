@@ -6,7 +6,9 @@ use std::time::Duration;
 use thalweg_rtps::history::{ChangeKind, InstanceState};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash, SequenceNumber};
+use thalweg_rtps::writer::WriterCounters;
 
+use crate::lane::LaneCounters;
 use crate::plan::{EndpointIndex, Plan};
 use crate::trace::Trace;
 
@@ -21,6 +23,8 @@ pub struct Record {
     pub readers: Vec<ReaderRecord>,
     /// What the processes knew.
     pub processes: Vec<ProcessRecord>,
+    /// What passed the link of each host.
+    pub lanes: Vec<HostLanes>,
     /// When everything was delivered, acknowledged and taken; `None`: it never was.
     pub settled_at: Option<Instant>,
     /// When the world ended.
@@ -31,6 +35,15 @@ pub struct Record {
     pub breaches: Vec<String>,
     /// The course of events.
     pub trace: Trace,
+}
+
+/// What passed the link of one host with the network, and what its queues dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostLanes {
+    /// From the host to the network.
+    pub outbound: LaneCounters,
+    /// From the network to the host.
+    pub inbound: LaneCounters,
 }
 
 /// What one writer did.
@@ -52,6 +65,8 @@ pub struct WriterRecord {
     pub longest_wait: Duration,
     /// Writes that were given up after max_blocking_time and tried again.
     pub timeouts: u32,
+    /// What the writer itself counted until its end or that of the world.
+    pub counters: WriterCounters,
 }
 
 /// One change that a writer accepted.
@@ -144,6 +159,7 @@ impl WriterRecord {
             given_up: Vec::new(),
             longest_wait: Duration::ZERO,
             timeouts: 0,
+            counters: WriterCounters::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::{Durability, MatchResult};
 
 use crate::plan::Pace;
-use crate::record::{ReaderRecord, Record, WriterRecord};
+use crate::record::{HostLanes, ReaderRecord, Record, WriterRecord};
 use crate::simulation::{Happening, Simulation};
 
 /// Time between two looks.
@@ -112,7 +112,12 @@ impl Simulation {
                     (participant.publications().count(), participant.subscriptions().count());
             }
         }
+        for writer in &mut self.writers {
+            writer.close();
+        }
+        let hosts = (0..self.plan.hosts.len()).map(|host| self.network.lane_counters(host));
         Record {
+            lanes: hosts.map(|(outbound, inbound)| HostLanes { outbound, inbound }).collect(),
             writers: self.writers.into_iter().map(|writer| writer.record).collect(),
             readers: self.readers.into_iter().map(|reader| reader.record).collect(),
             processes: self.processes.into_iter().map(|process| process.record).collect(),

@@ -1,6 +1,7 @@
 //! Carries out a plan: virtual time, datagrams between participants, applications that write and take.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use thalweg_rtps::history::TakenSample;
@@ -25,6 +26,12 @@ pub(crate) enum Happening {
     CreateReader(usize),
     DeleteWriter(usize),
     DeleteReader(usize),
+    /// A datagram reaches the lane into a host.
+    Enter {
+        host: usize,
+        to: SocketAddr,
+        datagram: Datagram,
+    },
     /// A datagram reaches a process's receive buffer.
     Arrive(usize, Datagram),
     /// A process's processor is free for the next datagram.
@@ -75,7 +82,8 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub(crate) fn new(plan: Plan, detail: Detail) -> Simulation {
-        let network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.carries_multicast);
+        let mut network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.carries_multicast);
+        plan.links.iter().enumerate().for_each(|(host, link)| network.set_link(host, *link));
         let processes = (0..plan.processes.len()).map(|number| Process::new(&plan, number)).collect();
         let writers = plan.writers().enumerate().map(|(number, (index, writer))| {
             let record = WriterRecord::new(index, writer.process);
@@ -159,6 +167,7 @@ impl Simulation {
             Happening::CreateReader(reader) => self.create_reader(reader),
             Happening::DeleteWriter(writer) => self.delete_writer(writer),
             Happening::DeleteReader(reader) => self.delete_reader(reader),
+            Happening::Enter { host, to, datagram } => self.enter(host, to, &datagram),
             Happening::Arrive(process, datagram) => self.arrive(process, datagram),
             Happening::Receive(process) => self.receive(process),
             Happening::Timeout(process) => self.time_out(process),
@@ -207,7 +216,7 @@ impl Simulation {
         self.network.close(number);
         self.processes[number].participant = None;
         for writer in self.writers.iter_mut().filter(|writer| writer.record.process == number) {
-            writer.handle = None;
+            writer.close();
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.record.process == number) {
             reader.handle = None;

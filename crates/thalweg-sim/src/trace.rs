@@ -64,6 +64,8 @@ pub enum Missed {
     Separated,
     /// The receive buffer was full.
     BufferFull,
+    /// The queue of a lane was full.
+    QueueFull,
 }
 
 /// Lines kept to be shown when a law is broken.
@@ -180,6 +182,7 @@ impl fmt::Display for Step {
                     Missed::Lost => "lost on the way",
                     Missed::Separated => "cut off",
                     Missed::BufferFull => "receive buffer full",
+                    Missed::QueueFull => "queue full",
                 };
                 write!(f, "xx {bytes} B {why}")
             }

@@ -6,14 +6,12 @@ use thalweg_rtps::payload::Payload;
 
 use crate::dissect::{continues_sample, is_well_formed};
 use crate::inbox::Datagram;
-use crate::network::Fate;
+use crate::network::{Fate, PACKET_BYTES};
 use crate::simulation::{CALMING_DOWN, Happening, Simulation};
 use crate::trace::{Missed, Step};
 
 /// Datagrams that one input may cause; more means that the participant does not stop sending.
 const OUTPUT_ROUNDS_MAX: u32 = 10_000;
-/// Payload of a UDP datagram that leaves a host in one Ethernet frame.
-const PACKET_BYTES: usize = 1472;
 
 impl Simulation {
     pub(crate) fn arrive(&mut self, process: usize, datagram: Datagram) {
@@ -88,7 +86,7 @@ impl Simulation {
                 self.processes[number].record.sent += 1;
                 let quiet = self.settled_at.is_some_and(|at| self.now > at + CALMING_DOWN);
                 self.processes[number].record.sent_when_quiet += u64::from(quiet);
-                self.follow(source, &bytes);
+                self.follow(source, to, &bytes);
                 // The fragments of one sample have one size: readers that come in its midst cannot have smaller ones.
                 if bytes.len() > PACKET_BYTES && self.leaves_host(host) && !continues_sample(&bytes) {
                     self.breach(format!("p{number} sent {} bytes to {to}: more than a packet", bytes.len()));
@@ -101,21 +99,33 @@ impl Simulation {
     }
 
     pub(crate) fn leaves_host(&self, host: usize) -> bool {
-        self.fates.iter().any(|fate| {
-            let (Fate::Arrives { process, .. } | Fate::Lost { process } | Fate::Separated { process }) = fate;
-            self.processes[*process].host != host
+        self.fates.iter().any(|fate| match fate {
+            Fate::Arrives { process, .. }
+            | Fate::Dropped { process }
+            | Fate::Lost { process }
+            | Fate::Separated { process } => self.processes[*process].host != host,
+            Fate::Enters { .. } => true,
         })
     }
 
+    /// A datagram reaches the lane into a host.
+    pub(crate) fn enter(&mut self, host: usize, to: SocketAddr, datagram: &Datagram) {
+        self.fates.clear();
+        self.network.enter(self.now, host, to, datagram.bytes.len(), &mut self.fates);
+        self.follow(datagram.source, to, &datagram.bytes);
+    }
+
     /// Plans the arrivals of a datagram.
-    pub(crate) fn follow(&mut self, source: SocketAddr, bytes: &Payload) {
+    pub(crate) fn follow(&mut self, source: SocketAddr, to: SocketAddr, bytes: &Payload) {
         for fate in &self.fates {
             let missed = |why| Step::Missed { why, bytes: bytes.len() };
+            let datagram = || Datagram { source, bytes: bytes.clone() };
             match *fate {
-                Fate::Arrives { process, at } => {
-                    let datagram = Datagram { source, bytes: bytes.clone() };
-                    self.queue.plan(at, Happening::Arrive(process, datagram));
+                Fate::Arrives { process, at } => self.queue.plan(at, Happening::Arrive(process, datagram())),
+                Fate::Enters { host, at } => {
+                    self.queue.plan(at, Happening::Enter { host, to, datagram: datagram() });
                 }
+                Fate::Dropped { process } => self.trace.record(self.now, process, missed(Missed::QueueFull)),
                 Fate::Lost { process } => self.trace.record(self.now, process, missed(Missed::Lost)),
                 Fate::Separated { process } => self.trace.record(self.now, process, missed(Missed::Separated)),
             }

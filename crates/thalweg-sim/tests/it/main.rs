@@ -2,5 +2,6 @@
 
 mod crowds;
 mod found;
+mod links;
 mod scenario;
 mod seeds;

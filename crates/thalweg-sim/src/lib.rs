@@ -17,10 +17,12 @@ mod process;
 pub mod queue;
 pub mod record;
 pub mod sample;
+mod series;
 mod settle;
 mod simulation;
 pub mod trace;
 mod traffic;
 mod world;
 
-pub use world::{Breach, Outcome, Report, World, run, run_seeds, trace};
+pub use series::{Report, run_seeds};
+pub use world::{Breach, Outcome, World, run, trace};

@@ -1,5 +1,7 @@
 //! Worlds whose everything is drawn.
 
+use std::ops::ControlFlow;
+
 use thalweg_rtps::qos::{BACKGROUND, History, Method};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::{World, run_seeds, trace};
@@ -7,9 +9,13 @@ use thalweg_sim::{World, run_seeds, trace};
 /// A debug build is slow: fewer worlds have to do there.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 200 };
 
+fn jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 #[test]
 fn every_law_holds_in_every_world() {
-    let report = run_seeds(0..SEEDS, |_, _| {});
+    let report = run_seeds(0..=SEEDS - 1, jobs(), |_| ControlFlow::Continue(()));
     let breaches: Vec<String> = report.breaches.iter().map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
     assert!(report.taken > SEEDS * 50, "worlds in which little happens prove little: {report:?}");

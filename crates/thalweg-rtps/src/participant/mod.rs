@@ -48,7 +48,7 @@ use crate::history::PayloadKind;
 use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
@@ -156,6 +156,8 @@ pub struct Participant {
     concerned: Vec<EntityId>,
     counters: ParticipantCounters,
     traffic_class: TrafficClass,
+    /// The wall clock, where somebody told it.
+    epoch: Option<EpochOffset>,
 }
 
 impl Participant {
@@ -179,6 +181,7 @@ impl Participant {
             concerned: Vec::new(),
             counters: ParticipantCounters::default(),
             traffic_class: TrafficClass::DEFAULT,
+            epoch: None,
             config,
         };
         participant.describe_self();
@@ -243,6 +246,18 @@ impl Participant {
         self.ignored.insert(prefix);
         self.company.forget(prefix);
         self.remove_participant(now, prefix, LostReason::Ignored);
+    }
+
+    /// Takes note of the wall clock: it stamps what is announced from now on, and tells how old samples of writers with a
+    /// LIFESPAN are. Call it now and then, the clock may step. Until the first call announcements bear no time, and a sample's
+    /// life begins when it arrives.
+    pub fn set_wall_clock(&mut self, now: Instant, wall_clock: Timestamp) {
+        self.epoch = Some(EpochOffset::new(now, wall_clock));
+    }
+
+    /// Wall-clock time as far as it is known.
+    fn timestamp(&self, now: Instant) -> Option<Timestamp> {
+        self.epoch.map(|epoch| epoch.timestamp(now))
     }
 
     /// The interfaces have changed: uses and announces the new addresses.

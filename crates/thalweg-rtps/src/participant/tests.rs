@@ -35,6 +35,17 @@ pub(super) struct Sent {
     pub(super) destinations: u64,
     /// The writers whose samples, or parts of samples, it carries.
     pub(super) writers: Vec<EntityId>,
+    /// What it has in front of its samples: every INFO_TS.
+    pub(super) stamps: Vec<Option<Timestamp>>,
+}
+
+fn stamps_in(datagram: &[u8]) -> Vec<Option<Timestamp>> {
+    let message = Message::parse(datagram).expect("what we send can be read");
+    let stamp = |submessage| match submessage {
+        Submessage::InfoTimestamp(timestamp) => Some(timestamp),
+        _ => None,
+    };
+    message.submessages().filter_map(|submessage| stamp(submessage.expect("what we send can be read"))).collect()
 }
 
 pub(super) fn writers_in(datagram: &[u8]) -> Vec<EntityId> {
@@ -118,6 +129,7 @@ impl Net {
             bytes: bytes.len() as u64,
             destinations: destinations.len() as u64,
             writers: writers_in(bytes),
+            stamps: stamps_in(bytes),
         }));
         for (from, bytes, destinations) in sent {
             let source = SocketAddr::from((self.nodes[from].address, 7411));
@@ -535,4 +547,41 @@ fn any_bytes_leave_the_participant_alive() {
     assert_eq!(first_bytes(&take(&net, &reader)), b"x");
     assert!(net.nodes[1].participant.counters().malformed > 0);
     assert_eq!(EntityId::UNKNOWN.0, [0; 4]);
+}
+
+/// Every INFO_TS in datagrams with samples of these writers.
+fn stamps_with(net: &Net, writers: &[EntityId]) -> Vec<Option<Timestamp>> {
+    let with = net.sent.iter().filter(|sent| sent.writers.iter().any(|writer| writers.contains(writer)));
+    with.flat_map(|sent| sent.stamps.iter().copied()).collect()
+}
+
+const SEDP_WRITERS: [EntityId; 2] = [EntityId::PUBLICATIONS_WRITER, EntityId::SUBSCRIPTIONS_WRITER];
+
+#[test]
+fn announcements_are_stamped_with_the_time_that_the_driver_told() {
+    let mut net = Net::new(2);
+    let wall = Timestamp::from_unix(Duration::from_secs(1_800_000_000));
+    let now = net.now;
+    net.nodes[0].participant.set_wall_clock(now, wall);
+    net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    net.reader(0, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    let stamps = stamps_with(&net, &SEDP_WRITERS);
+    assert!(!stamps.is_empty());
+    assert!(stamps.iter().all(|stamp| *stamp == Some(wall)), "{stamps:?}");
+}
+
+#[test]
+fn without_a_clock_nothing_is_said_of_time() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    net.write(0, &writer, &[7; 5]);
+    net.write(0, &writer, &[7; 5_000]);
+    net.run_for(SECOND);
+    assert!(stamps_with(&net, &SEDP_WRITERS).is_empty());
+    let user = [writer.lock().guid().entity];
+    assert!(stamps_with(&net, &user).is_empty());
+    assert!(net.sent.iter().any(|sent| sent.writers.contains(&user[0])));
 }

@@ -1,6 +1,6 @@
 //! A reader's samples and instances as DDS 1.4 §2.2.2.5 describes them.
 
-use super::bounds::{Bounds, Load};
+use super::bounds::{Bounds, Load, RejectReason};
 use super::chain::{Ends, NOWHERE};
 use super::instance::Instance;
 use super::key_table::KeyTable;
@@ -175,6 +175,12 @@ impl SampleCache {
         self.admits(self.instances.find(&self.key_of(instance)), payload_bytes.saturating_add(PLACE_BYTES))
     }
 
+    /// Why a sample of `instance` with `payload_bytes` would not be stored now; `None` when it would.
+    pub fn refusal(&self, instance: KeyHash, payload_bytes: usize) -> Option<RejectReason> {
+        let slot = self.instances.find(&self.key_of(instance));
+        self.refusal_of(slot, payload_bytes.saturating_add(PLACE_BYTES))
+    }
+
     /// Number of samples held, notices included.
     pub fn len(&self) -> usize {
         self.store.len() + self.queue.len()
@@ -188,6 +194,11 @@ impl SampleCache {
     /// True when there is something that no `read` has returned.
     pub fn has_unread(&self) -> bool {
         self.queue.has_unread() || self.store.unread.first != NOWHERE
+    }
+
+    /// Whether its topic has a key.
+    pub fn keyed(&self) -> Keyed {
+        self.keyed
     }
 
     /// Number of instances known.
@@ -222,14 +233,18 @@ impl SampleCache {
         }
     }
 
+    #[inline]
     fn admits(&self, slot: Option<usize>, bytes: usize) -> bool {
-        match slot {
-            Some(slot) => self.bounds.admit(self.held, self.instances[slot].held, bytes),
-            None => {
-                let has_place = self.instances.len() < self.bounds.instances_max || self.idle.first != NOWHERE;
-                has_place && self.bounds.admit(self.held, Load::default(), bytes)
-            }
+        self.refusal_of(slot, bytes).is_none()
+    }
+
+    #[inline]
+    fn refusal_of(&self, slot: Option<usize>, bytes: usize) -> Option<RejectReason> {
+        if let Some(slot) = slot {
+            return self.bounds.refusal(self.held, self.instances[slot].held, bytes);
         }
+        let has_place = self.instances.len() < self.bounds.instances_max || self.idle.first != NOWHERE;
+        if has_place { self.bounds.refusal(self.held, Load::default(), bytes) } else { Some(RejectReason::Instances) }
     }
 
     fn add_instance(&mut self, key: KeyHash) -> usize {

@@ -67,6 +67,8 @@ pub struct BatchRange {
 pub enum Arrival {
     /// A sample.
     Sample(Received),
+    /// A sample whose instance nothing tells: neither its bytes nor a key hash beside them.
+    Unidentified(SequenceNumber),
     /// Numbers that are used up without a sample: all from `start` to below `end`.
     Irrelevant {
         /// The first of them.

@@ -4,6 +4,9 @@ mod arrival;
 mod batches;
 mod reassembly;
 mod respond;
+mod shortfall;
+#[cfg(test)]
+mod shortfall_tests;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -13,17 +16,19 @@ use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use reassembly::ReassemblyBudget;
+pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{CachedSample, Insert, ReadFilter, SampleCache, TakenSample};
+use crate::history::{CachedSample, Insert, ReadFilter, RejectReason, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::trace::{self, Mark, Passage};
-use crate::types::{Guid, Keyed, SequenceNumber};
+use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use reassembly::Assembled;
+use shortfall::Shortfall;
 use window::Placed;
 use writer_proxy::{RequestCounts, WriterProxy};
 
@@ -43,13 +48,14 @@ pub struct ReaderCounters {
     pub received: u64,
     /// Samples that arrived more than once.
     pub duplicates: u64,
-    /// Samples that were written but will never arrive (SAMPLE_LOST).
+    /// Samples that were written but will never be handed over (SAMPLE_LOST); why: [`Reader::losses`].
     pub lost: u64,
     /// Samples refused because they lie too far ahead of a missing one, or exceed the memory for such samples.
     pub too_far: u64,
     /// Fragments refused: over budget or inconsistent.
     pub fragments_refused: u64,
-    /// Times the cache had no room (SAMPLE_REJECTED); reliable samples are kept back, best-effort ones dropped.
+    /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
+    /// dropped.
     pub rejected: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
@@ -73,7 +79,6 @@ pub struct Reader {
     guid: Guid,
     reliable: bool,
     wants_history: bool,
-    keyed: Keyed,
     writers: Vec<WriterProxy>,
     /// What writers that are forgotten have seen: one that comes back may not have forgotten this reader.
     counts: RequestCounts,
@@ -89,6 +94,7 @@ pub struct Reader {
     next_due: Option<Instant>,
     armed: Option<Instant>,
     counters: ReaderCounters,
+    shortfall: Shortfall,
 }
 
 impl Reader {
@@ -98,7 +104,6 @@ impl Reader {
             guid,
             reliable: qos.reliability != Reliability::BestEffort,
             wants_history: qos.durability != Durability::Volatile,
-            keyed,
             writers: Vec::new(),
             counts: RequestCounts::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
@@ -110,6 +115,7 @@ impl Reader {
             next_due: None,
             armed: None,
             counters: ReaderCounters::default(),
+            shortfall: Shortfall::default(),
         }
     }
 
@@ -120,12 +126,29 @@ impl Reader {
 
     /// Whether its topic has a key.
     pub fn keyed(&self) -> Keyed {
-        self.keyed
+        self.cache.keyed()
     }
 
     /// Numbers that tell what this reader did.
     pub fn counters(&self) -> ReaderCounters {
-        self.counters
+        let (lost, rejected) = (self.shortfall.losses.total(), self.shortfall.rejections.total);
+        ReaderCounters { lost, rejected, ..self.counters }
+    }
+
+    /// SAMPLE_LOST: how many samples will never be taken, and why.
+    pub fn losses(&self) -> Losses {
+        self.shortfall.losses
+    }
+
+    /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
+    pub fn rejections(&self) -> Rejections {
+        self.shortfall.rejections
+    }
+
+    /// Which statuses have changed since the last call.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> StatusNews {
+        self.shortfall.take_news()
     }
 
     /// The samples that wait to be taken.
@@ -228,12 +251,20 @@ impl Reader {
                 Arrival::Sample(sample) => match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
                     None => self.counters.duplicates += 1,
                     Some(skipped) => {
-                        self.counters.lost += skipped;
+                        self.shortfall.lose(LossReason::NeverArrived, skipped);
                         available |= self.deliver(now, index, sample).unwrap_or(false);
                     }
                 },
+                Arrival::Unidentified(sequence) => match writer.accept_best_effort(sequence, sequence.next()) {
+                    None => self.counters.duplicates += 1,
+                    Some(skipped) => {
+                        self.shortfall.lose(LossReason::NeverArrived, skipped);
+                        self.shortfall.lose(LossReason::KeyUnknown, 1);
+                    }
+                },
                 Arrival::Irrelevant { start, end } => {
-                    self.counters.lost += writer.accept_best_effort(start, end).unwrap_or(0);
+                    let skipped = writer.accept_best_effort(start, end).unwrap_or(0);
+                    self.shortfall.lose(LossReason::NeverArrived, skipped);
                 }
                 Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
             }
@@ -244,8 +275,8 @@ impl Reader {
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
     /// room for it.
     fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
-        if !self.cache.has_room(sample.instance, sample.content.len()) {
-            self.counters.rejected += 1;
+        if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
+            self.reject(index, reason, sample.instance, sample.sequence);
             return Err(sample);
         }
         self.counters.received += 1;
@@ -286,6 +317,7 @@ impl Reader {
                     }
                 }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
+                Arrival::Unidentified(sequence) => available |= self.give_up(now, index, sequence),
                 Arrival::BatchEnd(range) => writer.batch_arrived(range),
                 Arrival::NextDatagram => self.note_gap(now, index, std::mem::take(&mut gap)),
             }
@@ -335,23 +367,47 @@ impl Reader {
         delivered > 0
     }
 
+    /// A sample came that cannot be handed over: its instance cannot be told. True when the application can take something new.
+    fn give_up(&mut self, now: Instant, index: usize, sequence: SequenceNumber) -> bool {
+        let window = &self.writers[index].window;
+        if !window.is_new(sequence) {
+            self.counters.duplicates += 1;
+        } else if !window.reaches(sequence) {
+            self.counters.too_far += 1;
+        } else {
+            self.writers[index].heard(sequence);
+            self.shortfall.lose(LossReason::KeyUnknown, 1);
+            return self.skip(now, index, sequence, sequence.next());
+        }
+        false
+    }
+
+    /// The cache has no room for a sample. It counts once, however often it is offered again.
+    fn reject(&mut self, index: usize, reason: RejectReason, instance: KeyHash, sequence: SequenceNumber) {
+        let counted = &mut self.writers[index].rejected_up_to;
+        if sequence > *counted {
+            *counted = sequence;
+            self.shortfall.reject(reason, instance);
+        }
+    }
+
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
     fn drain(&mut self, index: usize) -> usize {
-        let window = &mut self.writers[index].window;
         let mut delivered = 0;
-        while let Some(sample) = window.ready() {
-            if !self.cache.has_room(sample.instance, sample.payload.len()) {
+        while let Some(sample) = self.writers[index].window.ready() {
+            if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+                let (instance, sequence) = (sample.instance, sample.sequence);
                 self.stalled = true;
-                self.counters.rejected += 1;
+                self.reject(index, reason, instance, sequence);
                 break;
             }
-            let Some(sample) = window.take_ready() else { break };
+            let Some(sample) = self.writers[index].window.take_ready() else { break };
             self.counters.received += 1;
             delivered += 1;
             insert(&mut self.cache, self.guid, sample);
         }
-        let next = window.next();
         let writer = &mut self.writers[index];
+        let next = writer.window.next();
         writer.reassembly.forget_below(next);
         writer.batches.advanced(next);
         delivered
@@ -388,7 +444,7 @@ impl Reader {
                     self.note_due(due);
                 }
             }
-            Assembled::Unfinished => self.counters.lost += writer.forget_stale_fragments(),
+            Assembled::Unfinished => self.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments()),
         }
         (None, ReaderOutcome { data_available: false, answer_due: self.is_due(now) })
     }

@@ -59,6 +59,8 @@ pub(super) struct WriterProxy {
     pub skip_history: bool,
     pub contacted: bool,
     started: bool,
+    /// The last sample that counts as rejected.
+    pub rejected_up_to: SequenceNumber,
 }
 
 /// The counts of the ACKNACKs and NACK_FRAGs sent so far, by which a writer tells new ones from repeated ones.
@@ -134,6 +136,7 @@ impl WriterProxy {
             skip_history,
             contacted: false,
             started: false,
+            rejected_up_to: SequenceNumber::ZERO,
         }
     }
 

@@ -21,11 +21,15 @@ mod inbound;
 mod inquiry;
 #[cfg(test)]
 mod inquiry_tests;
+#[cfg(test)]
+mod lease_tests;
 mod matching;
 mod neighbours;
 #[cfg(test)]
 mod path_tests;
 mod receive;
+#[cfg(test)]
+mod sample_tests;
 mod schedule;
 #[cfg(test)]
 mod tests;

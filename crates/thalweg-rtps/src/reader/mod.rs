@@ -2,6 +2,9 @@
 
 mod arrival;
 mod batches;
+mod departed;
+#[cfg(test)]
+mod departed_tests;
 mod reassembly;
 mod respond;
 mod shortfall;
@@ -27,10 +30,11 @@ use crate::time::Instant;
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
+use departed::Departed;
 use reassembly::Assembled;
 use shortfall::Shortfall;
 use window::Placed;
-use writer_proxy::{RequestCounts, WriterProxy};
+use writer_proxy::WriterProxy;
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,8 +84,7 @@ pub struct Reader {
     reliable: bool,
     wants_history: bool,
     writers: Vec<WriterProxy>,
-    /// What writers that are forgotten have seen: one that comes back may not have forgotten this reader.
-    counts: RequestCounts,
+    departed: Departed,
     /// What the latest requests took, whoever was asked.
     round_trip: RoundTrip,
     cache: SampleCache,
@@ -105,7 +108,7 @@ impl Reader {
             reliable: qos.reliability != Reliability::BestEffort,
             wants_history: qos.durability != Durability::Volatile,
             writers: Vec::new(),
-            counts: RequestCounts::default(),
+            departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
             cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
             pool: PayloadPool::new(POOL_BYTES),
@@ -196,7 +199,9 @@ impl Reader {
         self.cache.read(max, filter, into)
     }
 
-    /// Matches a writer (or replaces what is known of it).
+    /// Matches a writer (or replaces what is known of it). One that was matched before and comes back, as after a lease that
+    /// ended too early, continues where this reader was: nothing is handed over twice, what was written meanwhile and is still
+    /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
         matched.reliable &= self.reliable;
         match self.find(matched.guid) {
@@ -204,7 +209,12 @@ impl Reader {
             Err(index) => {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
-                let proxy = WriterProxy::new(now, matched, self.wants_history, budget, self.counts, crowd);
+                let next = self.departed.recall(matched.guid);
+                let counts = self.departed.counts();
+                let mut proxy = WriterProxy::new(now, matched, self.wants_history, budget, counts, crowd);
+                if let Some(next) = next {
+                    proxy.resume(next);
+                }
                 let due = proxy.requests.due;
                 self.writers.insert(index, proxy);
                 if let Some(due) = due {
@@ -217,7 +227,8 @@ impl Reader {
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         let Ok(index) = self.find(guid) else { return ReaderOutcome::default() };
-        self.counts = self.counts.max(self.writers.remove(index).requests.counts);
+        let writer = self.writers.remove(index);
+        self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
         ReaderOutcome { data_available: self.cache.len() > before, answer_due: false }
@@ -457,6 +468,10 @@ impl Reader {
             return ReaderOutcome::default();
         }
         proxy.heard(SequenceNumber::ZERO);
+        if proxy.is_passed_over(gap) && !(self.wants_history && proxy.matched.keeps_history) {
+            let lost = proxy.window.lose_below(gap.list.base());
+            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+        }
         proxy.window.mark_irrelevant(gap.start, gap.list.base());
         for sequence in gap.list.iter() {
             proxy.window.mark_irrelevant(sequence, sequence.next());

@@ -47,6 +47,7 @@ impl Reader {
                 proxy.window.mark_irrelevant(SequenceNumber::FIRST, heartbeat.last.next());
             }
         }
+        proxy.notice_restart(heartbeat);
         proxy.heard(heartbeat.last);
         // What was gone before the first HEARTBEAT was never promised to us.
         let lost = proxy.window.lose_below(heartbeat.first);

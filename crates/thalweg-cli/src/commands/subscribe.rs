@@ -144,7 +144,11 @@ fn closing_line<T>(reader: &DataReader<T>) -> String {
     let (received, lost, rejected) = (reader.counters().received, reader.sample_lost(), reader.sample_rejected());
     let why_lost = if lost.total > 0 { format!(" ({})", lost.losses) } else { String::new() };
     let why_rejected = rejected.last_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("received {received}, lost {}{why_lost}, rejected {}{why_rejected}", lost.total, rejected.total)
+    let expired = match reader.counters().expired {
+        0 => String::new(),
+        expired => format!(", expired {expired}"),
+    };
+    format!("received {received}, lost {}{why_lost}, rejected {}{why_rejected}{expired}", lost.total, rejected.total)
 }
 
 fn tell(status: ReaderStatus) {

@@ -6,6 +6,7 @@
 mod bounds;
 mod chain;
 mod change;
+mod expiry;
 mod frame;
 mod frame_stock;
 mod instance;

@@ -2,6 +2,7 @@
 
 use super::bounds::{Bounds, Load, RejectReason};
 use super::chain::{Ends, NOWHERE};
+use super::expiry::Expiry;
 use super::instance::Instance;
 use super::key_table::KeyTable;
 use super::sample_queue::{Queued, SampleQueue};
@@ -41,6 +42,7 @@ pub struct SampleCache {
     /// Instances without samples that are not alive, though a writer still has them: the first to go.
     pub(super) idle: Ends,
     pub(super) held: Load,
+    pub(super) expiry: Expiry,
     pub(super) overwritten: u64,
     pub(super) rejected: u64,
     pub(super) results: u64,
@@ -64,6 +66,7 @@ impl SampleCache {
             instances: KeyTable::new(),
             idle: Ends::default(),
             held: Load::default(),
+            expiry: Expiry::default(),
             overwritten: 0,
             rejected: 0,
             results: 0,
@@ -161,6 +164,7 @@ impl SampleCache {
                     sequence: SequenceNumber::UNKNOWN,
                     source_timestamp: None,
                     received: now,
+                    expires: Instant::NEVER,
                     instance: instance.key,
                     change: ChangeKind::Unregister,
                 };
@@ -270,7 +274,8 @@ impl SampleCache {
             no_writers_generations: instance.no_writers_generations,
         };
         let payload = is_value.then_some(sample.payload);
-        let queued = Queued { payload, bytes, valid: sample.valid, is_value, origin };
+        let queued = Queued { payload, bytes, valid: sample.valid, is_value, expires: sample.expires, origin };
+        self.expiry.note(sample.expires, self.held.changes == 0);
         instance.held.add(is_value, bytes);
         self.held.add(is_value, bytes);
         match self.keyed {

@@ -294,7 +294,13 @@ impl Participant {
                 };
                 self.note_writer_outcome(entity, outcome);
             } else if let Some(reader) = self.endpoints.reader(entity) {
-                reader.lock().disarm();
+                let (outcome, news) = {
+                    let mut reader = reader.lock();
+                    reader.disarm();
+                    (reader.handle_timeout(now), reader.take_news())
+                };
+                self.note_status_news(entity, news);
+                self.note_reader_outcome(now, entity, outcome, None);
             }
             self.schedule.make_control_ready(entity);
         }

@@ -228,6 +228,7 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (outcome, news, armed) = {
                 let mut reader = shared.lock();
+                reader.set_epoch(self.epoch);
                 let outcome = handle(&mut reader);
                 (outcome, reader.take_news(), reader.newly_armed())
             };
@@ -260,7 +261,13 @@ impl Participant {
         }
     }
 
-    fn note_reader_outcome(&mut self, now: Instant, entity: EntityId, outcome: ReaderOutcome, armed: Option<Instant>) {
+    pub(super) fn note_reader_outcome(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        outcome: ReaderOutcome,
+        armed: Option<Instant>,
+    ) {
         if outcome.answer_due {
             self.schedule.make_ready(entity);
         }

@@ -72,3 +72,24 @@ fn a_sample_whose_key_cannot_be_read_is_told_as_lost() {
     assert_eq!(ended, [KeyHash([200; 16]), KeyHash([1; 16])]);
     assert_eq!(reader.lock().counters().lost, 2);
 }
+
+#[test]
+fn the_lifespan_that_a_writer_announces_holds_at_its_readers() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    // As a vendor announces it whose writers may have one.
+    let (guid, now) = (writer.lock().guid(), net.now);
+    let participant = &mut net.nodes[1].participant;
+    participant.database.publications.get_mut(guid).expect("known").data.qos.timing.lifespan = SECOND / 2;
+    participant.match_publication(now, guid);
+    net.write(0, &writer, &[1; 5]);
+    net.run_for(SECOND / 4);
+    net.write(0, &writer, &[2; 5]);
+    assert_eq!(reader.lock().cache().len(), 1);
+    net.run_for(SECOND / 3);
+    assert_eq!(reader.lock().cache().len(), 1, "the participant's timer let the first one go");
+    assert_eq!(first_bytes(&take(&net, &reader)), [2]);
+    assert_eq!(reader.lock().counters().expired, 1);
+}

@@ -5,6 +5,8 @@ mod batches;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
+#[cfg(test)]
+mod lifespan_tests;
 mod reassembly;
 mod respond;
 mod shortfall;
@@ -26,7 +28,7 @@ use crate::history::{CachedSample, Insert, ReadFilter, RejectReason, SampleCache
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::round_trip::RoundTrip;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
@@ -61,6 +63,8 @@ pub struct ReaderCounters {
     /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
     /// dropped.
     pub rejected: u64,
+    /// Samples that went because their writer's LIFESPAN was over before they were taken; neither lost nor rejected.
+    pub expired: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
 }
@@ -98,6 +102,8 @@ pub struct Reader {
     armed: Option<Instant>,
     counters: ReaderCounters,
     shortfall: Shortfall,
+    /// The wall clock, where it is known.
+    epoch: Option<EpochOffset>,
 }
 
 impl Reader {
@@ -119,6 +125,7 @@ impl Reader {
             armed: None,
             counters: ReaderCounters::default(),
             shortfall: Shortfall::default(),
+            epoch: None,
         }
     }
 
@@ -164,29 +171,59 @@ impl Reader {
         self.writers.iter().map(|writer| writer.matched.guid)
     }
 
+    /// Takes note of the wall clock, by which the age of samples of writers with a LIFESPAN is told.
+    #[inline]
+    pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
+        self.epoch = epoch;
+    }
+
     /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
-    /// only when samples had waited for room.
+    /// only when samples had waited for room, or may have expired.
     pub fn take(
         &mut self,
-        clock: impl FnOnce() -> Instant,
+        clock: impl Fn() -> Instant,
         max: usize,
         filter: &ReadFilter,
         into: &mut Vec<TakenSample>,
     ) -> TakeOutcome {
+        let expired = self.expire(&clock);
         let count = self.cache.take(max, filter, into);
-        if !self.stalled || count == 0 {
+        if !self.stalled || count == 0 && !expired {
             return TakeOutcome { count, arm: None };
         }
+        self.refilled |= self.use_room(clock());
+        TakeOutcome { count, arm: self.newly_armed() }
+    }
+
+    /// Lets samples go whose time is over; true when there were any.
+    #[inline]
+    fn expire(&mut self, clock: impl Fn() -> Instant) -> bool {
+        if self.cache.next_expiry() == Instant::NEVER {
+            return false;
+        }
+        let expired = self.cache.expire(clock());
+        self.counters.expired += expired;
+        expired > 0
+    }
+
+    /// Hands over what had waited for room; true when something had.
+    fn use_room(&mut self, now: Instant) -> bool {
         self.stalled = false;
-        let now = clock();
+        let mut refilled = false;
         for index in 0..self.writers.len() {
-            if self.drain(index) > 0 {
-                self.refilled = true;
+            if self.drain(now, index) > 0 {
+                refilled = true;
                 self.writers[index].answer_at(now);
                 self.note_due(now);
             }
         }
-        TakeOutcome { count, arm: self.newly_armed() }
+        refilled
+    }
+
+    /// Does what is due at `now` besides answers: samples expire, and others take their room.
+    pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
+        let data_available = self.expire(|| now) && self.stalled && self.use_room(now);
+        ReaderOutcome { data_available, answer_due: self.is_due(now) }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -195,8 +232,16 @@ impl Reader {
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.
-    pub fn read(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
-        self.cache.read(max, filter, into)
+    pub fn read(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        let refilled = self.expire(&clock) && self.stalled && self.use_room(clock());
+        self.refilled |= refilled;
+        TakeOutcome { count: self.cache.read(max, filter, into), arm: if refilled { self.newly_armed() } else { None } }
     }
 
     /// Matches a writer (or replaces what is known of it). One that was matched before and comes back, as after a lease that
@@ -286,13 +331,18 @@ impl Reader {
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
     /// room for it.
     fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
+        let expires = self.writers[index].expiry(now, &sample, self.epoch);
+        if expires <= now {
+            self.counters.expired += 1;
+            return Ok(false);
+        }
         if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
             self.reject(index, reason, sample.instance, sample.sequence);
             return Err(sample);
         }
         self.counters.received += 1;
         let writer = self.writers[index].matched.guid;
-        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now)) != Insert::Ignored)
+        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now, expires)) != Insert::Ignored)
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -322,7 +372,7 @@ impl Reader {
                         let fills_gap = sample.sequence == writer.window.next();
                         gap |= !self.hold(now, index, sample) && !fills_gap;
                         if fills_gap {
-                            available |= self.drain(index) > 0;
+                            available |= self.drain(now, index) > 0;
                             self.note_repaired(now, index);
                         }
                     }
@@ -356,7 +406,8 @@ impl Reader {
     /// Keeps a sample until those before it are delivered. True when it was here before.
     fn hold(&mut self, now: Instant, index: usize, sample: Received) -> bool {
         let writer = &mut self.writers[index];
-        let cached = sample.into_cached(writer.matched.guid, now);
+        let expires = writer.expiry(now, &sample, self.epoch);
+        let cached = sample.into_cached(writer.matched.guid, now, expires);
         match writer.window.place(cached) {
             Placed::Stored => return false,
             Placed::Duplicate => self.counters.duplicates += 1,
@@ -373,7 +424,7 @@ impl Reader {
         let writer = &mut self.writers[index];
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         self.note_repaired(now, index);
         delivered > 0
     }
@@ -403,9 +454,14 @@ impl Reader {
     }
 
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
-    fn drain(&mut self, index: usize) -> usize {
+    fn drain(&mut self, now: Instant, index: usize) -> usize {
         let mut delivered = 0;
         while let Some(sample) = self.writers[index].window.ready() {
+            if sample.expires <= now {
+                self.writers[index].window.take_ready();
+                self.counters.expired += 1;
+                continue;
+            }
             if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
                 let (instance, sequence) = (sample.instance, sample.sequence);
                 self.stalled = true;
@@ -476,7 +532,7 @@ impl Reader {
         for sequence in gap.list.iter() {
             proxy.window.mark_irrelevant(sequence, sequence.next());
         }
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         self.note_repaired(now, index);
         ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
     }
@@ -489,14 +545,15 @@ impl Reader {
         self.next_due.is_some_and(|due| due <= now)
     }
 
-    /// When [`Reader::poll_transmit`] will have something to send.
+    /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.next_due
+        let expiry = Some(self.cache.next_expiry()).filter(|expiry| *expiry != Instant::NEVER);
+        [self.next_due, expiry].into_iter().flatten().min()
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
     pub(crate) fn newly_armed(&mut self) -> Option<Instant> {
-        let next = self.next_due?;
+        let next = self.poll_timeout()?;
         let earlier = self.armed.is_none_or(|armed| next < armed);
         earlier.then(|| {
             self.armed = Some(next);

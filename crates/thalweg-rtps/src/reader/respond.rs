@@ -55,7 +55,7 @@ impl Reader {
             self.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
         proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(Some(heartbeat.last));
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         let proxy = &mut self.writers[index];
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());

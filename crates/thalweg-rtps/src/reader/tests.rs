@@ -31,6 +31,7 @@ pub(super) fn matched_writer() -> MatchedWriter {
         reliable: true,
         keeps_history: false,
         greets: false,
+        lifespan: crate::time::INFINITE,
         round_trip: crate::round_trip::ASSUMED,
         unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
     }

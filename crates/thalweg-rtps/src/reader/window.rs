@@ -247,6 +247,7 @@ mod tests {
             sequence: SequenceNumber(sequence),
             source_timestamp: None,
             received: Instant::ZERO,
+            expires: Instant::NEVER,
             instance: KeyHash::default(),
             change: ChangeKind::Write,
         }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::arrival::BatchRange;
+use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::Window;
 use super::{REPEAT_MAX, REPEAT_MIN};
+use crate::history::ChangeKind;
 use crate::round_trip::RoundTrip;
-use crate::time::Instant;
+use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
 use crate::wire::{DataFrag, Gap, Heartbeat};
 
@@ -25,6 +26,8 @@ pub struct MatchedWriter {
     pub keeps_history: bool,
     /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
     pub greets: bool,
+    /// How long after its source time a sample is worth handing over; [`INFINITE`](crate::time::INFINITE) for ever.
+    pub lifespan: Duration,
     /// What a request and its answer are taken to need before the first ones.
     pub round_trip: Duration,
     /// Where to answer to; best first.
@@ -144,6 +147,17 @@ impl WriterProxy {
             asked_for_first: false,
             rejected_up_to: SequenceNumber::ZERO,
         }
+    }
+
+    /// When a sample that came at `now` expires. A source time in the future means that the clocks disagree; life then begins
+    /// when the sample arrives, as it does without a source time (DDS 1.4 §2.2.3.16).
+    #[inline]
+    pub(super) fn expiry(&self, now: Instant, sample: &Received, epoch: Option<EpochOffset>) -> Instant {
+        if self.matched.lifespan == INFINITE || sample.kind != ChangeKind::Write {
+            return Instant::NEVER;
+        }
+        let source = sample.timestamp.zip(epoch).map(|(timestamp, epoch)| epoch.instant(timestamp));
+        source.map_or(now, |source| source.min(now)) + self.matched.lifespan
     }
 
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs

@@ -70,11 +70,7 @@ impl<T> DataReader<T> {
 
     /// As [`DataReader::take_into`], but the samples stay, marked READ.
     pub fn read_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
-        let read = |reader: &mut thalweg_rtps::reader::Reader, into: &mut Vec<TakenSample>| {
-            let count = reader.read(max, filter, into);
-            thalweg_rtps::reader::TakeOutcome { count, arm: None }
-        };
-        self.fetch(read, |taken| append(samples, taken))
+        self.fetch(|reader, into| reader.read(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
     /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.

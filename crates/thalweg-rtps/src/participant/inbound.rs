@@ -52,7 +52,12 @@ pub(super) struct Gathered {
 #[derive(Debug)]
 enum Piece {
     Sample(Head),
-    Irrelevant { start: SequenceNumber, end: SequenceNumber },
+    /// A sample of which nothing tells the instance.
+    Unidentified(SequenceNumber),
+    Irrelevant {
+        start: SequenceNumber,
+        end: SequenceNumber,
+    },
     BatchEnd(BatchRange),
     NextDatagram,
 }
@@ -291,8 +296,8 @@ impl Inbound {
         (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
-    /// Finds the instance of each sample of a keyed topic: from the key, else from the hint of the wire. Those that tell neither
-    /// are used-up numbers; returns how many.
+    /// Finds the instance of each sample of a keyed topic: from the key, else from the key hash beside it. Those that tell
+    /// neither are lost to their readers; returns how many.
     pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
@@ -307,7 +312,7 @@ impl Inbound {
                 None if head.hinted => {}
                 None => {
                     keyless += 1;
-                    *piece = Piece::Irrelevant { start: head.sequence, end: head.sequence.next() };
+                    *piece = Piece::Unidentified(head.sequence);
                 }
             }
         }
@@ -320,6 +325,7 @@ impl Gathered {
     pub(super) fn arrivals(&self) -> impl Iterator<Item = Arrival> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
+            Piece::Unidentified(sequence) => Arrival::Unidentified(*sequence),
             Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
             Piece::BatchEnd(range) => Arrival::BatchEnd(*range),
             Piece::NextDatagram => Arrival::NextDatagram,

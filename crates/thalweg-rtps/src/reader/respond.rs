@@ -117,8 +117,10 @@ impl WriterProxy {
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty();
-        // Fragments are asked for by number: naming their batch would have all of it repeated.
-        let batches = self.reassembly.is_empty().then(|| self.batches.state(self.window.next(), still_missing));
+        // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
+        // waits for room: batches do not tell which of their samples are here.
+        let by_number = !self.reassembly.is_empty() || still_missing && self.window.is_ready();
+        let batches = (!by_number).then(|| self.batches.state(self.window.next(), still_missing));
         if let Some(state) = batches.flatten() {
             let is_final = is_final(&state);
             let acknack = AckNackBatch { reader: reader_id, writer: writer_id, state, count, is_final };

@@ -144,6 +144,34 @@ impl SampleRejected {
     }
 }
 
+/// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
+/// Thalweg. What they missed they count as lost once they acknowledge again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadersGivenUp {
+    /// How often a reader was given up.
+    pub total: usize,
+    /// Of these, since the status was last asked for or told.
+    pub total_change: usize,
+    /// Readers that are given up now: matched, and not waited for.
+    pub current: usize,
+    /// The reader that was given up last.
+    pub last: Option<Guid>,
+}
+
+impl ReadersGivenUp {
+    pub(crate) fn add(&mut self, guid: Guid) {
+        self.total += 1;
+        self.total_change += 1;
+        self.last = Some(guid);
+    }
+
+    pub(crate) fn tell(&mut self, current: usize) -> ReadersGivenUp {
+        let told = ReadersGivenUp { current, ..*self };
+        self.total_change = 0;
+        told
+    }
+}
+
 /// News about a writer, as its status listener gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -152,8 +180,8 @@ pub enum WriterStatus {
     PublicationMatched(Matched),
     /// A reader requests more than the writer offers.
     OfferedIncompatibleQos(IncompatibleQos),
-    /// A reader that held up the others is no longer waited for; it gets what it can.
-    ReaderGivenUp(Guid),
+    /// A reader made no progress for as long as the writer's `reader_patience` allows, and is no longer waited for.
+    ReadersGivenUp(ReadersGivenUp),
 }
 
 /// News about a reader, as its status listener gets them.

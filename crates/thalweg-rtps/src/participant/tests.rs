@@ -396,10 +396,11 @@ fn a_full_reader_holds_back_its_writer_and_loses_nothing() {
 }
 
 #[test]
-fn a_stuck_reader_does_not_stall_the_others() {
+fn a_stuck_reader_does_not_stall_the_others_where_the_patience_ends() {
     let mut net = Net::new(3);
     let mut qos = reliable_writer(History::KeepAll);
     qos.resource_limits = ResourceLimits { max_samples: Some(50), ..ResourceLimits::default() };
+    qos.reader_patience = SECOND;
     let writer = net.writer(0, qos, Keyed::No);
     let healthy = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
     let stuck = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
@@ -419,7 +420,33 @@ fn a_stuck_reader_does_not_stall_the_others() {
     net.run_for(SECOND * 4);
     net.write(0, &writer, &[222]);
     net.run_for(SECOND * 4);
-    assert_eq!(first_bytes(&take(&net, &stuck)).last(), Some(&222), "it takes part again once it answers");
+    let taken = take(&net, &stuck).len();
+    let lost = stuck.lock().counters().lost as usize;
+    assert!(lost > 0 && taken + lost == written + 1, "it takes part again and counts what it lost: {taken} + {lost}");
+    assert!(writer.lock().all_acknowledged());
+}
+
+#[test]
+fn a_reader_is_owed_its_samples_however_long_it_is_out_of_reach() {
+    let mut net = Net::new(3);
+    let mut qos = reliable_writer(History::KeepAll);
+    qos.resource_limits = ResourceLimits { max_samples: Some(50), ..ResourceLimits::default() };
+    let writer = net.writer(0, qos, Keyed::No);
+    let healthy = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    let away = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    net.nodes[2].cut_off = true;
+    let written = (0..1_000).filter(|_| {
+        net.run_for(Duration::from_millis(10));
+        net.write(0, &writer, &[1])
+    });
+    assert_eq!(written.count(), 50, "the history is full of what one reader is owed");
+    assert_eq!(take(&net, &healthy).len(), 50);
+    assert!(!writer.lock().all_acknowledged());
+    net.nodes[2].cut_off = false;
+    net.run_for(SECOND * 4);
+    assert_eq!((take(&net, &away).len(), away.lock().counters().lost), (50, 0));
+    assert!(writer.lock().all_acknowledged() && net.write(0, &writer, &[1]));
 }
 
 #[test]

@@ -49,6 +49,7 @@ policies! {
     DATA_REPRESENTATION = 23, "How samples are encoded.";
     TYPE_CONSISTENCY = 24, "How far the types of writer and reader may differ.";
     TRANSMISSION = 0x8f00, "By what way samples travel; a policy of Thalweg.";
+    READER_PATIENCE = 0x8f01, "How long a writer waits for a reader that makes no progress; a policy of Thalweg.";
 }
 
 impl fmt::Display for PolicyId {

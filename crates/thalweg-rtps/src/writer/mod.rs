@@ -106,7 +106,7 @@ pub struct WriterCounters {
     pub refused: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
     pub overwritten_unacknowledged: u64,
-    /// Times a silent reader was given up so that it does not hold up the others.
+    /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`].
     pub readers_given_up: u64,
     /// DATA_BATCH submessages sent for the first time.
     pub batches: u64,
@@ -121,6 +121,8 @@ const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
 
 /// The slowest repetition while samples wait to be sent until somebody acknowledges others.
 const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
+/// And while a write waits for room.
+const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(200);
 
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
 #[derive(Debug)]
@@ -202,6 +204,10 @@ struct HeartbeatState {
     due: Option<Instant>,
     /// What the latest answers took, whoever gave them: in a crowd everybody is slow.
     round_trip: RoundTrip,
+    /// Some reader must prove itself before it is told of samples: HEARTBEATs go to the others one by one.
+    is_withheld: bool,
+    /// How long a reader may owe acknowledgements without any progress.
+    patience: Duration,
 }
 
 impl Writer {
@@ -241,6 +247,8 @@ impl Writer {
                 wanted: false,
                 due: None,
                 round_trip: RoundTrip::assuming(Duration::ZERO),
+                is_withheld: false,
+                patience: qos.reader_patience,
             },
             armed: None,
             blocked: false,
@@ -275,20 +283,26 @@ impl Writer {
         self.history.len()
     }
 
-    /// True when every matched reliable reader that still answers has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
+    /// True when every matched reliable reader has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
     pub fn all_acknowledged(&self) -> bool {
         self.readers_behind() == 0
     }
 
-    /// Reliable readers that are not waited for at the moment because they stopped acknowledging.
+    /// Reliable readers that are not waited for at the moment because they have exhausted [`WriterQos::reader_patience`].
     pub fn readers_given_up(&self) -> usize {
         self.readers.iter().filter(|reader| reader.is_given_up()).count()
     }
 
-    /// Reliable readers that owe an acknowledgement.
+    /// Reliable readers that owe an acknowledgement, given up or not.
     pub fn readers_behind(&self) -> usize {
         let last = self.history.last();
-        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged.sample < last).count()
+        self.readers.iter().filter(|reader| reader.matched.reliable && reader.acknowledged.sample < last).count()
+    }
+
+    /// True when no reader that is waited for owes an acknowledgement.
+    fn is_waiting_for_nobody(&self) -> bool {
+        let last = self.history.last();
+        !self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < last)
     }
 
     /// Whether [`Writer::write`] would find room for a payload of this instance now.
@@ -360,7 +374,7 @@ impl Writer {
         if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
             known.matched = matched;
         } else {
-            let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
+            let start = if matched.wants_history { self.history.first() } else { self.history.last().next() };
             let joined = self.outgoing.place.sample.previous();
             self.readers.push(ReaderProxy::new(now, matched, start, joined));
         }
@@ -393,6 +407,7 @@ impl Writer {
         let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
         let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
         self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
+        self.heartbeat.is_withheld = self.readers.iter().any(ReaderProxy::must_prove_itself);
     }
 
     /// What its latest answers took, whoever gave them; zero before the first one.
@@ -432,7 +447,7 @@ impl Writer {
     fn has_drained(&self) -> bool {
         let few = self.history.len() <= self.capacity.samples / 4 * 3;
         let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
-        few && small || self.all_acknowledged()
+        few && small || self.is_waiting_for_nobody()
     }
 
     /// When [`Writer::handle_timeout`] is to be called.

@@ -38,8 +38,8 @@ impl RuntimeState {
                 self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
             }
             Event::ReaderGivenUp { writer, reader } => {
-                tracing::warn!(%writer, %reader, "a reader that does not acknowledge is no longer waited for");
-                self.deliver_writer_status(writer, |_| Some(WriterStatus::ReaderGivenUp(reader)));
+                tracing::warn!(%writer, %reader, "a reader exhausted the writer's patience and is no longer waited for");
+                self.deliver_writer_status(writer, |cell| cell.note_given_up(reader));
             }
             Event::SubscriptionMatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_matched(writer));

@@ -101,6 +101,7 @@ fn random_writer_qos(rng: &mut Rng) -> WriterQos {
         data_representation: random_representations(rng),
         autodispose: true,
         transmission: Transmission::default(),
+        reader_patience: INFINITE,
         presentation: random_presentation(rng),
         partition: random_partition(rng),
         attached: random_attached(rng),

@@ -6,6 +6,8 @@ mod departed;
 #[cfg(test)]
 mod departed_tests;
 #[cfg(test)]
+mod fragment_tests;
+#[cfg(test)]
 mod lifespan_tests;
 mod reassembly;
 mod respond;

@@ -5,6 +5,9 @@ mod batches;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
+mod explanation;
+#[cfg(test)]
+mod fragment_tests;
 #[cfg(test)]
 mod lifespan_tests;
 mod reassembly;
@@ -20,6 +23,7 @@ mod writer_proxy;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use explanation::ReaderExplanation;
 pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;

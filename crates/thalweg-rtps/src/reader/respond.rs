@@ -77,8 +77,15 @@ impl Reader {
         }
         proxy.heard(heartbeat.sequence);
         proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
-        proxy.answer_at(now);
-        self.note_due(now);
+        if proxy.matched.vendor == VendorId::THALWEG {
+            proxy.answer_at(now);
+            self.note_due(now);
+        } else if proxy.misses_fragments(heartbeat.sequence, heartbeat.last_fragment)
+            && let Some(due) = proxy.gap_seen(now)
+        {
+            // Others do not wait for progress: Cyclone DDS says with every packet how far it is (11.0.1, 450 times in 6 MB).
+            self.note_due(due);
+        }
         ReaderOutcome { data_available: false, answer_due: self.is_due(now) }
     }
 
@@ -182,6 +189,12 @@ impl WriterProxy {
                 }
             }
         }
+    }
+
+    /// Whether a fragment up to `last` of a sample that is wanted has not arrived.
+    fn misses_fragments(&self, sequence: SequenceNumber, last: u32) -> bool {
+        !self.reassembly.contains(sequence)
+            || self.reassembly.first_missing(sequence).is_some_and(|first| first <= last)
     }
 
     fn announced_whole(&self, sequence: SequenceNumber) -> bool {

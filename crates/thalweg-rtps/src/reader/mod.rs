@@ -2,6 +2,8 @@
 
 mod arrival;
 mod batches;
+mod hold;
+mod identify;
 mod reassembly;
 mod respond;
 #[cfg(test)]
@@ -12,6 +14,7 @@ mod writer_proxy;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use identify::{Identified, KeyRequest};
 pub use reassembly::ReassemblyBudget;
 pub use writer_proxy::MatchedWriter;
 
@@ -24,7 +27,7 @@ use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use reassembly::Assembled;
-use window::Placed;
+use window::Window;
 use writer_proxy::{RequestCounts, WriterProxy};
 
 /// What an input changed for others.
@@ -34,6 +37,8 @@ pub struct ReaderOutcome {
     pub data_available: bool,
     /// [`Reader::poll_transmit`] has something to send now.
     pub answer_due: bool,
+    /// [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Numbers that tell what a reader did; all start at zero.
@@ -51,6 +56,8 @@ pub struct ReaderCounters {
     pub fragments_refused: u64,
     /// Times the cache had no room (SAMPLE_REJECTED); reliable samples are kept back, best-effort ones dropped.
     pub rejected: u64,
+    /// Samples whose key could not be computed by the driver, see [`Reader::poll_keys`]; their numbers count as used up.
+    pub keyless: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
 }
@@ -62,6 +69,8 @@ pub struct TakeOutcome {
     pub count: usize,
     /// Set when room was freed that a writer waits for: pass it to `Participant::rearm`.
     pub arm: Option<Instant>,
+    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Memory that a reader's recycled buffers may keep in each size class.
@@ -149,7 +158,7 @@ impl Reader {
     ) -> TakeOutcome {
         let count = self.cache.take(max, filter, into);
         if !self.stalled || count == 0 {
-            return TakeOutcome { count, arm: None };
+            return TakeOutcome { count, ..TakeOutcome::default() };
         }
         self.stalled = false;
         let now = clock();
@@ -160,7 +169,7 @@ impl Reader {
                 self.note_due(now);
             }
         }
-        TakeOutcome { count, arm: self.newly_armed() }
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -197,7 +206,7 @@ impl Reader {
         self.counts = self.counts.max(self.writers.remove(index).requests.counts);
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
-        ReaderOutcome { data_available: self.cache.len() > before, answer_due: false }
+        ReaderOutcome { data_available: self.cache.len() > before, ..ReaderOutcome::default() }
     }
 
     fn find(&self, guid: Guid) -> Result<usize, usize> {
@@ -217,7 +226,13 @@ impl Reader {
         } else {
             self.handle_best_effort(now, index, arrivals)
         };
-        ReaderOutcome { data_available, answer_due: self.is_due(now) }
+        self.outcome(now, index, data_available)
+    }
+
+    /// What an input that concerned one writer changed.
+    fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
+        let keys_due = self.writers[index].window.awaiting_keys(1).next().is_some();
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
     }
 
     fn handle_best_effort(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -225,13 +240,20 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
-                Arrival::Sample(sample) => match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
-                    None => self.counters.duplicates += 1,
-                    Some(skipped) => {
-                        self.counters.lost += skipped;
-                        available |= self.deliver(now, index, sample).unwrap_or(false);
+                Arrival::Sample(sample) if writer.window.is_empty() => {
+                    match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                        None => self.counters.duplicates += 1,
+                        Some(skipped) => {
+                            self.counters.lost += skipped;
+                            available |= self.deliver(now, index, sample).unwrap_or(false);
+                        }
                     }
-                },
+                }
+                Arrival::Sample(sample) => available |= self.queue(now, index, sample, Window::place),
+                Arrival::AwaitsKey { sample, hint } => {
+                    available |=
+                        self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
+                }
                 Arrival::Irrelevant { start, end } => {
                     self.counters.lost += writer.accept_best_effort(start, end).unwrap_or(0);
                 }
@@ -272,18 +294,22 @@ impl Reader {
                             }
                             Err(sample) => {
                                 self.stalled = true;
-                                self.hold(now, index, sample);
+                                self.hold(now, index, sample, Window::place);
                                 self.note_repaired(now, index);
                             }
                         }
                     } else {
-                        let fills_gap = sample.sequence == writer.window.next();
-                        gap |= !self.hold(now, index, sample) && !fills_gap;
-                        if fills_gap {
-                            available |= self.drain(index) > 0;
-                            self.note_repaired(now, index);
-                        }
+                        let placed = self.place(now, index, sample, Window::place);
+                        available |= placed.delivered;
+                        gap |= placed.leaves_gap;
                     }
+                }
+                Arrival::AwaitsKey { sample, hint } => {
+                    writer.heard(sample.sequence);
+                    let awaiting = |window: &mut Window, sample| window.place_awaiting_key(sample, hint);
+                    let placed = self.place(now, index, sample, awaiting);
+                    available |= placed.delivered;
+                    gap |= placed.leaves_gap;
                 }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
                 Arrival::BatchEnd(range) => writer.batch_arrived(range),
@@ -310,21 +336,6 @@ impl Reader {
         }
     }
 
-    /// Keeps a sample until those before it are delivered. True when it was here before.
-    fn hold(&mut self, now: Instant, index: usize, sample: Received) -> bool {
-        let writer = &mut self.writers[index];
-        let cached = sample.into_cached(writer.matched.guid, now);
-        match writer.window.place(cached) {
-            Placed::Stored => return false,
-            Placed::Duplicate => self.counters.duplicates += 1,
-            Placed::TooFar => {
-                self.counters.too_far += 1;
-                return false;
-            }
-        }
-        true
-    }
-
     /// The numbers from `start` to below `end` will never come. True when the application can take something new.
     fn skip(&mut self, now: Instant, index: usize, start: SequenceNumber, end: SequenceNumber) -> bool {
         let writer = &mut self.writers[index];
@@ -337,12 +348,17 @@ impl Reader {
 
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
     fn drain(&mut self, index: usize) -> usize {
+        let reliable = self.writers[index].matched.reliable;
         let window = &mut self.writers[index].window;
         let mut delivered = 0;
         while let Some(sample) = window.ready() {
             if !self.cache.has_room(sample.instance, sample.payload.len()) {
-                self.stalled = true;
                 self.counters.rejected += 1;
+                if !reliable {
+                    window.take_ready();
+                    continue;
+                }
+                self.stalled = true;
                 break;
             }
             let Some(sample) = window.take_ready() else { break };
@@ -390,7 +406,7 @@ impl Reader {
             }
             Assembled::Unfinished => self.counters.lost += writer.forget_stale_fragments(),
         }
-        (None, ReaderOutcome { data_available: false, answer_due: self.is_due(now) })
+        (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })
     }
 
     /// Takes a GAP into account: numbers that will never come.
@@ -407,7 +423,7 @@ impl Reader {
         }
         let delivered = self.drain(index);
         self.note_repaired(now, index);
-        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+        self.outcome(now, index, delivered > 0)
     }
 
     fn note_due(&mut self, due: Instant) {

@@ -61,7 +61,7 @@ impl Reader {
             proxy.answer_at(now);
             self.note_due(now);
         }
-        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+        self.outcome(now, index, delivered > 0)
     }
 
     /// Takes a HEARTBEAT_FRAG into account: fragments up to the named one were sent.
@@ -76,7 +76,7 @@ impl Reader {
         proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
         proxy.answer_at(now);
         self.note_due(now);
-        ReaderOutcome { data_available: false, answer_due: self.is_due(now) }
+        ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() }
     }
 
     /// Appends the answers that are due at `now`, one datagram for each writer unless many fragments are missing.

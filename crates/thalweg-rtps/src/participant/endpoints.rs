@@ -228,8 +228,8 @@ impl Participant {
     }
 
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
-        let change =
-            NewChange { kind, instance: KeyHash(guid.to_bytes()), timestamp: None, payload: Payload::from(bytes) };
+        let (instance, timestamp) = (KeyHash(guid.to_bytes()), self.timestamp(now));
+        let change = NewChange { kind, instance, timestamp, payload: Payload::from(bytes) };
         let Some(writer) = self.endpoints.writer(via) else { return };
         let written = writer.lock().write(now, change);
         if let Ok(written) = written {

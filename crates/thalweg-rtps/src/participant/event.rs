@@ -96,6 +96,16 @@ pub enum Event {
         /// The local reader.
         reader: EntityId,
     },
+    /// The local reader has lost samples: see `Reader::losses`.
+    SampleLost {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// The local reader had no room for a sample: see `Reader::rejections`.
+    SampleRejected {
+        /// The local reader.
+        reader: EntityId,
+    },
     /// A write that was refused for want of room may be tried again.
     SpaceAvailable {
         /// The local writer.

@@ -65,7 +65,7 @@ struct Head {
     instance: KeyHash,
     /// The instance is known, be it by the wire's word.
     told: bool,
-    /// Of a keyed topic, and nothing tells the instance: a used-up number.
+    /// Of a keyed topic, and nothing tells the instance.
     keyless: bool,
     kind: ChangeKind,
     content_kind: PayloadKind,
@@ -308,8 +308,8 @@ impl Inbound {
         (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
-    /// Finds the instance of each sample of a keyed topic: from the key, else from the hint of the wire. Returns how many tell
-    /// neither.
+    /// Finds the instance of each sample of a keyed topic: from the key, else from the key hash beside it. Those that tell
+    /// neither are lost to their readers; returns how many.
     pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
@@ -340,9 +340,7 @@ impl Gathered {
                 let hint = head.told.then_some(head.instance);
                 Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }
             }
-            Piece::Sample(head) if head.keyless => {
-                Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() }
-            }
+            Piece::Sample(head) if head.keyless => Arrival::Unidentified(head.sequence),
             Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
             Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
             Piece::BatchEnd(range) => Arrival::BatchEnd(*range),

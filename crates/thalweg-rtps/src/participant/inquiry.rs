@@ -178,7 +178,7 @@ impl Participant {
         let change = NewChange {
             kind: ChangeKind::Write,
             instance: KeyHash::default(),
-            timestamp: None,
+            timestamp: self.timestamp(now),
             payload: Payload::from(bytes),
         };
         let written = writer.lock().write(now, change);

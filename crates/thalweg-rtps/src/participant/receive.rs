@@ -7,7 +7,7 @@ use super::{Event, KeySource, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
+use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
@@ -250,11 +250,13 @@ impl Participant {
                 continue;
             }
             let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (outcome, armed) = {
+            let (outcome, news, armed) = {
                 let mut reader = shared.lock();
+                reader.set_epoch(self.epoch);
                 let outcome = handle(&mut reader);
-                (outcome, reader.newly_armed())
+                (outcome, reader.take_news(), reader.newly_armed())
             };
+            self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
         }
     }
@@ -270,7 +272,26 @@ impl Participant {
         }
     }
 
-    fn note_reader_outcome(&mut self, now: Instant, entity: EntityId, outcome: ReaderOutcome, armed: Option<Instant>) {
+    /// The statuses of a reader that have changed, as events.
+    #[inline]
+    pub(super) fn note_status_news(&mut self, reader: EntityId, news: StatusNews) {
+        if news != StatusNews::default() && !reader.is_builtin() {
+            if news.lost {
+                self.push_event(Event::SampleLost { reader });
+            }
+            if news.rejected {
+                self.push_event(Event::SampleRejected { reader });
+            }
+        }
+    }
+
+    pub(super) fn note_reader_outcome(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        outcome: ReaderOutcome,
+        armed: Option<Instant>,
+    ) {
         if outcome.answer_due {
             self.schedule.make_ready(entity);
         }
@@ -305,11 +326,12 @@ impl Participant {
                 continue;
             }
             let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (complete, outcome, armed) = {
+            let (complete, outcome, news, armed) = {
                 let mut reader = shared.lock();
                 let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
-                (complete, outcome, reader.newly_armed())
+                (complete, outcome, reader.take_news(), reader.newly_armed())
             };
+            self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
             if let Some(sample) = complete {
                 self.deliver_assembled(now, writer, entity, sample, hint.is_some());
@@ -332,7 +354,7 @@ impl Participant {
             }
             None if !hinted => {
                 self.counters.keyless += 1;
-                Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() }
+                Arrival::Unidentified(sample.sequence)
             }
             computed => {
                 sample.instance = computed.unwrap_or(sample.instance);

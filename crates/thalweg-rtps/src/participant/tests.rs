@@ -35,6 +35,17 @@ pub(super) struct Sent {
     pub(super) destinations: u64,
     /// The writers whose samples, or parts of samples, it carries.
     pub(super) writers: Vec<EntityId>,
+    /// What it has in front of its samples: every INFO_TS.
+    pub(super) stamps: Vec<Option<Timestamp>>,
+}
+
+fn stamps_in(datagram: &[u8]) -> Vec<Option<Timestamp>> {
+    let message = Message::parse(datagram).expect("what we send can be read");
+    let stamp = |submessage| match submessage {
+        Submessage::InfoTimestamp(timestamp) => Some(timestamp),
+        _ => None,
+    };
+    message.submessages().filter_map(|submessage| stamp(submessage.expect("what we send can be read"))).collect()
 }
 
 pub(super) fn writers_in(datagram: &[u8]) -> Vec<EntityId> {
@@ -118,6 +129,7 @@ impl Net {
             bytes: bytes.len() as u64,
             destinations: destinations.len() as u64,
             writers: writers_in(bytes),
+            stamps: stamps_in(bytes),
         }));
         for (from, bytes, destinations) in sent {
             let source = SocketAddr::from((self.nodes[from].address, 7411));

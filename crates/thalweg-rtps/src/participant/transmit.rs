@@ -72,13 +72,17 @@ impl Participant {
     }
 
     fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {
-        let Some(reader) = self.endpoints.reader(entity) else { return };
-        let mut reader = reader.lock();
-        reader.poll_transmit(now, outbox);
-        if reader.was_refilled() {
+        let Some(shared) = self.endpoints.reader(entity) else { return };
+        let (refilled, news, armed) = {
+            let mut reader = shared.lock();
+            reader.poll_transmit(now, outbox);
+            (reader.was_refilled(), reader.take_news(), reader.newly_armed())
+        };
+        if refilled {
             self.events.push_back(Event::DataAvailable { reader: entity });
         }
-        if let Some(at) = reader.newly_armed() {
+        self.note_status_news(entity, news);
+        if let Some(at) = armed {
             self.schedule.arm(entity, at);
         }
     }

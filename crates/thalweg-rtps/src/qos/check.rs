@@ -193,8 +193,13 @@ fn check_liveliness(liveliness: Liveliness) -> Result<(), QosError> {
         return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
     }
     if liveliness.lease.is_zero() {
-        let reason = "nobody can assert liveliness that often; give a lease above 0";
+        let reason = "nobody can assert liveliness that often; leave the lease infinite";
         return Err(inconsistent(PolicyId::LIVELINESS, liveliness, reason));
+    }
+    if liveliness.lease != INFINITE {
+        let reason =
+            "writers are gone when their participant's lease ends; leave it infinite and set the participant's lease";
+        return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
     }
     Ok(())
 }

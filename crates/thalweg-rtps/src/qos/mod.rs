@@ -76,7 +76,8 @@ pub struct WriterTiming {
     pub deadline: Duration,
     /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// How long a sample is worth delivering. Default infinite; nothing else is effective.
+    /// How long a sample is worth delivering. Default infinite; nothing else is effective for writers here, but readers keep to
+    /// what other vendors' writers announce.
     pub lifespan: Duration,
 }
 

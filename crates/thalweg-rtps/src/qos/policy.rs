@@ -128,7 +128,8 @@ pub struct ResourceLimits {
 pub struct Liveliness {
     /// Who asserts it.
     pub kind: LivelinessKind,
-    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts.
+    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts. Nothing else is
+    /// effective here; a reader of infinite lease matches writers of any.
     pub lease: Duration,
 }
 

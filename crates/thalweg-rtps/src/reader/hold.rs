@@ -1,7 +1,7 @@
 //! Samples that cannot be delivered directly: something before them is missing, or their instance is not known yet.
 
 use super::window::{Placed, Window};
-use super::{Reader, Received};
+use super::{LossReason, Reader, Received};
 use crate::history::CachedSample;
 use crate::time::Instant;
 
@@ -25,7 +25,7 @@ impl Reader {
         let fills_gap = sample.sequence == self.writers[index].window.next();
         let is_repeated = self.hold(now, index, sample, place);
         if fills_gap {
-            let delivered = self.drain(index) > 0;
+            let delivered = self.drain(now, index) > 0;
             self.note_repaired(now, index);
             return Holding { delivered, leaves_gap: false };
         }
@@ -43,7 +43,8 @@ impl Reader {
         place: impl FnOnce(&mut Window, CachedSample) -> Placed,
     ) -> bool {
         let writer = &mut self.writers[index];
-        let cached = sample.into_cached(writer.matched.guid, now);
+        let expires = writer.expiry(now, &sample, self.epoch);
+        let cached = sample.into_cached(writer.matched.guid, now, expires);
         match place(&mut writer.window, cached) {
             Placed::Stored => return false,
             Placed::Duplicate => self.counters.duplicates += 1,
@@ -68,8 +69,8 @@ impl Reader {
             self.counters.duplicates += 1;
             return false;
         };
-        self.counters.lost += skipped;
+        self.shortfall.lose(LossReason::NeverArrived, skipped);
         self.hold(now, index, sample, place);
-        self.drain(index) > 0
+        self.drain(now, index) > 0
     }
 }

@@ -1,6 +1,6 @@
 //! Samples whose instance only the driver can tell: their key is computed outside the reader, without its lock.
 
-use super::{Reader, ReaderOutcome};
+use super::{LossReason, Reader, ReaderOutcome};
 use crate::history::PayloadKind;
 use crate::payload::Payload;
 use crate::time::Instant;
@@ -52,21 +52,25 @@ impl Reader {
         }
     }
 
-    /// Takes keys into account and delivers what waited for them. `arm`, if set, is for `Participant::rearm`: a writer waits
-    /// for the acknowledgement.
+    /// Takes keys into account and delivers what waited for them. The instant, if there is one, is for
+    /// `Participant::rearm`: a writer waits for the acknowledgement, or a status has changed.
     pub fn handle_keys(
         &mut self,
         now: Instant,
         answers: impl Iterator<Item = Identified>,
     ) -> (ReaderOutcome, Option<Instant>) {
+        let mut has_lost = false;
         for Identified { writer, sequence, instance } in answers {
             let Ok(index) = self.find(writer) else { continue };
-            self.counters.keyless += u64::from(!self.writers[index].window.identify(sequence, instance));
+            if !self.writers[index].window.identify(sequence, instance) {
+                self.shortfall.lose(LossReason::KeyUnknown, 1);
+                has_lost = true;
+            }
         }
         let mut data_available = false;
         for index in 0..self.writers.len() {
             let before = self.writers[index].window.next();
-            data_available |= self.drain(index) > 0;
+            data_available |= self.drain(now, index) > 0;
             let writer = &mut self.writers[index];
             // A HEARTBEAT that asked for them meanwhile was answered without them.
             let is_owed = writer.announced_by_heartbeat.is_some_and(|announced| announced >= before);
@@ -76,6 +80,6 @@ impl Reader {
             }
         }
         let outcome = ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() };
-        (outcome, self.newly_armed())
+        (outcome, self.newly_armed().or_else(|| has_lost.then_some(now)))
     }
 }

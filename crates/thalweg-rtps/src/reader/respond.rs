@@ -1,7 +1,7 @@
 //! HEARTBEATs in, ACKNACKs and NACK_FRAGs out (RTPS 2.5 §8.4.12.2, §8.4.14.2).
 
 use super::writer_proxy::WriterProxy;
-use super::{Reader, ReaderOutcome};
+use super::{LossReason, Reader, ReaderOutcome};
 use crate::count::accept_count;
 use crate::outbox::Outbox;
 use crate::time::Instant;
@@ -47,12 +47,15 @@ impl Reader {
                 proxy.window.mark_irrelevant(SequenceNumber::FIRST, heartbeat.last.next());
             }
         }
+        proxy.notice_restart(heartbeat);
         proxy.heard(heartbeat.last);
         // What was gone before the first HEARTBEAT was never promised to us.
         let lost = proxy.window.lose_below(heartbeat.first);
-        self.counters.lost += if proxy.announced_by_heartbeat.is_some() { lost } else { 0 };
+        if proxy.announced_by_heartbeat.is_some() {
+            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+        }
         proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(Some(heartbeat.last));
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         let proxy = &mut self.writers[index];
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());

@@ -46,11 +46,13 @@ pub(super) struct Window {
     /// How many of the slots are missing.
     missing: usize,
     held_bytes: usize,
+    /// What is missing below this was counted as lost; what lies beyond the slots is not remembered otherwise.
+    lost_below: SequenceNumber,
 }
 
 impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
-        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0 }
+        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next }
     }
 
     /// The first number that is neither delivered nor irrelevant.
@@ -76,6 +78,11 @@ impl Window {
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
         sequence >= self.next && self.slot(sequence).is_none_or(Slot::is_missing)
+    }
+
+    /// True when `sequence` is not beyond what is kept track of.
+    pub(super) fn reaches(&self, sequence: SequenceNumber) -> bool {
+        sequence - self.next < NUMBERS_MAX
     }
 
     /// True when nothing from `first` to `last` is missing.
@@ -206,11 +213,19 @@ impl Window {
         if first <= self.next {
             return 0;
         }
-        let kept = (first - self.next).min(self.slots.len() as i64) as usize;
-        let missing_kept = self.slots.range(..kept).filter(|slot| slot.is_missing()).count() as u64;
-        let beyond = (first - self.next) as u64 - kept as u64;
+        let start = self.next.max(self.lost_below);
+        let lost = if first > start { self.missing_between(start, first) } else { 0 };
+        self.lost_below = self.lost_below.max(first);
         self.mark_irrelevant(self.next, first);
-        missing_kept + beyond
+        lost
+    }
+
+    /// How many of the numbers from `start`, which is not below `next`, to below `end` have not arrived.
+    fn missing_between(&self, start: SequenceNumber, end: SequenceNumber) -> u64 {
+        let slots = self.slots.len() as i64;
+        let (from, to) = ((start - self.next).min(slots), (end - self.next).min(slots));
+        let missing = self.slots.range(from as usize..to as usize).filter(|slot| slot.is_missing()).count() as u64;
+        missing + ((end - start) - (to - from)) as u64
     }
 
     /// The sample that can be delivered next, without removing it.
@@ -274,6 +289,7 @@ mod tests {
             sequence: SequenceNumber(sequence),
             source_timestamp: None,
             received: Instant::ZERO,
+            expires: Instant::NEVER,
             instance: KeyHash::default(),
             change: ChangeKind::Write,
         }

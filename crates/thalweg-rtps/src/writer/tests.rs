@@ -533,3 +533,33 @@ fn readers_of_both_forms_get_everything_once() {
     let fragments = 1_000_000_usize.div_ceil(1_304);
     assert_eq!(sent[1], 150 + fragments);
 }
+
+/// Writes a sample with this time, in seconds.
+fn write_at(writer: &mut Writer, seconds: Option<u32>) {
+    let timestamp = seconds.map(|seconds| crate::time::Timestamp { seconds, fraction: 0 });
+    let payload = Payload::from(vec![0; 8]);
+    let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp, payload };
+    writer.write(START, change).expect("the history has room");
+}
+
+#[test]
+fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
+    let mut writer = writer(1);
+    for seconds in [None, Some(5), Some(5), None, None, Some(6)] {
+        write_at(&mut writer, seconds);
+    }
+    let mut outbox = Outbox::new();
+    writer.poll_transmit(START, &mut outbox);
+    let mut told = Vec::new();
+    for datagram in outbox.datagrams() {
+        for submessage in crate::wire::Message::parse(&datagram.to_vec()).unwrap().submessages() {
+            match submessage.unwrap() {
+                crate::wire::Submessage::InfoTimestamp(Some(timestamp)) => told.push(timestamp.seconds.to_string()),
+                crate::wire::Submessage::InfoTimestamp(None) => told.push("none".to_owned()),
+                crate::wire::Submessage::Data(data) => told.push(format!("#{}", data.sequence)),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
+}

@@ -55,6 +55,8 @@ impl RuntimeState {
             Event::RequestedIncompatibleQos { reader, writer, mismatches } => {
                 self.deliver_reader_status(reader, |cell| cell.note_incompatible(writer, mismatches));
             }
+            Event::SampleLost { reader } => self.deliver_reader_status(reader, ReaderCell::note_lost),
+            Event::SampleRejected { reader } => self.deliver_reader_status(reader, ReaderCell::note_rejected),
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }

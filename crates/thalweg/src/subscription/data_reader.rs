@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicKeys;
 use crate::{Error, ErrorKind, trace};
 
@@ -79,11 +79,7 @@ impl<T> DataReader<T> {
 
     /// As [`DataReader::take_into`], but the samples stay, marked READ.
     pub fn read_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
-        let read = |reader: &mut thalweg_rtps::reader::Reader, into: &mut Vec<TakenSample>| {
-            let count = reader.read(max, filter, into);
-            thalweg_rtps::reader::TakeOutcome { count, ..thalweg_rtps::reader::TakeOutcome::default() }
-        };
-        self.fetch(read, |taken| append(samples, taken))
+        self.fetch(|reader, into| reader.read(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
     /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.
@@ -220,6 +216,16 @@ impl<T> DataReader<T> {
     /// REQUESTED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
     pub fn requested_incompatible_qos(&self) -> IncompatibleQos {
         self.cell.tell_incompatible()
+    }
+
+    /// SAMPLE_LOST, with the reasons; its change starts from zero again.
+    pub fn sample_lost(&self) -> SampleLost {
+        self.cell.tell_lost()
+    }
+
+    /// SAMPLE_REJECTED, with the limit that was met; its change starts from zero again.
+    pub fn sample_rejected(&self) -> SampleRejected {
+        self.cell.tell_rejected()
     }
 
     /// GUIDs of the writers matched now.

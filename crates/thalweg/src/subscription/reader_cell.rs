@@ -9,7 +9,7 @@ use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 
 use crate::runtime::{Deadline, ListenerSlot, Waiters};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
 /// Callback for a reader's news.
@@ -37,6 +37,8 @@ pub(crate) struct ReaderCell {
 struct Statuses {
     matched: Matched,
     incompatible: IncompatibleQos,
+    lost: SampleLost,
+    rejected: SampleRejected,
 }
 
 impl ReaderCell {
@@ -133,6 +135,36 @@ impl ReaderCell {
         statuses.incompatible.add(writer, mismatches);
         self.status_listener.delivery()?;
         Some(ReaderStatus::RequestedIncompatibleQos(statuses.incompatible.tell()))
+    }
+
+    pub(crate) fn note_lost(&self) -> Option<ReaderStatus> {
+        let losses = self.reader.lock().losses();
+        let mut statuses = self.statuses();
+        let news = statuses.lost.update(losses);
+        self.status_listener.delivery().filter(|_| news)?;
+        Some(ReaderStatus::SampleLost(statuses.lost.tell()))
+    }
+
+    pub(crate) fn note_rejected(&self) -> Option<ReaderStatus> {
+        let rejections = self.reader.lock().rejections();
+        let mut statuses = self.statuses();
+        let news = statuses.rejected.update(rejections);
+        self.status_listener.delivery().filter(|_| news)?;
+        Some(ReaderStatus::SampleRejected(statuses.rejected.tell()))
+    }
+
+    pub(super) fn tell_lost(&self) -> SampleLost {
+        let losses = self.reader.lock().losses();
+        let mut statuses = self.statuses();
+        statuses.lost.update(losses);
+        statuses.lost.tell()
+    }
+
+    pub(super) fn tell_rejected(&self) -> SampleRejected {
+        let rejections = self.reader.lock().rejections();
+        let mut statuses = self.statuses();
+        statuses.rejected.update(rejections);
+        statuses.rejected.tell()
     }
 
     pub(super) fn tell_matched(&self) -> Matched {

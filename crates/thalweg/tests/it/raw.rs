@@ -127,7 +127,7 @@ fn a_key_function_that_panics_loses_its_sample_and_nothing_else() {
     }
     assert_eq!([next_x(&reader), next_x(&reader), next_x(&reader)], [0, 2, 4]);
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
-    assert_eq!(reader.counters().keyless, 2);
+    assert_eq!(reader.counters().lost, 2);
 }
 
 #[test]

@@ -79,6 +79,34 @@ impl IncompatibleQos {
     }
 }
 
+/// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
+/// Thalweg. What they missed they count as lost once they acknowledge again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadersGivenUp {
+    /// How often a reader was given up.
+    pub total: usize,
+    /// Of these, since the status was last asked for or told.
+    pub total_change: usize,
+    /// Readers that are given up now: matched, and not waited for.
+    pub current: usize,
+    /// The reader that was given up last.
+    pub last: Option<Guid>,
+}
+
+impl ReadersGivenUp {
+    pub(crate) fn add(&mut self, guid: Guid) {
+        self.total += 1;
+        self.total_change += 1;
+        self.last = Some(guid);
+    }
+
+    pub(crate) fn tell(&mut self, current: usize) -> ReadersGivenUp {
+        let told = ReadersGivenUp { current, ..*self };
+        self.total_change = 0;
+        told
+    }
+}
+
 /// Samples that were written and that this reader will never hand over: SAMPLE_LOST. Each counts once.
 ///
 /// What KEEP_LAST replaced, what the writer declared irrelevant and what expired by LIFESPAN is not lost.
@@ -139,34 +167,6 @@ impl SampleRejected {
 
     pub(crate) fn tell(&mut self) -> SampleRejected {
         let told = *self;
-        self.total_change = 0;
-        told
-    }
-}
-
-/// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
-/// Thalweg. What they missed they count as lost once they acknowledge again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadersGivenUp {
-    /// How often a reader was given up.
-    pub total: usize,
-    /// Of these, since the status was last asked for or told.
-    pub total_change: usize,
-    /// Readers that are given up now: matched, and not waited for.
-    pub current: usize,
-    /// The reader that was given up last.
-    pub last: Option<Guid>,
-}
-
-impl ReadersGivenUp {
-    pub(crate) fn add(&mut self, guid: Guid) {
-        self.total += 1;
-        self.total_change += 1;
-        self.last = Some(guid);
-    }
-
-    pub(crate) fn tell(&mut self, current: usize) -> ReadersGivenUp {
-        let told = ReadersGivenUp { current, ..*self };
         self.total_change = 0;
         told
     }

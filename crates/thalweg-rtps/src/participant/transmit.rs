@@ -99,6 +99,9 @@ impl Participant {
         } else {
             Paid { spent: 0, more: writer.poll_transmit(now, outbox), more_control: false }
         };
+        if writer.poll_space() {
+            self.events.push_back(Event::SpaceAvailable { writer: entity });
+        }
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(entity, at);
         }
@@ -140,6 +143,9 @@ impl Participant {
         let mut writer = local.shared.lock();
         let paid = writer.poll_transmit_within(now, grant.bytes, outbox);
         let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));
+        if writer.poll_space() {
+            self.events.push_back(Event::SpaceAvailable { writer: grant.writer });
+        }
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(grant.writer, at);
         }

@@ -156,7 +156,8 @@ impl Writer {
             }
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
-            if greeting && reader.start > SequenceNumber::FIRST {
+            // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
+            if greeting && reader.start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
                 packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, reader.start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);

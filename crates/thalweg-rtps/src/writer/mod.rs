@@ -6,6 +6,7 @@ mod allowance;
 mod collection;
 mod explanation;
 mod flow;
+mod former;
 mod heartbeat;
 pub mod neighbourhood;
 mod pack;
@@ -38,6 +39,7 @@ use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
 use flow::Flow;
+use former::FormerReaders;
 use reader_proxy::ReaderProxy;
 use route::Route;
 use transmission::Place;
@@ -133,6 +135,7 @@ pub struct Writer {
     keeps_history: bool,
     history: WriterHistory,
     readers: Vec<ReaderProxy>,
+    former: FormerReaders,
     route: Route,
     outgoing: Outgoing,
     collection: Collection,
@@ -154,6 +157,8 @@ struct Capacity {
     bytes: usize,
     /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
     ask_every: i64,
+    /// Sending has made room for a write that was refused, and nobody was told.
+    is_untold: bool,
 }
 
 /// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
@@ -167,7 +172,7 @@ impl Capacity {
             History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
             History::KeepLast(_) => i64::MAX,
         };
-        Capacity { samples, bytes, ask_every }
+        Capacity { samples, bytes, ask_every, is_untold: false }
     }
 }
 
@@ -225,6 +230,7 @@ impl Writer {
             keeps_history,
             history: WriterHistory::new(qos.history, qos.resource_limits, keeps_history, options.history_bytes_max),
             readers: Vec::new(),
+            former: FormerReaders::default(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
                 place: Place::before(SequenceNumber::FIRST),
@@ -310,6 +316,11 @@ impl Writer {
         self.history.room_for(instance, payload_bytes)
     }
 
+    /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
+    pub fn poll_space(&mut self) -> bool {
+        std::mem::take(&mut self.capacity.is_untold)
+    }
+
     /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
     /// [`Writer::poll_transmit`].
     pub fn flush(&mut self) {
@@ -374,9 +385,19 @@ impl Writer {
         if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
             known.matched = matched;
         } else {
-            let start = if matched.wants_history { self.history.first() } else { self.history.last().next() };
+            let next = self.history.last().next();
+            let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);
+            let start = match former {
+                Some(acknowledged) => acknowledged.next().max(self.history.first()).min(next),
+                None if matched.wants_history => self.history.first(),
+                None => next,
+            };
             let joined = self.outgoing.place.sample.previous();
-            self.readers.push(ReaderProxy::new(now, matched, start, joined));
+            let mut proxy = ReaderProxy::new(now, matched, start, joined);
+            if former.is_some_and(|acknowledged| acknowledged.next() < start) {
+                proxy.forsaken = start.previous();
+            }
+            self.readers.push(proxy);
         }
         self.readers_changed();
         self.hasten_heartbeat(now);
@@ -384,7 +405,12 @@ impl Writer {
 
     /// Forgets a reader. Returns whether that freed room for a blocked write.
     pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
-        self.readers.retain(|reader| reader.matched.guid != guid);
+        if let Some(index) = self.readers.iter().position(|reader| reader.matched.guid == guid) {
+            let reader = self.readers.remove(index);
+            if reader.matched.reliable && reader.proven {
+                self.former.remember(guid, reader.acknowledged.sample.max(reader.forsaken));
+            }
+        }
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
             self.history.seal();

@@ -190,7 +190,7 @@ pub(super) struct ReaderProxy {
     pub acknowledged: Position,
     /// It sent an ACKNACK that only a reader sends which matches us too.
     pub proven: bool,
-    /// Last sample that the history dropped while the reader was given up, although it was owed to it.
+    /// Last sample that the history dropped while the reader was given up or away, although it was owed to it.
     pub forsaken: SequenceNumber,
     pub active: bool,
     pub asking: Asking,

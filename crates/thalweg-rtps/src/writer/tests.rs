@@ -217,6 +217,41 @@ fn what_a_given_up_reader_was_owed_is_told_as_lost_and_never_as_a_gap() {
     assert_eq!((writer.readers_given_up(), writer.all_acknowledged()), (0, true));
 }
 
+#[test]
+fn a_reader_that_is_back_goes_on_where_it_was_as_far_as_the_history_reaches() {
+    for another in [true, false] {
+        let mut writer = writer(1 + u8::from(another));
+        (0..5).for_each(|_| write(&mut writer, 8));
+        send(&mut writer, START);
+        acknowledge(&mut writer, START, 1, SequenceNumber(4), &[]);
+        writer.unmatch_reader(reader(1));
+        write(&mut writer, 8);
+        send(&mut writer, START);
+        writer.match_reader(START, matched_reader(1));
+        let told = sent_submessages(&mut writer, START);
+        assert_eq!(told.contains(&Told::Gap), another, "it would hide what is lost: {told:?}");
+        let first = SequenceNumber(if another { 1 } else { 7 });
+        assert!(told.contains(&Told::Heartbeat { to: locator(1), first, last: SequenceNumber(6) }), "{told:?}");
+        acknowledge(&mut writer, START, 1, SequenceNumber(if another { 4 } else { 7 }), &[]);
+        assert_eq!(writer.readers_behind(), if another { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn readers_that_went_are_remembered_within_bounds() {
+    let mut writer = writer(0);
+    for number in 0..2_000_u16 {
+        let [high, low] = number.to_be_bytes();
+        let guid = Guid::new(GuidPrefix([high, low, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]), reader(1).entity);
+        writer.match_reader(START, MatchedReader { guid, ..matched_reader(1) });
+        let state = SequenceSet::new(SequenceNumber(1));
+        let acknack = AckNack { reader: guid.entity, writer: writer.guid().entity, state, count: 1, is_final: true };
+        writer.handle_acknack(START, guid, &acknack);
+        writer.unmatch_reader(guid);
+    }
+    assert_eq!(writer.former.len(), 256);
+}
+
 /// What a datagram tells of numbers.
 #[derive(Debug, PartialEq)]
 enum Told {

@@ -237,6 +237,7 @@ fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
         let others = topic.readers.iter().skip(1).filter(staying).count();
         if rng.chance(0.07) && others > 0 && !somebody_ends && !topic.has_partitions() {
             topic.readers[0].pace = Pace::Never;
+            topic.writers.iter_mut().for_each(|writer| writer.qos.reader_patience = HANGING_PATIENCE);
         }
     }
 }
@@ -261,6 +262,9 @@ fn draw_topic_trouble(rng: &mut Rng, topic: &mut TopicPlan) {
 fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
     from[rng.below(N as u64) as usize]
 }
+
+/// How long writers wait for a reader whose application hangs; without an end they would wait for ever.
+const HANGING_PATIENCE: Duration = Duration::from_secs(1);
 
 fn milliseconds(count: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(count)

@@ -216,8 +216,9 @@ impl Plan {
     /// What the rules of DDS say about a writer and a reader of one topic.
     pub fn match_of(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> MatchResult {
         let (topic_name, type_name, keyed) = (topic.name.as_str(), Plan::TYPE_NAME, topic.keyed);
-        let offer = Offer { topic_name, type_name, keyed, qos: &writer.qos };
-        match_endpoints(&offer, &Request { topic_name, type_name, keyed, qos: &reader.qos })
+        let offer = Offer { topic_name, type_name, keyed, describes_type: false, qos: &writer.qos };
+        let qos = &reader.qos;
+        match_endpoints(&offer, &Request { topic_name, type_name, keyed, forces_type_validation: false, qos })
     }
 
     /// When the last planned thing happens, if no write has to wait.

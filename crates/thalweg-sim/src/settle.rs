@@ -41,7 +41,7 @@ impl Simulation {
             }
             let behind = handle.lock().readers_behind();
             let given_up = handle.lock().readers_given_up();
-            if behind + given_up > self.hanging_readers(index.topic) {
+            if behind.max(given_up) > self.hanging_readers(index.topic) {
                 let number = writer.number;
                 left.push(format!("of the readers of writer {number} {behind} are behind, {given_up} given up"));
             }

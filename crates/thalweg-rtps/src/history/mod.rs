@@ -6,6 +6,7 @@
 mod bounds;
 mod chain;
 mod change;
+mod expiry;
 mod frame;
 mod frame_stock;
 mod instance;
@@ -20,6 +21,7 @@ mod tests;
 mod writer_history;
 mod writer_instances;
 
+pub use bounds::RejectReason;
 pub use change::{Change, FrameLimit, HeldSample, PushResult, SmallSample};
 pub use frame::{Frame, FrameAt};
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};

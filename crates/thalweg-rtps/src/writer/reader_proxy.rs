@@ -188,8 +188,10 @@ pub(super) struct ReaderProxy {
     /// others.
     pub joined: SequenceNumber,
     pub acknowledged: Position,
-    /// It sent an ACKNACK: it has proved that it matches us too.
+    /// It sent an ACKNACK that only a reader sends which matches us too.
     pub proven: bool,
+    /// Last sample that the history dropped while the reader was given up or away, although it was owed to it.
+    pub forsaken: SequenceNumber,
     pub active: bool,
     pub asking: Asking,
     pub last_heard: Instant,
@@ -218,6 +220,7 @@ impl ReaderProxy {
             joined,
             acknowledged: Position::whole(start.previous()),
             proven: false,
+            forsaken: SequenceNumber::ZERO,
             active: true,
             asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: None },
             last_heard: now,
@@ -228,6 +231,13 @@ impl ReaderProxy {
             last_acknack_count: None,
             last_nack_frag_count: None,
         }
+    }
+
+    /// True while nothing may tell the reader of samples that concern it, lest it takes them for history that it has missed: Cyclone
+    /// DDS skips everything up to the last number of the first HEARTBEAT that it sees, and acknowledges it. Thalweg's readers start
+    /// where they are told to.
+    pub(super) fn must_prove_itself(&self) -> bool {
+        self.matched.reliable && !self.proven && self.matched.vendor != VendorId::THALWEG
     }
 
     /// Counts towards acknowledgement: reliable and not given up for silence.

@@ -194,3 +194,25 @@ fn what_keep_last_overwrites_stays_until_it_was_sent_unless_the_history_conflate
         assert_eq!(history.slots_len(), 1, "nothing of what was overwritten is left");
     }
 }
+
+#[test]
+fn an_instance_that_comes_and_goes_costs_no_memory_while_nobody_acknowledges() {
+    let mut history = durable(History::KeepLast(1));
+    for _ in 0..50_000 {
+        history.push(change(b'a', ChangeKind::Write));
+        history.push(change(b'a', ChangeKind::DisposeUnregister));
+    }
+    assert!(history.len() <= 2 && history.departures_len() < 100, "{} departures", history.departures_len());
+    history.acknowledged(SequenceNumber(100_000));
+    assert_eq!((history.len(), history.departures_len()), (0, 0));
+}
+
+#[test]
+fn who_has_every_pack_has_every_sample_also_when_none_is_held() {
+    let mut history = volatile(History::KeepAll);
+    (0..3).for_each(|_| _ = history.push(change(b'a', ChangeKind::Write)));
+    let next = (SequenceNumber(4), SequenceNumber(4));
+    assert_eq!(history.pack(SequenceNumber(4)), next);
+    history.acknowledged(SequenceNumber(3));
+    assert_eq!((history.pack(SequenceNumber(4)), history.pack(SequenceNumber(9))), (next, next));
+}

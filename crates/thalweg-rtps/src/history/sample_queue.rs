@@ -43,6 +43,11 @@ impl SampleQueue {
         self.read.len() + self.unread.len()
     }
 
+    /// All, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.read.iter().chain(&self.unread)
+    }
+
     pub(super) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }

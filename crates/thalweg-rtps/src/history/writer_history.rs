@@ -39,6 +39,17 @@ pub struct WriterHistory {
     conflates: bool,
 }
 
+/// How many entries a [`WriterHistory`] has beside the payloads of its changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistoryPlaces {
+    /// Packs, and places of packs that are gone until enough have gathered for a sweep.
+    pub slots: usize,
+    /// Instances.
+    pub instances: usize,
+    /// Instances of a durable writer that have ended and wait until every reader knows.
+    pub departures: usize,
+}
+
 #[derive(Debug)]
 struct Departure {
     sequence: SequenceNumber,
@@ -284,6 +295,16 @@ impl WriterHistory {
         self.slots.get(index).map_or(self.last_pack.next(), |slot| slot.pack)
     }
 
+    /// What is kept beside the payloads: places in the ring, those of changes that are gone included, instances, and ends of
+    /// instances that not everybody knows of.
+    pub fn places(&self) -> HistoryPlaces {
+        HistoryPlaces {
+            slots: self.slots.len(),
+            instances: self.instances.as_ref().map_or(0, WriterInstances::len),
+            departures: self.departures.len(),
+        }
+    }
+
     /// Number of the oldest held change; one more than [`WriterHistory::last`] when nothing is held.
     pub fn first(&self) -> SequenceNumber {
         self.next_from(SequenceNumber::ZERO).map_or(self.last.next(), |sample| sample.sequence)
@@ -513,20 +534,5 @@ impl WriterHistory {
         let after = self.slots.partition_point(|slot| slot.first <= sequence);
         let index = after - 1;
         if sequence < self.slots[index].end() { Ok(index) } else { Err(after) }
-    }
-}
-
-#[cfg(test)]
-impl WriterHistory {
-    pub(super) fn departures_len(&self) -> usize {
-        self.departures.len()
-    }
-
-    pub(super) fn slots_len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub(super) fn instances_len(&self) -> usize {
-        self.instances.as_ref().map_or(0, WriterInstances::len)
     }
 }

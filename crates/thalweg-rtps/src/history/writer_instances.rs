@@ -104,7 +104,6 @@ impl WriterInstances {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }

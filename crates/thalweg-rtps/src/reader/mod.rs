@@ -6,6 +6,7 @@ mod departed;
 #[cfg(test)]
 mod departed_tests;
 mod explanation;
+mod footprint;
 #[cfg(test)]
 mod fragment_tests;
 mod hold;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use explanation::ReaderExplanation;
+pub use footprint::ReaderFootprint;
 pub use identify::{Identified, KeyRequest};
 pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};

@@ -65,6 +65,11 @@ impl Window {
         self.next + (self.slots.len() as i64 - 1)
     }
 
+    /// Numbers kept, and the bytes that the samples among them are charged.
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.slots.len(), self.held_bytes)
+    }
+
     /// True when nothing waits for a missing sample.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
@@ -353,6 +358,24 @@ mod tests {
         assert_eq!(window.place(sample(1 + NUMBERS_MAX)), Placed::TooFar);
         assert_eq!(window.place(sample(NUMBERS_MAX)), Placed::Stored);
         assert_eq!(window.place(sample(i64::MAX)), Placed::TooFar);
+    }
+
+    #[test]
+    fn what_was_delivered_is_charged_no_longer() {
+        let mut window = Window::new(number(1));
+        let payload = Payload::from(vec![0; HELD_BYTES_MAX / 2]);
+        for round in 0..4 {
+            let first = 1 + round * 3;
+            for sequence in [first + 1, first + 2] {
+                let sample = CachedSample { payload: payload.clone(), ..sample(sequence) };
+                assert_eq!(window.place(sample), Placed::Stored, "sample {sequence}");
+            }
+            assert_eq!(window.load(), (3, HELD_BYTES_MAX));
+            assert_eq!(window.place(sample(first + 3)), Placed::TooFar, "the budget is used up");
+            assert_eq!(window.place(sample(first)), Placed::Stored);
+            assert_eq!(drain(&mut window), [first, first + 1, first + 2]);
+            assert_eq!(window.load(), (0, 0));
+        }
     }
 
     #[test]

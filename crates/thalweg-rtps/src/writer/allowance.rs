@@ -51,7 +51,7 @@ impl Asynchronous {
         is_asynchronous.then(|| Asynchronous { written: VecDeque::new(), repairs_first: true })
     }
 
-    #[cfg(test)]
+    /// How many samples wait, those that KEEP_LAST has overwritten lately included.
     pub(super) fn written(&self) -> usize {
         self.written.len()
     }

@@ -135,7 +135,7 @@ fn a_fast_instance_beside_a_slow_one_stays_compact() {
         history.push(change(2, ChangeKind::Write));
         assert_eq!(history.first(), SequenceNumber(1));
         assert_eq!(history.next_from(SequenceNumber(2)).map(|change| change.sequence.0), Some(number));
-        assert!(history.slots_len() < 100, "{} slots", history.slots_len());
+        assert!(history.places().slots < 100, "{} slots", history.places().slots);
     }
     assert!(history.get(SequenceNumber(1)).is_some());
     assert!(history.get(SequenceNumber(500)).is_none());
@@ -149,7 +149,7 @@ fn instances_that_come_and_go_leave_nothing_behind() {
         change.instance.0[..8].copy_from_slice(&number.to_be_bytes());
         history.push(change);
         history.acknowledged(SequenceNumber(number));
-        assert!(history.instances_len() < 200);
+        assert!(history.places().instances < 200);
     }
 }
 
@@ -191,7 +191,7 @@ fn what_keep_last_overwrites_stays_until_it_was_sent_unless_the_history_conflate
         history.seal();
         history.sent_up_to(SequenceNumber(9));
         assert_eq!(numbers(&history), [8]);
-        assert_eq!(history.slots_len(), 1, "nothing of what was overwritten is left");
+        assert_eq!(history.places().slots, 1, "nothing of what was overwritten is left");
     }
 }
 
@@ -202,9 +202,9 @@ fn an_instance_that_comes_and_goes_costs_no_memory_while_nobody_acknowledges() {
         history.push(change(b'a', ChangeKind::Write));
         history.push(change(b'a', ChangeKind::DisposeUnregister));
     }
-    assert!(history.len() <= 2 && history.departures_len() < 100, "{} departures", history.departures_len());
+    assert!(history.len() <= 2 && history.places().departures < 100, "{} departures", history.places().departures);
     history.acknowledged(SequenceNumber(100_000));
-    assert_eq!((history.len(), history.departures_len()), (0, 0));
+    assert_eq!((history.len(), history.places().departures), (0, 0));
 }
 
 #[test]

@@ -4,10 +4,13 @@
 mod application;
 pub mod clock;
 pub mod dissect;
+mod disturb;
 mod draw;
+mod draw_wide;
 mod endpoints;
 mod events;
 pub mod inbox;
+mod intruder;
 pub mod lane;
 pub mod laws;
 pub mod network;
@@ -20,9 +23,14 @@ pub mod sample;
 mod series;
 mod settle;
 mod simulation;
+mod toll;
 pub mod trace;
 mod traffic;
+mod trouble;
+mod watch;
 mod world;
 
+pub use draw_wide::WIDE_SEEDS_FROM;
 pub use series::{Report, run_seeds};
+pub use toll::Toll;
 pub use world::{Breach, Outcome, World, run, trace};

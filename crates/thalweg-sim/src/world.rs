@@ -198,7 +198,9 @@ impl Outcome {
     /// # Errors
     /// The first law that is broken.
     pub fn verify(&self) -> Result<(), Breach> {
-        let broken = laws::ALL.iter().find_map(|(name, law): &(&str, Law)| Some((*name, law(&self.record).err()?)));
+        let broken = laws::that_apply(&self.record)
+            .iter()
+            .find_map(|(name, law): &(&str, Law)| Some((*name, law(&self.record).err()?)));
         broken.map_or(Ok(()), |(name, how)| Err(self.breach(name, how)))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
-use thalweg_rtps::participant::{ReaderConfig, WriterConfig};
+use thalweg_rtps::participant::{KeySource, ReaderConfig, WriterConfig};
 use thalweg_rtps::qos::Reliability;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
@@ -52,7 +52,7 @@ impl Simulation {
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
             qos: plan.qos.clone(),
-            key_of: Some(Sample::key_of()),
+            keys: KeySource::Function(Sample::key_of()),
         };
         let (process, pace) = (plan.process, plan.pace);
         let now = self.processes[process].local(self.now);

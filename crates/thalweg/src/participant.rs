@@ -18,7 +18,7 @@ use thalweg_transport::{clock, entropy, host};
 
 use crate::explain::{self, TopicExplanation};
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
-use crate::topic::TopicDescription;
+use crate::topic::{TopicDescription, TopicKeys};
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
 
 /// A member of a domain (DDS 1.4 §2.2.2.2.1): owns the sockets and the I/O thread, discovers the others.
@@ -256,12 +256,16 @@ impl DomainParticipant {
 
     /// A topic whose samples the application serializes itself, for tools and bridges. `key_of` tells the instance of a
     /// serialized sample or key; without it, writers must name the instance and readers rely on the hashes that writers send.
+    ///
+    /// `key_of` may take its time: each reader of the topic calls it on a thread of its own, and only the samples of that
+    /// reader wait, in order and unacknowledged. A panic in it counts as a sample whose key cannot be told. Writers call it
+    /// in `write`, where a panic is the caller's.
     pub fn create_raw_topic(&self, name: &str, type_name: &str, keyed: Keyed, key_of: Option<KeyOf>) -> Topic<Raw> {
         Topic::from_description(TopicDescription {
             name: name.to_owned(),
             type_name: type_name.to_owned(),
             keyed,
-            key_of,
+            keys: key_of.map_or(TopicKeys::Wire, TopicKeys::Application),
         })
     }
 

@@ -31,6 +31,11 @@ pub enum Event {
         /// Why.
         reason: LostReason,
     },
+    /// A local reader of [`KeySource::Driver`](super::KeySource::Driver) has samples whose key is to be computed.
+    KeysDue {
+        /// The local reader.
+        reader: EntityId,
+    },
     /// A local writer has one more reader.
     PublicationMatched {
         /// The local writer.

@@ -22,6 +22,8 @@ mod inquiry;
 #[cfg(test)]
 mod inquiry_tests;
 #[cfg(test)]
+mod key_tests;
+#[cfg(test)]
 mod lease_tests;
 mod matching;
 mod neighbours;
@@ -64,6 +66,21 @@ use schedule::Schedule;
 
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
 pub type KeyOf = Arc<dyn Fn(&[u8], PayloadKind) -> Option<KeyHash> + Send + Sync>;
+
+/// How a reader of a keyed topic tells the instances of its samples. What cannot be told otherwise is taken from the hash that
+/// the writer may have sent along.
+#[derive(Clone, Default)]
+pub enum KeySource {
+    /// From that hash alone.
+    #[default]
+    Wire,
+    /// By a function that the participant calls for each sample: it must be quick, pure and free of panics, since everything
+    /// else of the participant waits for it.
+    Function(KeyOf),
+    /// By the driver, which asks the reader what to compute ([`Reader::poll_keys`](crate::reader::Reader::poll_keys)) after
+    /// [`Event::KeysDue`] and may take its time: only the samples of the same writer to this reader wait.
+    Driver,
+}
 
 /// What a participant is made of.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::inbound::change_of;
-use super::{Event, LostReason, Participant};
+use super::inbound::{Instances, change_of};
+use super::{Event, KeySource, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
@@ -175,15 +175,39 @@ impl Participant {
         }
         self.inbound.pack();
         let (writer, addressed) = (self.inbound.writer, self.inbound.addressed);
-        if writer.entity.keyed() != Keyed::No {
-            let first = self.inbound.readers.first();
-            let local = first.and_then(|entity| self.endpoints.local_reader(*entity));
-            self.counters.keyless += self.inbound.identify(local.and_then(|local| local.key_of.as_ref()));
-        }
+        let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        self.tell_readers(now, &readers, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
+        if by_driver {
+            for entity in &readers {
+                let local = self.endpoints.local_reader(*entity);
+                let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
+                self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
+                    reader.handle_arrivals(now, writer, gathered.arrivals(instances))
+                });
+            }
+        } else {
+            self.tell_readers(now, &readers, addressed, |reader| {
+                reader.handle_arrivals(now, writer, gathered.arrivals(Instances::Told))
+            });
+        }
         self.inbound.take_back(gathered, readers);
+    }
+
+    /// Finds the instances of what was gathered. True when there is a reader for which its driver does that.
+    fn identify_inbound(&mut self) -> bool {
+        let locals = self.inbound.readers.iter().filter_map(|entity| self.endpoints.local_reader(*entity));
+        let (mut function, mut by_driver, mut by_participant) = (None, false, false);
+        for local in locals {
+            match &local.keys {
+                KeySource::Driver => by_driver = true,
+                KeySource::Wire => by_participant = true,
+                KeySource::Function(key_of) => (function, by_participant) = (Some(key_of), true),
+            }
+        }
+        let keyless = self.inbound.identify(function);
+        self.counters.keyless += if by_participant { keyless } else { 0 };
+        by_driver
     }
 
     /// What a writer's input changed, as events and pending output.
@@ -271,6 +295,9 @@ impl Participant {
         if outcome.answer_due {
             self.schedule.make_ready(entity);
         }
+        if outcome.keys_due {
+            self.push_event(Event::KeysDue { reader: entity });
+        }
         if let Some(at) = armed {
             self.schedule.arm(entity, at);
         }
@@ -315,10 +342,16 @@ impl Participant {
 
     /// Hands a large sample to the reader that assembled it.
     fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
-        let local = self.endpoints.local_reader(reader).and_then(|local| local.key_of.as_ref());
-        let computed = local.and_then(|key_of| key_of(&sample.content, sample.content_kind));
+        let keys = self.endpoints.local_reader(reader).map_or(&KeySource::Wire, |local| &local.keys);
+        let computed = match keys {
+            KeySource::Function(key_of) => key_of(&sample.content, sample.content_kind),
+            KeySource::Wire | KeySource::Driver => None,
+        };
         let arrival = match computed {
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
+            None if matches!(keys, KeySource::Driver) => {
+                Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }
+            }
             None if !hinted => {
                 self.counters.keyless += 1;
                 Arrival::Unidentified(sample.sequence)

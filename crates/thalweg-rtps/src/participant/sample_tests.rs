@@ -52,7 +52,9 @@ fn a_sample_whose_key_cannot_be_read_is_told_as_lost() {
         type_name: "type".into(),
         keyed: Keyed::Yes,
         qos: reliable_reader(History::KeepAll),
-        key_of: Some(Arc::new(|payload: &[u8], _| (payload[4] < 100).then_some(KeyHash([payload[4]; 16])))),
+        keys: KeySource::Function(Arc::new(|payload: &[u8], _| {
+            (payload[4] < 100).then_some(KeyHash([payload[4]; 16]))
+        })),
     };
     let now = net.now;
     let reader = net.nodes[1].participant.create_reader(now, config).expect("a legal QoS");

@@ -194,7 +194,7 @@ impl Net {
             type_name: "type".into(),
             keyed,
             qos,
-            key_of: Some(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
+            keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")
     }

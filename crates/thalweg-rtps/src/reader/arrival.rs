@@ -68,6 +68,13 @@ pub struct BatchRange {
 pub enum Arrival {
     /// A sample.
     Sample(Received),
+    /// A sample whose instance the driver is to tell, see [`Reader::poll_keys`](super::Reader::poll_keys).
+    AwaitsKey {
+        /// All but its instance.
+        sample: Received,
+        /// What the wire says of its instance, for the case that its key cannot be computed.
+        hint: Option<KeyHash>,
+    },
     /// A sample whose instance nothing tells: neither its bytes nor a key hash beside them.
     Unidentified(SequenceNumber),
     /// Numbers that are used up without a sample: all from `start` to below `end`.

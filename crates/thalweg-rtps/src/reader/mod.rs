@@ -8,6 +8,8 @@ mod departed_tests;
 mod explanation;
 #[cfg(test)]
 mod fragment_tests;
+mod hold;
+mod identify;
 #[cfg(test)]
 mod lifespan_tests;
 mod reassembly;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use explanation::ReaderExplanation;
+pub use identify::{Identified, KeyRequest};
 pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
@@ -39,7 +42,7 @@ use crate::wire::{DataFrag, Gap};
 use departed::Departed;
 use reassembly::Assembled;
 use shortfall::Shortfall;
-use window::Placed;
+use window::Window;
 use writer_proxy::WriterProxy;
 
 /// What an input changed for others.
@@ -49,6 +52,8 @@ pub struct ReaderOutcome {
     pub data_available: bool,
     /// [`Reader::poll_transmit`] has something to send now.
     pub answer_due: bool,
+    /// [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Numbers that tell what a reader did; all start at zero.
@@ -80,6 +85,8 @@ pub struct TakeOutcome {
     pub count: usize,
     /// Set when room was freed that a writer waits for: pass it to `Participant::rearm`.
     pub arm: Option<Instant>,
+    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Memory that a reader's recycled buffers may keep in each size class.
@@ -193,10 +200,10 @@ impl Reader {
         let expired = self.expire(&clock);
         let count = self.cache.take(max, filter, into);
         if !self.stalled || count == 0 && !expired {
-            return TakeOutcome { count, arm: None };
+            return TakeOutcome { count, ..TakeOutcome::default() };
         }
         self.refilled |= self.use_room(clock());
-        TakeOutcome { count, arm: self.newly_armed() }
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
     /// Lets samples go whose time is over; true when there were any.
@@ -227,7 +234,7 @@ impl Reader {
     /// Does what is due at `now` besides answers: samples expire, and others take their room.
     pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
         let data_available = self.expire(|| now) && self.stalled && self.use_room(now);
-        ReaderOutcome { data_available, answer_due: self.is_due(now) }
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -245,7 +252,11 @@ impl Reader {
     ) -> TakeOutcome {
         let refilled = self.expire(&clock) && self.stalled && self.use_room(clock());
         self.refilled |= refilled;
-        TakeOutcome { count: self.cache.read(max, filter, into), arm: if refilled { self.newly_armed() } else { None } }
+        let count = self.cache.read(max, filter, into);
+        if !refilled {
+            return TakeOutcome { count, ..TakeOutcome::default() };
+        }
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
     /// Matches a writer (or replaces what is known of it). One that was matched before and comes back, as after a lease that
@@ -280,7 +291,7 @@ impl Reader {
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
-        ReaderOutcome { data_available: self.cache.len() > before, answer_due: false }
+        ReaderOutcome { data_available: self.cache.len() > before, ..ReaderOutcome::default() }
     }
 
     fn find(&self, guid: Guid) -> Result<usize, usize> {
@@ -300,7 +311,13 @@ impl Reader {
         } else {
             self.handle_best_effort(now, index, arrivals)
         };
-        ReaderOutcome { data_available, answer_due: self.is_due(now) }
+        self.outcome(now, index, data_available)
+    }
+
+    /// What an input that concerned one writer changed.
+    fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
+        let keys_due = self.writers[index].window.awaiting_keys(1).next().is_some();
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
     }
 
     fn handle_best_effort(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -308,13 +325,20 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
-                Arrival::Sample(sample) => match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
-                    None => self.counters.duplicates += 1,
-                    Some(skipped) => {
-                        self.shortfall.lose(LossReason::NeverArrived, skipped);
-                        available |= self.deliver(now, index, sample).unwrap_or(false);
+                Arrival::Sample(sample) if writer.window.is_empty() => {
+                    match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                        None => self.counters.duplicates += 1,
+                        Some(skipped) => {
+                            self.shortfall.lose(LossReason::NeverArrived, skipped);
+                            available |= self.deliver(now, index, sample).unwrap_or(false);
+                        }
                     }
-                },
+                }
+                Arrival::Sample(sample) => available |= self.queue(now, index, sample, Window::place),
+                Arrival::AwaitsKey { sample, hint } => {
+                    available |=
+                        self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
+                }
                 Arrival::Unidentified(sequence) => match writer.accept_best_effort(sequence, sequence.next()) {
                     None => self.counters.duplicates += 1,
                     Some(skipped) => {
@@ -368,18 +392,22 @@ impl Reader {
                             }
                             Err(sample) => {
                                 self.stalled = true;
-                                self.hold(now, index, sample);
+                                self.hold(now, index, sample, Window::place);
                                 self.note_repaired(now, index);
                             }
                         }
                     } else {
-                        let fills_gap = sample.sequence == writer.window.next();
-                        gap |= !self.hold(now, index, sample) && !fills_gap;
-                        if fills_gap {
-                            available |= self.drain(now, index) > 0;
-                            self.note_repaired(now, index);
-                        }
+                        let placed = self.place(now, index, sample, Window::place);
+                        available |= placed.delivered;
+                        gap |= placed.leaves_gap;
                     }
+                }
+                Arrival::AwaitsKey { sample, hint } => {
+                    writer.heard(sample.sequence);
+                    let awaiting = |window: &mut Window, sample| window.place_awaiting_key(sample, hint);
+                    let placed = self.place(now, index, sample, awaiting);
+                    available |= placed.delivered;
+                    gap |= placed.leaves_gap;
                 }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
                 Arrival::Unidentified(sequence) => available |= self.give_up(now, index, sequence),
@@ -405,22 +433,6 @@ impl Reader {
         if let Some(took) = self.writers[index].repaired(now) {
             self.round_trip.measured(took);
         }
-    }
-
-    /// Keeps a sample until those before it are delivered. True when it was here before.
-    fn hold(&mut self, now: Instant, index: usize, sample: Received) -> bool {
-        let writer = &mut self.writers[index];
-        let expires = writer.expiry(now, &sample, self.epoch);
-        let cached = sample.into_cached(writer.matched.guid, now, expires);
-        match writer.window.place(cached) {
-            Placed::Stored => return false,
-            Placed::Duplicate => self.counters.duplicates += 1,
-            Placed::TooFar => {
-                self.counters.too_far += 1;
-                return false;
-            }
-        }
-        true
     }
 
     /// The numbers from `start` to below `end` will never come. True when the application can take something new.
@@ -459,6 +471,7 @@ impl Reader {
 
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
     fn drain(&mut self, now: Instant, index: usize) -> usize {
+        let reliable = self.writers[index].matched.reliable;
         let mut delivered = 0;
         while let Some(sample) = self.writers[index].window.ready() {
             if sample.expires <= now {
@@ -468,8 +481,12 @@ impl Reader {
             }
             if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
                 let (instance, sequence) = (sample.instance, sample.sequence);
-                self.stalled = true;
                 self.reject(index, reason, instance, sequence);
+                if !reliable {
+                    self.writers[index].window.take_ready();
+                    continue;
+                }
+                self.stalled = true;
                 break;
             }
             let Some(sample) = self.writers[index].window.take_ready() else { break };
@@ -517,7 +534,7 @@ impl Reader {
             }
             Assembled::Unfinished => self.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments()),
         }
-        (None, ReaderOutcome { data_available: false, answer_due: self.is_due(now) })
+        (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })
     }
 
     /// Takes a GAP into account: numbers that will never come.
@@ -538,7 +555,7 @@ impl Reader {
         }
         let delivered = self.drain(now, index);
         self.note_repaired(now, index);
-        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+        self.outcome(now, index, delivered > 0)
     }
 
     fn note_due(&mut self, due: Instant) {

@@ -64,7 +64,7 @@ impl Reader {
             proxy.answer_at(now);
             self.note_due(now);
         }
-        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+        self.outcome(now, index, delivered > 0)
     }
 
     /// Takes a HEARTBEAT_FRAG into account: fragments up to the named one were sent.
@@ -86,7 +86,7 @@ impl Reader {
             // Others do not wait for progress: Cyclone DDS says with every packet how far it is (11.0.1, 450 times in 6 MB).
             self.note_due(due);
         }
-        ReaderOutcome { data_available: false, answer_due: self.is_due(now) }
+        ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() }
     }
 
     /// Appends the answers that are due at `now`, one datagram for each writer unless many fragments are missing.
@@ -124,8 +124,10 @@ impl WriterProxy {
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty();
-        // Fragments are asked for by number: naming their batch would have all of it repeated.
-        let batches = self.reassembly.is_empty().then(|| self.batches.state(self.window.next(), still_missing));
+        // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
+        // waits for room: batches do not tell which of their samples are here.
+        let by_number = !self.reassembly.is_empty() || still_missing && self.window.is_ready();
+        let batches = (!by_number).then(|| self.batches.state(self.window.next(), still_missing));
         if let Some(state) = batches.flatten() {
             let is_final = is_final(&state);
             let acknack = AckNackBatch { reader: reader_id, writer: writer_id, state, count, is_final };

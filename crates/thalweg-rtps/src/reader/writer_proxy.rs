@@ -205,9 +205,9 @@ impl WriterProxy {
     }
 
     /// The numbers from `start` to below `end` have come. Returns how many samples were skipped before them, or `None` when
-    /// they are repeated or older ones.
+    /// they are repeated or older ones. With `end` as `start` only what is before them is skipped.
     pub(super) fn accept_best_effort(&mut self, start: SequenceNumber, end: SequenceNumber) -> Option<u64> {
-        let next = self.window.next();
+        let next = self.window.highest().next();
         if start < next {
             return None;
         }

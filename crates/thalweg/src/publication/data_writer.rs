@@ -188,7 +188,7 @@ impl<T> DataWriter<T> {
         if self.cell.topic.keyed == Keyed::No {
             return Ok(KeyHash::default());
         }
-        let computed = || self.cell.topic.key_of.as_ref().and_then(|key_of| key_of(payload, kind));
+        let computed = || self.cell.topic.keys.instance_of(payload, kind);
         let cannot = || {
             bad("cannot tell the instance of the bytes")
                 .advise("pass its key hash, or create the topic with a function that computes it")

@@ -23,6 +23,11 @@ impl RuntimeState {
                     self.deliver_data(&cell);
                 }
             }
+            Event::KeysDue { reader } => {
+                if let Some(cell) = self.endpoints.reader(reader) {
+                    cell.notify_waiters();
+                }
+            }
             Event::SpaceAvailable { writer } | Event::Acknowledged { writer } => {
                 if let Some(cell) = self.endpoints.writer(writer) {
                     cell.notify_waiters();

@@ -12,11 +12,13 @@ use thalweg_rtps::reader::ReaderCounters;
 use thalweg_rtps::types::{Guid, KeyHash};
 use thalweg_transport::clock;
 
+use super::keys::Keys;
 use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
 use crate::explain::ReaderExplanation;
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
+use crate::topic::TopicKeys;
 use crate::{Error, ErrorKind, trace};
 
 /// Receives samples of type `T` from one topic (DDS 1.4 §2.2.2.5.3).
@@ -39,6 +41,13 @@ thread_local! {
 impl<T> DataReader<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<ReaderCell>) -> DataReader<T> {
         DataReader { runtime, cell, owner: true, type_marker: PhantomData }
+    }
+
+    /// Starts the thread that computes the keys of a raw topic, if it has a function for them.
+    pub(super) fn start_keys(&self) -> Result<(), Error> {
+        let TopicKeys::Application(key_of) = &self.cell.topic.keys else { return Ok(()) };
+        let keys = Keys::new(Arc::clone(self.runtime.state()), Arc::clone(&self.cell), Arc::clone(key_of));
+        keys.start().map_err(|error| Error::system("starting the thread for the keys of a raw topic", error))
     }
 
     /// Removes up to `max` samples in the order in which they arrived.
@@ -99,6 +108,9 @@ impl<T> DataReader<T> {
         let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
         trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
+        if outcome.keys_due {
+            self.cell.notify_waiters();
+        }
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);
         kept
@@ -267,6 +279,7 @@ impl<T> Drop for DataReader<T> {
         }
         self.cell.data_listener().clear();
         self.cell.status_listener().clear();
+        self.cell.close();
         let entity = self.cell.guid().entity;
         self.runtime.state().endpoints.remove(entity);
         self.runtime.command(|now, participant| participant.delete_reader(now, entity));

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
-use thalweg_rtps::reader::Reader;
+use thalweg_rtps::reader::{KeyRequest, Reader};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 
-use crate::runtime::{ListenerSlot, Waiters};
+use crate::runtime::{Deadline, ListenerSlot, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
@@ -29,6 +29,8 @@ pub(crate) struct ReaderCell {
     status_listener: ListenerSlot<ReaderStatusListener>,
     /// A call of the data listener is queued for the listener thread.
     pending: AtomicBool,
+    /// The application has dropped the reader.
+    closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,6 +54,7 @@ impl ReaderCell {
             data_listener: ListenerSlot::default(),
             status_listener: ListenerSlot::default(),
             pending: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +87,31 @@ impl ReaderCell {
     /// The reader has data, or its matches changed.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.reader);
+    }
+
+    /// The application drops the reader: whoever works for it in the background ends.
+    pub(super) fn close(&self) {
+        // Under the lock, so that nobody looks before it and sleeps after it.
+        let reader = self.reader.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        drop(reader);
+        self.notify_waiters();
+    }
+
+    /// Waits for samples whose key is to be computed and puts them into `requests`, at most `max` of each writer; false once
+    /// the reader is closed.
+    pub(super) fn wait_for_keys(&self, max: usize, requests: &mut Vec<KeyRequest>) -> bool {
+        let mut reader = self.reader.lock();
+        loop {
+            if self.closed.load(Ordering::Relaxed) {
+                return false;
+            }
+            reader.poll_keys(max, requests);
+            if !requests.is_empty() {
+                return true;
+            }
+            reader = self.waiters.wait(&self.reader, reader, Deadline::NEVER);
+        }
     }
 
     pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {

@@ -11,13 +11,12 @@ use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantConfig, ParticipantCounters};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::types::{GuidPrefix, Keyed};
-use thalweg_rtps::writer::WriterExplanation;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, ReceiveCounts, SendCounts, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
-use crate::explain;
+use crate::explain::{self, TopicExplanation};
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
 use crate::topic::{TopicDescription, TopicKeys};
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
@@ -69,7 +68,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Makes it able to ask other Thalweg participants about their writers with [`DomainParticipant::explain_topic`]. It
+    /// Makes it able to ask other Thalweg participants about their endpoints with [`DomainParticipant::explain_topic`]. It
     /// announces so; at most eight inspectors are answered by a participant. Default off.
     pub fn inspector(mut self) -> Self {
         self.inspector = true;
@@ -369,13 +368,13 @@ impl DomainParticipant {
         self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
     }
 
-    /// What the writers of a topic in all Thalweg participants of the domain do, and why: those of other processes are
-    /// asked and have `patience` to answer. Writers that did not answer in time are missing; compare
-    /// [`DomainParticipant::publications`].
+    /// What the writers of a topic in all Thalweg participants of the domain do, and why, and what its readers received and did
+    /// not hand over: those of other processes are asked and have `patience` to answer. Endpoints that did not answer in time are
+    /// missing; compare [`DomainParticipant::publications`] and [`DomainParticipant::subscriptions`].
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
-    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<Vec<WriterExplanation>, Error> {
+    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
         explain::topic(&self.runtime, topic, patience)
     }
 

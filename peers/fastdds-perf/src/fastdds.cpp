@@ -218,13 +218,15 @@ const char* fast_version()
     return FASTDDS_VERSION_STR;
 }
 
-/// Uses the interface with this IPv4 address alone.
+/// Uses the interface with this IPv4 address alone; 0.0.0.0: all, as shipped.
 FastParticipant* fast_participant(uint32_t domain, const char* address, bool tuned)
 {
     auto factory = DomainParticipantFactory::get_instance();
     DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
     auto transport = std::make_shared<rtps::UDPv4TransportDescriptor>();
-    transport->interfaceWhiteList.push_back(address);
+    if (std::strcmp(address, "0.0.0.0") != 0) {
+        transport->interfaceWhiteList.push_back(address);
+    }
     if (tuned) {
         transport->sendBufferSize = TUNED_SOCKET_BUFFER;
         transport->receiveBufferSize = TUNED_SOCKET_BUFFER;

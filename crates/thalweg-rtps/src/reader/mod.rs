@@ -5,6 +5,9 @@ mod batches;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
+mod explanation;
+#[cfg(test)]
+mod fragment_tests;
 mod hold;
 mod identify;
 #[cfg(test)]
@@ -22,6 +25,7 @@ mod writer_proxy;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use explanation::ReaderExplanation;
 pub use identify::{Identified, KeyRequest};
 pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};

@@ -43,9 +43,14 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// As somebody else tells them.
+    pub(super) fn told(by_reason: [u64; LossReason::ALL.len()], last: Option<LossReason>) -> Losses {
+        Losses { by_reason, last }
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.by_reason.iter().sum()
+        self.by_reason.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Those that were lost for one reason.

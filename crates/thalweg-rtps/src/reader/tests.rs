@@ -270,6 +270,14 @@ fn a_full_cache_is_never_acknowledged_by_batches_it_could_not_deliver() {
 }
 
 #[test]
+fn what_waits_for_room_is_not_asked_for_again() {
+    let mut session = Session::new(Reliability::Reliable { max_blocking_time: Duration::ZERO }, Some(2));
+    // Batches 2 to 4 came as a DATA each, batch 5 is lost.
+    session.batch(1, 1..=2).data(&[3, 4, 5]).batch(6, 9..=11).heartbeat_batch((1, 6), 1, 11);
+    assert_eq!(session.answer_after(Duration::ZERO), "samples 3:6,7,8");
+}
+
+#[test]
 fn irrelevant_samples_of_a_batch_are_no_losses() {
     let mut session = Session::reliable();
     let range = BatchRange { batch: number(1), first: number(1), last: number(6) };

@@ -237,6 +237,11 @@ impl Window {
         }
     }
 
+    /// True when the next sample is here and waits for room only.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::Held(_)))
+    }
+
     /// Removes the sample that [`Window::ready`] showed.
     pub(super) fn take_ready(&mut self) -> Option<CachedSample> {
         match self.slots.pop_front() {

@@ -15,6 +15,7 @@ use thalweg_transport::clock;
 use super::keys::Keys;
 use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
+use crate::explain::ReaderExplanation;
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicKeys;
@@ -236,6 +237,12 @@ impl<T> DataReader<T> {
     /// What this reader received, lost (SAMPLE_LOST) and could not store (SAMPLE_REJECTED).
     pub fn counters(&self) -> ReaderCounters {
         self.cell.reader.lock().counters()
+    }
+
+    /// What this reader received and did not hand over, as `thalweg why` shows it.
+    pub fn explain(&self) -> ReaderExplanation {
+        let told = self.cell.reader.lock().explain();
+        ReaderExplanation { topic: self.cell.topic.name.clone(), ..told }
     }
 
     /// Samples that KEEP_LAST replaced by newer ones before they were taken.

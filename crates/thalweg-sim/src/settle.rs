@@ -39,6 +39,10 @@ impl Simulation {
                     plan.samples
                 ));
             }
+            let kept = handle.lock().footprint();
+            if kept.readers > 0 && kept.waiting > 0 {
+                left.push(format!("{} samples of writer {} wait for tokens", kept.waiting, writer.number));
+            }
             let behind = handle.lock().readers_behind();
             let given_up = handle.lock().readers_given_up();
             if behind.max(given_up) > self.hanging_readers(index.topic) {

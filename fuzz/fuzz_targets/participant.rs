@@ -12,7 +12,7 @@ use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::history::{ChangeKind, ReadFilter};
 use thalweg_rtps::outbox::Outbox;
-use thalweg_rtps::participant::{Participant, ParticipantConfig, ReaderConfig, WriterConfig};
+use thalweg_rtps::participant::{KeySource, Participant, ParticipantConfig, ReaderConfig, WriterConfig};
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg_rtps::reader::Reader;
@@ -95,7 +95,7 @@ impl World {
             type_name: "type".into(),
             keyed,
             qos: reader_qos,
-            key_of: Some(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
+            keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.writers.push(self.participant.create_writer(self.now, writer).expect("a legal QoS"));
         self.readers.push(self.participant.create_reader(self.now, reader).expect("a legal QoS"));

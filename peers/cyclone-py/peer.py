@@ -45,6 +45,18 @@ class ShapeType(IdlStruct, typename="ShapeType"):
 
 
 @dataclass
+@annotate.mutable
+class MutableShape(IdlStruct, typename="ShapeType"):
+    """The same under the same name, in an encoding that readers of the appendable type cannot read."""
+
+    color: types.bounded_str[128]
+    annotate.key("color")
+    x: types.int32
+    y: types.int32
+    shapesize: types.int32
+
+
+@dataclass
 @annotate.final
 class Bytes(IdlStruct, typename="thalweg::Bytes"):
     """Octets without a key: `thalweg pub --type bytes`."""
@@ -76,7 +88,7 @@ STATES = {
     InstanceState.NotAliveDisposed: "NOT_ALIVE_DISPOSED",
     InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS",
 }
-TYPES = {"shape": ShapeType, "bytes": Bytes, "string": String, "record": Record}
+TYPES = {"shape": ShapeType, "mutable-shape": MutableShape, "bytes": Bytes, "string": String, "record": Record}
 PRINTING = threading.Lock()
 
 
@@ -121,6 +133,8 @@ def endpoint_qos(options):
     ]
     if options.command == "pub":
         policies.append(Policy.WriterDataLifecycle(autodispose=False))
+        if options.lifespan:
+            policies.append(Policy.Lifespan(duration(seconds=options.lifespan)))
     if options.transient_local:
         # What Cyclone replays is bounded by DURABILITY_SERVICE, one sample by default, not by HISTORY.
         history = Policy.History.KeepLast(options.depth) if options.depth else Policy.History.KeepAll
@@ -130,9 +144,9 @@ def endpoint_qos(options):
 
 def sample(options, index):
     """The index-th sample: colours go round, octets are a pattern that starts at the index."""
-    if options.type == "shape":
+    if options.type in ("shape", "mutable-shape"):
         color = options.color[index % len(options.color)]
-        return ShapeType(color=color, x=index, y=2 * index, shapesize=options.size)
+        return TYPES[options.type](color=color, x=index, y=2 * index, shapesize=options.size)
     if options.type == "string":
         return String(data=f"text {index}")
     size = options.size
@@ -259,6 +273,7 @@ def arguments():
     parser.add_argument("--batch", action="store_true", help="pub: collect samples into full datagrams")
     parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
     parser.add_argument("--settle", type=float, default=1.0, help="pub: seconds from that to the first write")
+    parser.add_argument("--lifespan", type=float, help="pub: seconds that a sample is worth reading; default for ever")
     parser.add_argument("--dispose", action="store_true")
     parser.add_argument("--unregister", action="store_true")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last sample")

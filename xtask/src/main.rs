@@ -5,6 +5,7 @@ mod compare;
 mod count;
 mod fuzz;
 mod licences;
+mod mutants;
 mod netns;
 mod peers;
 mod report;
@@ -23,6 +24,9 @@ usage: cargo xtask <command>
   test [suite…]       set up what the tests need and run them all; with names, only those suites
   tidy                check dependency directions, unsafe code, file lengths, texts and links
   fuzz [seconds]      run each fuzz target for so many seconds (default 15), as many at a time as there are CPUs
+  mutants [--sample N] [--seed S]
+                      change the core in N places (default 20), one at a time, and name the changes that no test notices
+                      (needs cargo-mutants)
   licences            check licences, sources and duplicates of the dependencies
   compare [--quick] [--json FILE] [group…]
                       measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => licences::run(),
+        Some("mutants") => mutants::run(rest),
         Some("compare") => compare::run(rest),
         Some("count") => count::run(rest),
         Some("peers") => peers::run(rest),

@@ -18,12 +18,17 @@ pub struct QosOptions {
     partition: Vec<String>,
     representation: Vec<Representation>,
     transport_priority: Option<i32>,
+    reader_patience: Option<Duration>,
 }
 
 /// Every key with its allowed values, for help and errors.
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 13] = [
     ("reliability", "reliable | best-effort"),
     ("max_blocking_ms", "milliseconds that a write waits for room, default 10000"),
+    (
+        "reader_patience_ms",
+        "of a writer: milliseconds without progress after which a reader is given up, default never",
+    ),
     ("durability", "volatile | transient-local"),
     ("history", "keep-all | keep-last"),
     ("depth", "samples of an instance that keep-last keeps; implies keep-last"),
@@ -84,6 +89,7 @@ impl QosOptions {
             }
             "depth" => self.history = Some(History::KeepLast(count(value)?)),
             "max_blocking_ms" => self.max_blocking = Some(millis(value)?),
+            "reader_patience_ms" => self.reader_patience = Some(millis(value)?),
             "latency_budget_ms" => self.latency_budget = Some(millis(value)?),
             "max_samples" => self.limits.max_samples = Some(count(value)?),
             "max_instances" => self.limits.max_instances = Some(count(value)?),
@@ -120,6 +126,7 @@ impl QosOptions {
         qos.partition = self.partition.clone();
         qos.data_representation = self.representation.clone();
         qos.transport_priority = self.transport_priority.unwrap_or(qos.transport_priority);
+        qos.reader_patience = self.reader_patience.unwrap_or(qos.reader_patience);
         qos
     }
 

@@ -91,6 +91,33 @@ impl Timestamp {
     }
 }
 
+/// How far wall-clock time is ahead of protocol time, as whoever drives a participant measured it last.
+///
+/// Only what the wire needs goes through it: stamps on our discovery data, and the age of samples that expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochOffset {
+    nanos: i64,
+}
+
+impl EpochOffset {
+    /// The offset of a clock that shows `wall_clock` at `now`.
+    pub fn new(now: Instant, wall_clock: Timestamp) -> EpochOffset {
+        let wall = i64::try_from(wall_clock.to_unix().as_nanos()).unwrap_or(i64::MAX);
+        EpochOffset { nanos: wall.saturating_sub_unsigned(now.0) }
+    }
+
+    /// What the wall clock shows at `at`.
+    pub fn timestamp(self, at: Instant) -> Timestamp {
+        Timestamp::from_unix(Duration::from_nanos(at.0.saturating_add_signed(self.nanos)))
+    }
+
+    /// When the wall clock shows `timestamp`; [`Instant::ZERO`] for what lies before that.
+    pub fn instant(self, timestamp: Timestamp) -> Instant {
+        let wall = i64::try_from(timestamp.to_unix().as_nanos()).unwrap_or(i64::MAX);
+        Instant(u64::try_from(wall.saturating_sub(self.nanos)).unwrap_or(0))
+    }
+}
+
 /// Splits a duration into seconds and units of 2⁻³² s, rounded to nearest, as `Duration_t` carries it.
 ///
 /// [`INFINITE`] and anything beyond the wire's range becomes `0x7fffffff, 0xffffffff` (RTPS 2.5 §9.3.2.3).
@@ -140,6 +167,21 @@ mod tests {
         assert_eq!(duration_to_wire(Duration::from_millis(250)), (0, 1 << 30));
         assert_eq!(duration_to_wire(INFINITE), (i32::MAX, u32::MAX));
         assert_eq!(duration_from_wire(i32::MAX, u32::MAX), INFINITE);
+    }
+
+    #[test]
+    fn an_offset_leads_there_and_back() {
+        let wall = Timestamp::from_unix(Duration::from_secs(1_800_000_000));
+        let now = Instant::from_nanos(5_000_000_000);
+        let offset = EpochOffset::new(now, wall);
+        assert_eq!((offset.timestamp(now), offset.instant(wall)), (wall, now));
+        let later = now + Duration::from_millis(250);
+        assert_eq!(offset.instant(offset.timestamp(later)), later);
+        assert_eq!(offset.instant(Timestamp::default()), Instant::ZERO, "before the zero of protocol time");
+        // A board that boots in 1970 has run for longer than its clock says.
+        let early = EpochOffset::new(now, Timestamp { seconds: 1, fraction: 0 });
+        assert_eq!(early.instant(Timestamp { seconds: 2, fraction: 0 }), now + Duration::from_secs(1));
+        assert_eq!(early.timestamp(Instant::ZERO), Timestamp::default());
     }
 
     #[test]

@@ -92,6 +92,7 @@ fn check_reader(history: History, keyed: Keyed, instances: i64, take_every: i64)
             sequence: SequenceNumber(number),
             source_timestamp: None,
             received: Instant::ZERO,
+            expires: Instant::NEVER,
             instance: instance(number, instances),
             change,
         });

@@ -1,15 +1,18 @@
 //! What the applications of a world do with their writers and readers.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::reader::Reader;
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::shared::Shared;
-use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::{KeyHash, Keyed};
+use thalweg_rtps::time::{Instant, Timestamp};
+use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{NewChange, Writer};
 
-use crate::plan::{InstanceSharing, TopicPlan, WriterPlan};
+use crate::plan::{InstanceSharing, Stamps, TopicPlan, WriterPlan};
 use crate::record::{ReaderRecord, WriterRecord, WrittenRecord};
 use crate::sample::Sample;
 
@@ -22,6 +25,10 @@ pub(crate) struct WriterApplication {
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
     pub(crate) left_in_burst: u32,
+    /// The last number of which the writer said that everybody has it.
+    pub(crate) promised: SequenceNumber,
+    /// How many of the changes written each reader was seen to have.
+    pub(crate) kept: BTreeMap<usize, usize>,
     rng: Rng,
 }
 
@@ -38,7 +45,16 @@ pub(crate) struct Pending {
 impl WriterApplication {
     pub(crate) fn new(number: usize, record: WriterRecord, seed: u64) -> WriterApplication {
         let rng = Rng::new(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9));
-        WriterApplication { number, handle: None, record, pending: None, left_in_burst: 0, rng }
+        WriterApplication {
+            number,
+            handle: None,
+            record,
+            pending: None,
+            left_in_burst: 0,
+            promised: SequenceNumber::ZERO,
+            kept: BTreeMap::new(),
+            rng,
+        }
     }
 
     /// Lets go of the writer; what it counted stays in the record.
@@ -76,14 +92,18 @@ impl WriterApplication {
     }
 
     /// The pending change as the writer wants it.
-    pub(crate) fn change(&self, topic: &TopicPlan, plan: &WriterPlan) -> Option<NewChange> {
+    pub(crate) fn change(&self, topic: &TopicPlan, plan: &WriterPlan, now: Instant) -> Option<NewChange> {
         let pending = self.pending.as_ref()?;
         let payload: Payload = match pending.kind {
             ChangeKind::Write => pending.sample.encode(plan.payload_bytes),
             _ => pending.sample.encode_key(),
         };
         let instance = if topic.keyed == Keyed::Yes { pending.sample.key() } else { KeyHash::default() };
-        Some(NewChange { kind: pending.kind, instance, timestamp: None, payload })
+        let timestamp = match plan.stamps {
+            Stamps::Absent => None,
+            Stamps::HostClock => Some(stamp(now)),
+        };
+        Some(NewChange { kind: pending.kind, instance, timestamp, payload })
     }
 
     /// Takes note that the pending change was accepted.
@@ -97,11 +117,21 @@ impl WriterApplication {
     }
 }
 
+/// A time stamp of the wall clock that shows a fixed day at the zero of the host's clock.
+fn stamp(now: Instant) -> Timestamp {
+    Timestamp::from_unix(Duration::from_secs(DAY_SECONDS) + Duration::from_nanos(now.as_nanos()))
+}
+
+/// 2026-01-01 in seconds since 1970.
+const DAY_SECONDS: u64 = 1_767_225_600;
+
 /// An application that reads.
 pub(crate) struct ReaderApplication {
     pub(crate) number: usize,
     pub(crate) handle: Option<Shared<Reader>>,
     pub(crate) record: ReaderRecord,
+    /// The values among the samples that it took.
+    pub(crate) values: BTreeSet<(Guid, SequenceNumber)>,
     /// An eager take is planned already.
     pub(crate) take_planned: bool,
 }

@@ -10,8 +10,11 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
+use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
 use crate::network::{Family, Weather};
-use crate::plan::{Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
+use crate::plan::{
+    Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
+};
 
 /// What a test wants to be so and not otherwise.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +42,11 @@ const SHORT_LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let mut rng = Rng::new(seed ^ 0x7e57_5eed);
-    let processes = fixed.processes.unwrap_or_else(|| 2 + rng.below(4) as usize);
+    let mut wide = (seed >= WIDE_SEEDS_FROM && !fixed.calm).then(|| Rng::new(seed ^ 0x7769_6465));
+    let processes = fixed.processes.unwrap_or_else(|| match &mut wide {
+        Some(wide) => draw_crowd(wide),
+        None => 2 + rng.below(4) as usize,
+    });
     let hosts = fixed.hosts.unwrap_or_else(|| 1 + rng.below(processes as u64) as usize);
     let mut plan = Plan {
         seed,
@@ -50,6 +57,10 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
         family: if rng.chance(0.2) { Family::V6 } else { Family::V4 },
         weather: draw_weather(&mut rng, fixed),
         splits: Vec::new(),
+        pauses: Vec::new(),
+        moves: Vec::new(),
+        paths: Vec::new(),
+        intruders: Vec::new(),
         carries_multicast: rng.chance(0.8),
         patience: Duration::from_secs(60),
     };
@@ -63,6 +74,9 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     for writer in plan.topics.iter_mut().flat_map(|topic| &mut topic.writers) {
         let drawn = draw_method(&mut rng);
         writer.qos.transmission.method = fixed.method.clone().unwrap_or(drawn);
+    }
+    if let Some(wide) = &mut wide {
+        draw_troubles(wide, &mut plan);
     }
     plan
 }
@@ -95,6 +109,9 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
         receive_buffer_bytes: pick(rng, [65_536, 212_992, 1 << 20, 4 << 20]),
         datagram_cost: Duration::from_nanos(pick(rng, [500, 3_000, 20_000, 100_000])),
         lease_duration: LEASE,
+        succeeds: None,
+        groups: Vec::new(),
+        controller: None,
     }
 }
 
@@ -103,6 +120,7 @@ fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
         loss: if rng.chance(0.4) { 0.0 } else { rng.below(300) as f64 / 1000.0 },
         duplication: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
         reordering: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
+        corruption: 0.0,
         latency: Duration::from_micros(pick(rng, [30, 200, 2_000, 20_000])),
         jitter: Duration::from_micros(pick(rng, [0, 10, 500, 5_000])),
     };
@@ -178,6 +196,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
         payload_bytes: fixed.payload_bytes.unwrap_or(payload_bytes),
         instances: 1 + rng.below(5) as u8,
         endings: if rng.chance(0.3) { 0.1 } else { 0.0 },
+        stamps: Stamps::Absent,
     }
 }
 
@@ -219,7 +238,7 @@ fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
         let hosts = 1 + rng.below((1 << plan.hosts.len()) - 2);
         let length = pick(rng, [200, 1_000, 8_000]);
         let until = milliseconds(from + 100 + rng.below(length));
-        plan.splits.push(SplitPlan { from: milliseconds(from), until, hosts });
+        plan.splits.push(SplitPlan { from: milliseconds(from), until, hosts, cut: Cut::BothWays });
     }
     // Who ends in a split cannot say so: the others would wait for his lease.
     if plan.processes.len() > 2 && plan.splits.is_empty() && rng.chance(0.4) {
@@ -237,6 +256,7 @@ fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
         let others = topic.readers.iter().skip(1).filter(staying).count();
         if rng.chance(0.07) && others > 0 && !somebody_ends && !topic.has_partitions() {
             topic.readers[0].pace = Pace::Never;
+            topic.writers.iter_mut().for_each(|writer| writer.qos.reader_patience = HANGING_PATIENCE);
         }
     }
 }
@@ -258,10 +278,13 @@ fn draw_topic_trouble(rng: &mut Rng, topic: &mut TopicPlan) {
     }
 }
 
-fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
+pub(crate) fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
     from[rng.below(N as u64) as usize]
 }
 
-fn milliseconds(count: u64) -> Instant {
+/// How long writers wait for a reader whose application hangs; without an end they would wait for ever.
+const HANGING_PATIENCE: Duration = Duration::from_secs(1);
+
+pub(crate) fn milliseconds(count: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(count)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
-use thalweg_rtps::participant::{ReaderConfig, WriterConfig};
+use thalweg_rtps::participant::{KeySource, ReaderConfig, WriterConfig};
 use thalweg_rtps::qos::Reliability;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
@@ -52,7 +52,7 @@ impl Simulation {
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
             qos: plan.qos.clone(),
-            key_of: Some(Sample::key_of()),
+            keys: KeySource::Function(Sample::key_of()),
         };
         let (process, pace) = (plan.process, plan.pace);
         let now = self.processes[process].local(self.now);
@@ -62,6 +62,7 @@ impl Simulation {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);
                 self.readers[number].record.guid = Some(guid);
+                self.reader_numbers.insert(guid, number);
                 self.readers[number].handle = Some(handle);
                 self.note(process, format!("creates reader {number}"));
             }
@@ -118,8 +119,8 @@ impl Simulation {
             }
             let Some(handle) = application.handle.clone() else { return };
             application.prepare(topic, plan);
-            let Some(change) = application.change(topic, plan) else { return };
-            let (kind, instance) = (change.kind, change.instance);
+            let Some(change) = application.change(topic, plan, now) else { return };
+            let (kind, instance, timestamp) = (change.kind, change.instance, change.timestamp);
             let outcome = handle.lock().write(now, change);
             let held = handle.lock().held();
             if plan.qos.resource_limits.max_samples.is_some_and(|max| held > max as usize) {
@@ -129,7 +130,7 @@ impl Simulation {
             let (sequence, arm) = match outcome {
                 Ok(written) => {
                     let sequence = written.sequence;
-                    application.accept(self.now, WrittenRecord { sequence, kind, instance, at: self.now });
+                    application.accept(self.now, WrittenRecord { sequence, kind, instance, timestamp, at: self.now });
                     (Some(sequence), written.arm)
                 }
                 Err(refused) => (None, refused.arm),
@@ -216,8 +217,12 @@ impl Simulation {
                 instance: info.instance,
                 valid: info.valid,
                 instance_state: info.instance_state,
+                timestamp: info.source_timestamp,
                 at: self.now,
             };
+            if info.valid {
+                self.readers[number].values.insert((info.writer, info.sequence));
+            }
             self.readers[number].record.taken.push(one);
             let step = Step::Took { reader: number, sequence: info.sequence, valid: info.valid };
             self.trace.record(self.now, process, step);
@@ -233,6 +238,9 @@ impl Simulation {
 
     /// What a reader gets must be what its writer wrote under that number.
     fn check_content(&mut self, number: usize, taken: &TakenSample) {
+        if self.plan.weather.corruption > 0.0 {
+            return;
+        }
         let info = taken.info;
         let topic = self.readers[number].record.index.topic;
         let writer = self.writers.iter().find(|writer| writer.record.guid == Some(info.writer));

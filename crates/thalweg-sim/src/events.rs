@@ -3,6 +3,7 @@
 use thalweg_rtps::participant::Event;
 use thalweg_rtps::types::{EntityId, Guid, SequenceNumber};
 
+use crate::network::MTU_BYTES;
 use crate::plan::Pace;
 use crate::record::MatchRecord;
 use crate::simulation::{Happening, Simulation};
@@ -19,6 +20,9 @@ impl Simulation {
             }
             Event::ParticipantDiscovered(prefix) => {
                 self.processes[process].record.discovered.entry(*prefix).or_insert(self.now);
+            }
+            Event::AddressesChosen(prefix) if self.network.mtu_known(self.processes[process].host) < MTU_BYTES => {
+                self.measure_path(process, *prefix);
             }
             Event::ParticipantLost { prefix, .. } => {
                 self.processes[process].record.lost.push((*prefix, self.now));
@@ -54,6 +58,7 @@ impl Simulation {
         if local.is_writer() {
             let writer = &mut self.writers[number];
             one.after = writer.record.written.last().map_or(SequenceNumber::ZERO, |written| written.sequence);
+            writer.promised = SequenceNumber::ZERO;
             writer.record.matches.push(one);
         } else {
             self.readers[number].record.matches.push(one);

@@ -7,6 +7,7 @@ use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 
 use crate::lane::{BusyLane, HostLink, LaneCounters};
+use crate::plan::Cut;
 
 /// How the network between hosts behaves. Within a host nothing is lost and everything takes [`LOOPBACK_LATENCY`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Weather {
     pub duplication: f64,
     /// Probability that a datagram is held up by ten times the jitter, so that later ones overtake it.
     pub reordering: f64,
+    /// Probability that a datagram arrives with a few of its bits flipped.
+    pub corruption: f64,
     /// Least time from host to host.
     pub latency: Duration,
     /// Random time on top, evenly spread from zero.
@@ -29,13 +32,14 @@ impl Weather {
         loss: 0.0,
         duplication: 0.0,
         reordering: 0.0,
+        corruption: 0.0,
         latency: Duration::from_micros(100),
         jitter: Duration::ZERO,
     };
 
     /// True when every datagram arrives once and in order.
     pub fn is_clear(&self) -> bool {
-        self.loss == 0.0 && self.duplication == 0.0 && self.jitter.is_zero()
+        self.loss == 0.0 && self.corruption == 0.0 && self.duplication == 0.0 && self.jitter.is_zero()
     }
 }
 
@@ -43,6 +47,8 @@ impl Weather {
 pub const LOOPBACK_LATENCY: Duration = Duration::from_micros(15);
 /// Payload of a UDP datagram that fits one Ethernet frame; longer ones travel in several IP packets.
 pub const PACKET_BYTES: usize = 1472;
+/// The largest IP packet of Ethernet.
+pub const MTU_BYTES: u32 = 1500;
 /// The largest payload that UDP over IPv4 carries.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 
@@ -106,6 +112,11 @@ pub enum Fate {
         /// Who would have received it.
         process: usize,
     },
+    /// It is larger than the path to this process carries, which the sending host does not know.
+    TooLarge {
+        /// Who would have received it.
+        process: usize,
+    },
     /// The network lost it on its way to this process.
     Lost {
         /// Who would have received it.
@@ -132,13 +143,22 @@ pub struct Network {
     weather: Weather,
     family: Family,
     carries_multicast: bool,
+    /// The address of each host.
+    addresses: Vec<IpAddr>,
     /// Group of hosts that each host is in; hosts of different groups cannot reach each other.
     sides: Vec<u32>,
+    /// In which direction the groups are cut off.
+    cut: Cut,
+    /// The largest IP packet between hosts.
+    mtu_bytes: u32,
+    /// What each host knows of that.
+    mtus_known: Vec<u32>,
     sockets: Vec<Socket>,
     /// Outbound and inbound lane of each host.
     lanes: Vec<(BusyLane, BusyLane)>,
     /// Hosts with a limited inbound lane that the datagram at hand was sent to.
     entered: Vec<usize>,
+    moved: usize,
     unroutable: u64,
 }
 
@@ -150,10 +170,15 @@ impl Network {
             weather,
             family,
             carries_multicast,
+            addresses: (0..hosts).map(|host| family.address_of(host)).collect(),
             sides: vec![0; hosts],
+            cut: Cut::BothWays,
+            mtu_bytes: MTU_BYTES,
+            mtus_known: vec![MTU_BYTES; hosts],
             sockets: Vec::new(),
             lanes: (0..hosts).map(|_| busy(HostLink::UNLIMITED)).collect(),
             entered: Vec::new(),
+            moved: 0,
             unroutable: 0,
         }
     }
@@ -179,8 +204,36 @@ impl Network {
         self.sockets.retain(|socket| socket.process != process);
     }
 
+    /// The address of a host at the moment.
+    pub fn address_of(&self, host: usize) -> IpAddr {
+        self.addresses[host]
+    }
+
+    /// Gives a host an address that nobody had before; nothing reaches it under the old one.
+    pub fn move_host(&mut self, host: usize) {
+        self.moved += 1;
+        self.addresses[host] = self.family.address_of(self.addresses.len() + self.moved);
+    }
+
+    /// From now on the paths between hosts carry IP packets of so many bytes.
+    pub fn set_mtu(&mut self, mtu_bytes: u32) {
+        self.mtu_bytes = mtu_bytes;
+    }
+
+    /// A host learns how wide the paths are. Returns that.
+    pub fn tell_mtu(&mut self, host: usize) -> u32 {
+        self.mtus_known[host] = self.mtu_bytes;
+        self.mtu_bytes
+    }
+
+    /// How wide a host takes the paths for.
+    pub fn mtu_known(&self, host: usize) -> u32 {
+        self.mtus_known[host]
+    }
+
     /// Puts each host on the side that `side_of` says; [`Network::heal`] joins them again.
-    pub fn split(&mut self, side_of: impl Fn(usize) -> u32) {
+    pub fn split(&mut self, cut: Cut, side_of: impl Fn(usize) -> u32) {
+        self.cut = cut;
         for (host, side) in self.sides.iter_mut().enumerate() {
             *side = side_of(host);
         }
@@ -188,7 +241,7 @@ impl Network {
 
     /// Lets all hosts reach each other.
     pub fn heal(&mut self) {
-        self.split(|_| 0);
+        self.split(Cut::BothWays, |_| 0);
     }
 
     /// Changes the weather from now on.
@@ -206,7 +259,7 @@ impl Network {
         let before = fates.len();
         self.entered.clear();
         if bytes <= DATAGRAM_BYTES_MAX {
-            let leaves = !to.ip().is_loopback() && to.ip() != self.family.address_of(host);
+            let leaves = !to.ip().is_loopback() && to.ip() != self.addresses[host];
             let departs = if leaves { self.lanes[host].0.admit(now, bytes) } else { Some(now) };
             // One packet reaches a host or not: what it meets on its way is the same for all processes there.
             let mut last_host = None;
@@ -217,6 +270,10 @@ impl Network {
                 }
                 if host == socket.host {
                     fates.push(Fate::Arrives { process: socket.process, at: now + LOOPBACK_LATENCY });
+                    continue;
+                }
+                if self.is_too_large(host, bytes) {
+                    fates.push(Fate::TooLarge { process: socket.process });
                     continue;
                 }
                 let Some(departs) = departs else {
@@ -259,11 +316,8 @@ impl Network {
         if to.ip().is_multicast() {
             return to.ip() == socket.address.ip() && (self.carries_multicast || from_host == socket.host);
         }
-        let reaches = if to.ip().is_loopback() {
-            from_host == socket.host
-        } else {
-            to.ip() == self.family.address_of(socket.host)
-        };
+        let reaches =
+            if to.ip().is_loopback() { from_host == socket.host } else { to.ip() == self.addresses[socket.host] };
         reaches && !socket.address.ip().is_multicast()
     }
 
@@ -280,7 +334,7 @@ impl Network {
         if self.entered.contains(&host) {
             return; // All processes of the host are found when the datagram enters it.
         }
-        if self.sides[from_host] != self.sides[host] {
+        if self.is_cut_off(from_host, host) {
             fates.push(Fate::Separated { process });
             return;
         }
@@ -297,6 +351,22 @@ impl Network {
         if self.weather.duplication > 0.0 && self.rng.chance(self.weather.duplication) {
             fates.push(arrival(departs + self.travel_time()));
         }
+    }
+
+    fn is_cut_off(&self, from_host: usize, to_host: usize) -> bool {
+        let (from, to) = (self.sides[from_host], self.sides[to_host]);
+        match self.cut {
+            Cut::BothWays => from != to,
+            Cut::FromHosts => from == 1 && to == 0,
+            Cut::ToHosts => from == 0 && to == 1,
+        }
+    }
+
+    /// Whether a datagram is refused on its way because its host takes the paths for wider than they are. Once it knows, the
+    /// datagram is cut into IP packets.
+    fn is_too_large(&self, host: usize, bytes: usize) -> bool {
+        let headers = if self.family == Family::V4 { 28 } else { 48 };
+        bytes + headers > self.mtu_bytes as usize && self.mtus_known[host] > self.mtu_bytes
     }
 
     fn travel_time(&mut self) -> Duration {
@@ -338,6 +408,7 @@ mod tests {
             Fate::Arrives { process, at } => format!("{process}:{}", at.as_nanos() / 1000),
             Fate::Enters { host, at } => format!("{host}>{}", at.as_nanos() / 1000),
             Fate::Dropped { process } => format!("{process}#"),
+            Fate::TooLarge { process } => format!("{process}!"),
             Fate::Lost { process } => format!("{process}x"),
             Fate::Separated { process } => format!("{process}/"),
         };
@@ -362,10 +433,41 @@ mod tests {
     #[test]
     fn a_split_separates_until_it_heals() {
         let mut network = three_hosts(Weather::CLEAR);
-        network.split(|host| u32::from(host == 2));
+        network.split(Cut::BothWays, |host| u32::from(host == 2));
         assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2/");
         network.heal();
         assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+    }
+
+    #[test]
+    fn a_split_can_be_deaf_on_one_side_only() {
+        let mut network = three_hosts(Weather::CLEAR);
+        network.split(Cut::ToHosts, |host| u32::from(host == 2));
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2/");
+        network.split(Cut::FromHosts, |host| u32::from(host == 2));
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+        network.split(Cut::FromHosts, |host| u32::from(host == 0));
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1/ 2/");
+    }
+
+    #[test]
+    fn a_host_that_moves_is_reached_at_its_new_address_only() {
+        let mut network = three_hosts(Weather::CLEAR);
+        network.move_host(1);
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 100), "");
+        let moved = SocketAddr::new(network.address_of(1), 7411).to_string();
+        assert_eq!(send(&mut network, &moved, 100), "1:100");
+        assert_eq!(send(&mut network, GROUP, 100), "0:15 1:100 2:100");
+    }
+
+    #[test]
+    fn a_narrow_path_refuses_until_its_sender_knows() {
+        let mut network = three_hosts(Weather::CLEAR);
+        network.set_mtu(1_000);
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 972), "1:100");
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 973), "1!");
+        assert_eq!(network.tell_mtu(0), 1_000);
+        assert_eq!(send(&mut network, "10.0.0.2:7411", 973), "1:100", "it is cut into packets");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_rtps::discovery::groups::Groups;
+use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
@@ -9,6 +11,7 @@ use thalweg_rtps::types::Keyed;
 use crate::clock::HostClock;
 use crate::lane::HostLink;
 use crate::network::{Family, Weather};
+pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
 /// A whole scenario. The same plan always leads to the same course of events.
 #[derive(Clone, Debug)]
@@ -29,6 +32,14 @@ pub struct Plan {
     pub weather: Weather,
     /// Times in which some hosts cannot reach the others.
     pub splits: Vec<SplitPlan>,
+    /// Times in which processes do not run.
+    pub pauses: Vec<PausePlan>,
+    /// Hosts whose address changes.
+    pub moves: Vec<MovePlan>,
+    /// How wide the paths are, in order of time; 1500 bytes before the first.
+    pub paths: Vec<PathPlan>,
+    /// Who forges and repeats datagrams.
+    pub intruders: Vec<IntruderPlan>,
     /// Whether the network carries multicast; where it does not, participants know each other's addresses.
     pub carries_multicast: bool,
     /// How long after everything planned the world may take to settle.
@@ -50,6 +61,12 @@ pub struct ProcessPlan {
     pub datagram_cost: Duration,
     /// The lease it announces.
     pub lease_duration: Duration,
+    /// A process of the same host, ended by then, whose ports this one takes over: the same program, started again.
+    pub succeeds: Option<usize>,
+    /// Its communication groups; none is the default group.
+    pub groups: Vec<String>,
+    /// The flow controller [`Plan::CONTROLLER`], if its writers need one.
+    pub controller: Option<FlowControllerSettings>,
 }
 
 /// How a process ends.
@@ -110,6 +127,18 @@ pub struct WriterPlan {
     pub instances: u8,
     /// Probability that a write is a dispose or unregister instead.
     pub endings: f64,
+    /// Who gives the samples their source time stamps.
+    pub stamps: Stamps,
+}
+
+/// Where source time stamps come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stamps {
+    /// Samples have none.
+    #[default]
+    Absent,
+    /// The clock of the writer's host.
+    HostClock,
 }
 
 /// One reader and what its application does.
@@ -143,24 +172,6 @@ pub enum Pace {
     Never,
 }
 
-/// A time in which the network is in two parts.
-#[derive(Clone, Copy, Debug)]
-pub struct SplitPlan {
-    /// When it begins.
-    pub from: Instant,
-    /// When it heals.
-    pub until: Instant,
-    /// Hosts of the one part, a bit each; hosts from 64 on are in the other.
-    pub hosts: u64,
-}
-
-impl SplitPlan {
-    /// Which part a host is in.
-    pub fn side(&self, host: usize) -> u32 {
-        u32::from(host < 64 && self.hosts >> host & 1 == 1)
-    }
-}
-
 /// A writer or reader of the plan: topic and place in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointIndex {
@@ -181,6 +192,9 @@ impl Plan {
             receive_buffer_bytes: 1 << 20,
             datagram_cost: Duration::from_micros(3),
             lease_duration: Duration::from_secs(20),
+            succeeds: None,
+            groups: Vec::new(),
+            controller: None,
         };
         Plan {
             seed,
@@ -191,6 +205,10 @@ impl Plan {
             family: Family::V4,
             weather: Weather::CLEAR,
             splits: Vec::new(),
+            pauses: Vec::new(),
+            moves: Vec::new(),
+            paths: Vec::new(),
+            intruders: Vec::new(),
             carries_multicast: true,
             patience: Duration::from_secs(60),
         }
@@ -213,23 +231,57 @@ impl Plan {
         })
     }
 
+    /// Name of the flow controller that a process may have.
+    pub const CONTROLLER: &'static str = "narrow";
+
+    /// Whether two processes have a communication group in common.
+    pub fn meet(&self, process: usize, other: usize) -> bool {
+        let groups = |number: usize| Groups::new(self.processes[number].groups.iter().cloned()).unwrap_or_default();
+        groups(process).meet(&groups(other))
+    }
+
+    /// Whether a writer and a reader of one topic are to find each other.
+    pub fn should_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
+        self.meet(writer.process, reader.process) && self.match_of(topic, writer, reader) == MatchResult::Match
+    }
+
     /// What the rules of DDS say about a writer and a reader of one topic.
     pub fn match_of(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> MatchResult {
         let (topic_name, type_name, keyed) = (topic.name.as_str(), Plan::TYPE_NAME, topic.keyed);
-        let offer = Offer { topic_name, type_name, keyed, qos: &writer.qos };
-        match_endpoints(&offer, &Request { topic_name, type_name, keyed, qos: &reader.qos })
+        let offer = Offer { topic_name, type_name, keyed, describes_type: false, qos: &writer.qos };
+        let qos = &reader.qos;
+        match_endpoints(&offer, &Request { topic_name, type_name, keyed, forces_type_validation: false, qos })
     }
 
     /// When the last planned thing happens, if no write has to wait.
     pub fn last_activity(&self) -> Instant {
         let writes = self.writers().map(|(_, writer)| writer.last_write());
+        let created = self.readers().map(|(_, reader)| reader.created);
+        writes.chain(created).max().unwrap_or_default().max(self.last_disturbance())
+    }
+
+    /// When the last thing happens that keeps applications and participants from doing their work: from then on everything
+    /// is in order.
+    pub fn last_disturbance(&self) -> Instant {
         let deleted = self.writers().filter_map(|(_, writer)| writer.deleted);
         let deleted = deleted.chain(self.readers().filter_map(|(_, reader)| reader.deleted));
-        let created = self.readers().map(|(_, reader)| reader.created).chain(deleted);
         let splits = self.splits.iter().map(|split| split.until);
+        let pauses = self.pauses.iter().map(|pause| pause.until);
+        let moves = self.moves.iter().map(|one| one.at + one.told_after);
+        let paths = self.paths.iter().map(|path| path.at);
+        let intruders = self.intruders.iter().map(|intruder| intruder.until);
         let processes =
             self.processes.iter().flat_map(|process| [Some(process.starts), process.ends.map(|(at, _)| at)]);
-        writes.chain(created).chain(splits).chain(processes.flatten()).max().unwrap_or_default()
+        let network = splits.chain(pauses).chain(moves).chain(paths).chain(intruders);
+        deleted.chain(network).chain(processes.flatten()).max().unwrap_or_default()
+    }
+
+    /// Whether anything happens to processes or the network beside its weather.
+    pub fn is_disturbed(&self) -> bool {
+        let succeeds = self.processes.iter().any(|process| process.succeeds.is_some());
+        let network = self.links.iter().any(|link| *link != HostLink::UNLIMITED) || !self.paths.is_empty();
+        let who = !self.pauses.is_empty() || !self.moves.is_empty() || !self.intruders.is_empty();
+        !self.splits.is_empty() || succeeds || network || who
     }
 
     /// Time in which any hosts were separated, in sum.
@@ -275,6 +327,7 @@ impl WriterPlan {
             payload_bytes: 100,
             instances: 1,
             endings: 0.0,
+            stamps: Stamps::Absent,
         }
     }
 

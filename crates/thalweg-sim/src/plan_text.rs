@@ -16,6 +16,9 @@ impl fmt::Display for Plan {
         write!(f, "seed {}, {} hosts ({:?})", self.seed, self.hosts.len(), self.family)?;
         write!(f, ", {:?} to {slowest:?}, loss {:.1} %", weather.latency, weather.loss * 100.0)?;
         write!(f, ", repeated {:.1} %, held up {:.1} %", weather.duplication * 100.0, weather.reordering * 100.0)?;
+        if weather.corruption > 0.0 {
+            write!(f, ", damaged {:.1} %", weather.corruption * 100.0)?;
+        }
         writeln!(f, ", multicast {}", if self.carries_multicast { "passes" } else { "is filtered" })?;
         for (number, process) in self.processes.iter().enumerate() {
             write_process(f, number, process)?;
@@ -24,8 +27,10 @@ impl fmt::Display for Plan {
             writeln!(f, "host {host}: {} out, {} in", lane(link.outbound), lane(link.inbound))?;
         }
         for split in &self.splits {
-            writeln!(f, "split {:b} from {} to {}", split.hosts, seconds(split.from), seconds(split.until))?;
+            let (from, until) = (seconds(split.from), seconds(split.until));
+            writeln!(f, "split {:b} from {from} to {until}, cut {:?}", split.hosts, split.cut)?;
         }
+        write_troubles(f, self)?;
         for (number, (index, writer)) in self.writers().enumerate() {
             write_writer(f, number, &self.topics[index.topic], writer)?;
         }
@@ -36,12 +41,38 @@ impl fmt::Display for Plan {
     }
 }
 
+fn write_troubles(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
+    for pause in &plan.pauses {
+        writeln!(f, "p{} does not run from {} to {}", pause.process, seconds(pause.from), seconds(pause.until))?;
+    }
+    for one in &plan.moves {
+        writeln!(f, "host {} moves at {} and is told after {:?}", one.host, seconds(one.at), one.told_after)?;
+    }
+    for path in &plan.paths {
+        writeln!(f, "paths carry packets of {} bytes from {}", path.mtu_bytes, seconds(path.at))?;
+    }
+    for one in &plan.intruders {
+        let (from, until) = (seconds(one.from), seconds(one.until));
+        writeln!(f, "intruder on host {} from {from} to {until}, each {:?}", one.host, one.period)?;
+    }
+    Ok(())
+}
+
 fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPlan) -> fmt::Result {
     write!(f, "p{number} on host {} from {}", process.host, seconds(process.starts))?;
     match process.ends {
         Some((at, Ending::Leaves)) => write!(f, ", leaves at {}", seconds(at))?,
         Some((at, Ending::Vanishes)) => write!(f, ", vanishes at {}", seconds(at))?,
         None => {}
+    }
+    if let Some(before) = process.succeeds {
+        write!(f, ", succeeds p{before}")?;
+    }
+    if !process.groups.is_empty() {
+        write!(f, ", groups {:?}", process.groups)?;
+    }
+    if let Some(controller) = process.controller {
+        write!(f, ", controller of {:?} B/s", controller.tokens_added_per_period)?;
     }
     let buffer = process.receive_buffer_bytes >> 10;
     writeln!(f, ", buffer {buffer} KiB, {:?} a datagram, lease {:?}", process.datagram_cost, process.lease_duration)

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use thalweg_rtps::discovery::LocalAddresses;
+use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
@@ -35,13 +36,19 @@ pub(crate) struct Process {
     /// How often it asked for a timeout at one and the same time.
     pub(crate) timeouts_at_once: (Instant, u32),
     pub(crate) source: SocketAddr,
+    /// It does not run before.
+    pub(crate) paused_until: Instant,
+    /// Its writers, counted over all topics.
+    pub(crate) writers: Vec<usize>,
     pub(crate) record: ProcessRecord,
 }
 
 impl Process {
     pub(crate) fn new(plan: &Plan, number: usize) -> Process {
-        let (family, clock) = (plan.family, plan.hosts[plan.processes[number].host]);
-        let source = SocketAddr::new(family.address_of(plan.processes[number].host), user_port(plan, number));
+        let clock = plan.hosts[plan.processes[number].host];
+        let source = SocketAddr::new(plan.family.address_of(plan.processes[number].host), user_port(plan, number));
+        let writers = plan.writers().enumerate().filter(|(_, (_, writer))| writer.process == number);
+        let writers = writers.map(|(number, _)| number);
         let plan = &plan.processes[number];
         let buffer = plan.receive_buffer_bytes as usize;
         let record = ProcessRecord { prefix: prefix(number), ..ProcessRecord::default() };
@@ -54,13 +61,16 @@ impl Process {
             timer_at: Instant::NEVER,
             timeouts_at_once: (Instant::ZERO, 0),
             source,
+            paused_until: Instant::ZERO,
+            writers: writers.collect(),
             record,
         }
     }
 
     /// Starts the participant and opens its sockets.
     pub(crate) fn start(&mut self, now: Instant, plan: &Plan, number: usize, network: &mut Network) {
-        let metatraffic = SocketAddr::new(self.source.ip(), self.source.port() - 1);
+        self.source.set_ip(network.address_of(self.host));
+        let metatraffic = self.metatraffic();
         let group = |port| SocketAddr::new(plan.family.group(), port);
         for address in [metatraffic, self.source, group(DISCOVERY_PORT), group(USER_PORT)] {
             network.listen(number, self.host, address);
@@ -71,13 +81,27 @@ impl Process {
             lease_duration: process.lease_duration,
             receive_buffer_bytes: process.receive_buffer_bytes,
             host: host_id(self.host),
-            ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, metatraffic))
+            groups: Groups::new(process.groups.iter().cloned()).unwrap_or_default(),
+            ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, network))
         };
         self.started = true;
         self.participant = Some(Participant::new(self.clock.local(now), config));
     }
 
-    fn addresses(&self, plan: &Plan, metatraffic: SocketAddr) -> LocalAddresses {
+    /// The host has moved: the participant uses and announces its new address.
+    pub(crate) fn change_addresses(&mut self, now: Instant, plan: &Plan, network: &Network) {
+        let addresses = self.addresses(plan, network);
+        let now = self.local(now);
+        if let Some(participant) = &mut self.participant {
+            participant.set_addresses(now, addresses);
+        }
+    }
+
+    fn metatraffic(&self) -> SocketAddr {
+        SocketAddr::new(self.source.ip(), self.source.port() - 1)
+    }
+
+    fn addresses(&self, plan: &Plan, network: &Network) -> LocalAddresses {
         let both = |address: SocketAddr| {
             let loopback = SocketAddr::new(plan.family.loopback(), address.port());
             vec![Locator::from(address), Locator::from(loopback)]
@@ -88,11 +112,11 @@ impl Process {
             let others = plan.processes.iter().enumerate().filter(|(_, other)| other.host != self.host);
             announce_to.extend(others.map(|(number, other)| {
                 let port = user_port(plan, number) - 1;
-                Locator::from(SocketAddr::new(plan.family.address_of(other.host), port))
+                Locator::from(SocketAddr::new(network.address_of(other.host), port))
             }));
         }
         LocalAddresses {
-            metatraffic_unicast: both(metatraffic),
+            metatraffic_unicast: both(self.metatraffic()),
             metatraffic_multicast: vec![group(DISCOVERY_PORT)],
             default_unicast: both(self.source),
             default_multicast: vec![group(USER_PORT)],
@@ -126,14 +150,19 @@ impl Process {
     }
 }
 
-/// The well-known user port of a process: its index among the processes of its host decides (RTPS 2.5 §9.6.2.3).
+/// The well-known user port of a process: its index among the processes of its host decides (RTPS 2.5 §9.6.2.3), or that of
+/// the process that it succeeds.
 pub(crate) fn user_port(plan: &Plan, number: usize) -> u16 {
+    if let Some(before) = plan.processes[number].succeeds {
+        return user_port(plan, before);
+    }
     let host = plan.processes[number].host;
-    let index = plan.processes[..number].iter().filter(|other| other.host == host).count();
+    let others = plan.processes[..number].iter().filter(|other| other.host == host && other.succeeds.is_none());
+    let index = others.count();
     7411 + 2 * u16::try_from(index).unwrap_or(0)
 }
 
-fn prefix(number: usize) -> GuidPrefix {
+pub(crate) fn prefix(number: usize) -> GuidPrefix {
     let mut bytes = [0; 12];
     bytes[..2].copy_from_slice(&VendorId::THALWEG.0);
     bytes[8..].copy_from_slice(&u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes());

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thalweg_rtps::history::{ChangeKind, InstanceState};
-use thalweg_rtps::time::Instant;
+use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash, SequenceNumber};
 use thalweg_rtps::writer::WriterCounters;
 
 use crate::lane::LaneCounters;
 use crate::plan::{EndpointIndex, Plan};
+use crate::toll::Toll;
 use crate::trace::Trace;
 
 /// The whole of it.
@@ -33,6 +34,12 @@ pub struct Record {
     pub unsettled: Vec<String>,
     /// Laws that were seen broken while the world ran.
     pub breaches: Vec<String>,
+    /// Acknowledgements that were not true when the writer gave them.
+    pub unkept: Vec<String>,
+    /// Memory that was seen beyond its bounds.
+    pub exceeded: Vec<String>,
+    /// Readers that held more values of an instance than KEEP_LAST allows.
+    pub overfull: Vec<String>,
     /// The course of events.
     pub trace: Trace,
 }
@@ -67,6 +74,8 @@ pub struct WriterRecord {
     pub timeouts: u32,
     /// What the writer itself counted until its end or that of the world.
     pub counters: WriterCounters,
+    /// What the network took of it.
+    pub toll: Toll,
 }
 
 /// One change that a writer accepted.
@@ -78,6 +87,8 @@ pub struct WrittenRecord {
     pub kind: ChangeKind,
     /// Its instance.
     pub instance: KeyHash,
+    /// The source time stamp that the application gave it.
+    pub timestamp: Option<Timestamp>,
     /// When it was accepted.
     pub at: Instant,
 }
@@ -123,6 +134,8 @@ pub struct TakenRecord {
     pub valid: bool,
     /// State of the instance when it was taken.
     pub instance_state: InstanceState,
+    /// The source time stamp that it came with.
+    pub timestamp: Option<Timestamp>,
     /// When.
     pub at: Instant,
 }
@@ -160,6 +173,7 @@ impl WriterRecord {
             longest_wait: Duration::ZERO,
             timeouts: 0,
             counters: WriterCounters::default(),
+            toll: Toll::default(),
         }
     }
 }
@@ -223,8 +237,7 @@ impl<'a> Pair<'a> {
 
     /// Whether DDS wants them to match.
     pub fn should_match(&self) -> bool {
-        let plan = &self.record.plan;
-        plan.match_of(self.topic(), self.writer_plan(), self.reader_plan()) == thalweg_rtps::qos::MatchResult::Match
+        self.record.plan.should_match(self.topic(), self.writer_plan(), self.reader_plan())
     }
 
     /// Whether samples between them are repaired.
@@ -253,6 +266,16 @@ impl<'a> Pair<'a> {
         let found = of_writer.next()?;
         of_reader.next()?;
         (of_writer.next().is_none() && of_reader.next().is_none()).then_some(found)
+    }
+
+    /// The number after which the reader is owed everything: from the first on with durability, else from its writer's latest
+    /// match with it on, if that lasts or was the only one. A reader that took its writer for gone while the writer never
+    /// noticed is owed what it missed meanwhile.
+    pub fn owed_after(&self) -> Option<SequenceNumber> {
+        let lasting = self.writer.matches.iter().rev().find(|one| one.peer == self.reader_guid);
+        let lasting = lasting.filter(|one| one.until.is_none() && self.is_there_at_end());
+        let matched = lasting.or_else(|| self.only_match())?;
+        Some(if self.is_durable() { SequenceNumber::ZERO } else { matched.after })
     }
 
     /// From when on both sides knew of each other, if they did.

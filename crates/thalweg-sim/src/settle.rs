@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
-use thalweg_rtps::qos::{Durability, MatchResult};
+use thalweg_rtps::qos::Durability;
 
-use crate::plan::Pace;
+use crate::plan::{Pace, ReaderPlan};
 use crate::record::{HostLanes, ReaderRecord, Record, WriterRecord};
 use crate::simulation::{Happening, Simulation};
 
@@ -39,9 +39,13 @@ impl Simulation {
                     plan.samples
                 ));
             }
+            let kept = handle.lock().footprint();
+            if kept.readers > 0 && kept.waiting > 0 {
+                left.push(format!("{} samples of writer {} wait for tokens", kept.waiting, writer.number));
+            }
             let behind = handle.lock().readers_behind();
             let given_up = handle.lock().readers_given_up();
-            if behind + given_up > self.hanging_readers(index.topic) {
+            if behind.max(given_up) > self.hanging_readers(index.topic) {
                 let number = writer.number;
                 left.push(format!("of the readers of writer {number} {behind} are behind, {given_up} given up"));
             }
@@ -58,8 +62,12 @@ impl Simulation {
         left
     }
 
+    /// Readers of a topic whose applications hang while their writers wait for them.
     fn hanging_readers(&self, topic: usize) -> usize {
-        self.plan.topics[topic].readers.iter().filter(|reader| reader.pace == Pace::Never).count()
+        let hangs = |plan: &ReaderPlan| plan.pace == Pace::Never && plan.qos.reliability.is_reliable();
+        let of_topic =
+            self.readers.iter().filter(|reader| reader.record.index.topic == topic && reader.handle.is_some());
+        of_topic.filter(|reader| hangs(&self.plan.topics[topic].readers[reader.record.index.place])).count()
     }
 
     /// Pairs that DDS wants matched, on both sides, and that are not; those that are though they must not be, or though one
@@ -72,7 +80,7 @@ impl Simulation {
                 let reader_plan = &topic.readers[reader.record.index.place];
                 let should = writer.handle.is_some()
                     && reader.handle.is_some()
-                    && self.plan.match_of(topic, writer_plan, reader_plan) == MatchResult::Match;
+                    && self.plan.should_match(topic, writer_plan, reader_plan);
                 let (Some(writer_guid), Some(reader_guid)) = (writer.record.guid, reader.record.guid) else { continue };
                 let wrong_writer = writer
                     .handle
@@ -94,7 +102,7 @@ impl Simulation {
             let Some(participant) = &process.participant else { continue };
             let known: Vec<_> = participant.participants().map(|known| known.data.guid_prefix).collect();
             for (other_number, other) in self.processes.iter().enumerate().filter(|(other, _)| *other != number) {
-                let is_there = other.participant.is_some();
+                let is_there = other.participant.is_some() && self.plan.meet(number, other_number);
                 if is_there != known.contains(&other.record.prefix) && other.started {
                     left.push(format!("p{number} about p{other_number}: is there: {is_there}, known: {}", !is_there));
                 }
@@ -114,6 +122,8 @@ impl Simulation {
         }
         for writer in &mut self.writers {
             writer.close();
+            let toll = writer.record.guid.and_then(|guid| self.tolls.get(&guid));
+            writer.record.toll = toll.copied().unwrap_or_default();
         }
         let hosts = (0..self.plan.hosts.len()).map(|host| self.network.lane_counters(host));
         Record {
@@ -125,6 +135,9 @@ impl Simulation {
             ended_at: self.now,
             unsettled,
             breaches: self.breaches,
+            unkept: self.unkept,
+            exceeded: self.exceeded,
+            overfull: self.overfull,
             trace: self.trace,
             plan: self.plan,
         }
@@ -132,7 +145,7 @@ impl Simulation {
 
     /// What must not be held any more once everything is delivered.
     fn check_leftovers(&mut self) {
-        if self.settled_at.is_none() {
+        if self.settled_at.is_none() || self.plan.weather.corruption > 0.0 {
             return;
         }
         let mut leftovers = Vec::new();
@@ -147,7 +160,10 @@ impl Simulation {
                 leftovers.push(format!("p{number} holds {bytes} bytes of unfinished samples"));
             }
             let counters = participant.counters();
-            if counters.malformed + counters.unusable_announcements + counters.over_limit + counters.keyless > 0 {
+            let honest = self.plan.intruders.is_empty();
+            if honest
+                && counters.malformed + counters.unusable_announcements + counters.over_limit + counters.keyless > 0
+            {
                 leftovers.push(format!("p{number} refused something of its peers: {counters:?}"));
             }
         }

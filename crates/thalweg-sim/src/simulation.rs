@@ -1,21 +1,24 @@
 //! Carries out a plan: virtual time, datagrams between participants, applications that write and take.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use thalweg_rtps::history::TakenSample;
 use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::EntityId;
+use thalweg_rtps::types::{EntityId, Guid};
 
 use crate::application::{ReaderApplication, WriterApplication};
 use crate::inbox::Datagram;
+use crate::intruder::Intruder;
 use crate::network::{Fate, Network};
 use crate::plan::{Ending, Plan};
 use crate::process::Process;
 use crate::queue::EventQueue;
 use crate::record::{ReaderRecord, Record, WriterRecord};
+use crate::toll::Tolls;
 use crate::trace::{Detail, Step, Trace};
 
 /// Something that is going to happen.
@@ -49,12 +52,27 @@ pub(crate) enum Happening {
     Take(usize),
     Split(usize),
     Heal,
+    Pause(usize),
+    /// A host gets another address.
+    Move(usize),
+    /// The processes of a host that has moved learn of it.
+    TellMove(usize),
+    /// The paths between hosts change.
+    Path(usize),
+    /// A host learns how wide the paths are.
+    TellPath(usize),
+    /// An intruder does something.
+    Intrude(usize),
+    /// What does everybody keep?
+    Look,
     /// Is everything done?
     Check,
 }
 
 /// Timeouts that a participant may ask for without time passing.
 const TIMEOUTS_AT_ONCE_MAX: u32 = 1_000;
+/// Steps that the busiest world may take; a quiet one takes some thousand.
+const STEPS_MAX: u64 = 4_000_000;
 /// Breaches after which the world need not go on.
 const BREACHES_MAX: usize = 20;
 /// How long the world goes on after it has settled, to see that it becomes quiet.
@@ -74,10 +92,23 @@ pub(crate) struct Simulation {
     pub(crate) endpoints: BTreeMap<(usize, EntityId), usize>,
     pub(crate) settled_at: Option<Instant>,
     pub(crate) breaches: Vec<String>,
+    /// Acknowledgements that were not true.
+    pub(crate) unkept: Vec<String>,
+    /// Memory beyond its bounds.
+    pub(crate) exceeded: Vec<String>,
+    /// Readers with more values than KEEP_LAST allows.
+    pub(crate) overfull: Vec<String>,
+    /// What did not arrive of whom.
+    pub(crate) tolls: Tolls,
+    /// Which reader has which GUID.
+    pub(crate) reader_numbers: BTreeMap<Guid, usize>,
     pub(crate) trace: Trace,
     pub(crate) outbox: Outbox,
     pub(crate) fates: Vec<Fate>,
     pub(crate) taken: Vec<TakenSample>,
+    pub(crate) intruders: Vec<Intruder>,
+    /// Decides which datagrams are damaged, and how.
+    pub(crate) damage: Rng,
 }
 
 impl Simulation {
@@ -91,7 +122,7 @@ impl Simulation {
         });
         let readers = plan.readers().enumerate().map(|(number, (index, reader))| {
             let record = ReaderRecord::new(index, reader.process);
-            ReaderApplication { number, handle: None, record, take_planned: false }
+            ReaderApplication { number, handle: None, record, values: BTreeSet::new(), take_planned: false }
         });
         let (writers, readers) = (writers.collect(), readers.collect());
         let mut simulation = Simulation {
@@ -104,10 +135,17 @@ impl Simulation {
             endpoints: BTreeMap::new(),
             settled_at: None,
             breaches: Vec::new(),
+            unkept: Vec::new(),
+            exceeded: Vec::new(),
+            overfull: Vec::new(),
+            tolls: Tolls::new(),
+            reader_numbers: BTreeMap::new(),
             trace: Trace::new(detail),
             outbox: Outbox::new(),
             fates: Vec::new(),
             taken: Vec::new(),
+            damage: Rng::new(plan.seed ^ 0x6461_6d61),
+            intruders: plan.intruders.iter().enumerate().map(|(number, _)| Intruder::new(plan.seed, number)).collect(),
             plan,
         };
         simulation.schedule_plan();
@@ -141,7 +179,21 @@ impl Simulation {
             self.queue.plan(split.from, Happening::Split(number));
             self.queue.plan(split.until, Happening::Heal);
         }
+        for (number, pause) in self.plan.pauses.iter().enumerate() {
+            self.queue.plan(pause.from, Happening::Pause(number));
+        }
+        for (number, one) in self.plan.moves.iter().enumerate() {
+            self.queue.plan(one.at, Happening::Move(number));
+            self.queue.plan(one.at + one.told_after, Happening::TellMove(one.host));
+        }
+        for (number, path) in self.plan.paths.iter().enumerate() {
+            self.queue.plan(path.at, Happening::Path(number));
+        }
+        for (number, intruder) in self.plan.intruders.iter().enumerate() {
+            self.queue.plan(intruder.from, Happening::Intrude(number));
+        }
         self.queue.plan(self.plan.last_activity(), Happening::Check);
+        self.queue.plan(Instant::ZERO, Happening::Look);
     }
 
     /// Runs until everything is settled and quiet, or patience ends.
@@ -152,6 +204,10 @@ impl Simulation {
             if at > end || self.breaches.len() >= BREACHES_MAX {
                 break;
             }
+            if self.trace.steps() > STEPS_MAX {
+                self.breach(format!("more than {STEPS_MAX} steps: somebody does not stop sending"));
+                break;
+            }
             let Some((at, happening)) = self.queue.pop() else { break };
             self.now = at;
             self.happen(happening);
@@ -160,6 +216,9 @@ impl Simulation {
     }
 
     fn happen(&mut self, happening: Happening) {
+        if let Some(resumes) = self.is_held_up(&happening) {
+            return self.queue.plan(resumes, happening);
+        }
         match happening {
             Happening::Start(process) => self.start(process),
             Happening::End(process) => self.end(process),
@@ -177,13 +236,20 @@ impl Simulation {
             Happening::Take(reader) => self.take(reader),
             Happening::Split(number) => {
                 let split = self.plan.splits[number];
-                self.network.split(|host| split.side(host));
+                self.network.split(split.cut, |host| split.side(host));
                 self.note(0, format!("the network splits: {:?}", split));
             }
             Happening::Heal => {
                 self.network.heal();
                 self.note(0, "the network heals".to_string());
             }
+            Happening::Pause(number) => self.pause(number),
+            Happening::Move(number) => self.move_host(number),
+            Happening::TellMove(host) => self.tell_move(host),
+            Happening::Path(number) => self.change_paths(number),
+            Happening::TellPath(host) => self.tell_path(host),
+            Happening::Intrude(number) => self.intrude(number),
+            Happening::Look => self.look(),
             Happening::Check => self.check_settled(),
         }
     }
@@ -200,6 +266,7 @@ impl Simulation {
         let host = self.processes[number].host;
         self.note(number, format!("starts on host {host}"));
         self.processes[number].start(self.now, &self.plan, number, &mut self.network);
+        self.create_controller(number);
         self.drive(number);
     }
 

@@ -66,6 +66,8 @@ pub enum Missed {
     BufferFull,
     /// The queue of a lane was full.
     QueueFull,
+    /// It was larger than its path carries.
+    TooLarge,
 }
 
 /// Lines kept to be shown when a law is broken.
@@ -183,6 +185,7 @@ impl fmt::Display for Step {
                     Missed::Separated => "cut off",
                     Missed::BufferFull => "receive buffer full",
                     Missed::QueueFull => "queue full",
+                    Missed::TooLarge => "too large for its path",
                 };
                 write!(f, "xx {bytes} B {why}")
             }

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use thalweg_rtps::payload::Payload;
+use thalweg_rtps::rng::Rng;
 
 use crate::dissect::{continues_sample, is_well_formed};
 use crate::inbox::Datagram;
 use crate::network::{Fate, PACKET_BYTES};
 use crate::simulation::{CALMING_DOWN, Happening, Simulation};
+use crate::toll::{Blame, charge};
 use crate::trace::{Missed, Step};
 
 /// Datagrams that one input may cause; more means that the participant does not stop sending.
@@ -22,6 +24,7 @@ impl Simulation {
             Ok(Some(due)) => self.queue.plan(due, Happening::Receive(process)),
             Ok(None) => {}
             Err(datagram) => {
+                charge(&mut self.tolls, &datagram.bytes, Blame::Network);
                 let missed = Step::Missed { why: Missed::BufferFull, bytes: datagram.bytes.len() };
                 self.trace.record(self.now, process, missed);
             }
@@ -62,6 +65,7 @@ impl Simulation {
         while let Some(event) = self.processes[number].participant.as_mut().and_then(|one| one.poll_event()) {
             self.handle_event(number, event);
         }
+        self.check_acknowledged(number);
         let at = self.processes[number].next_timeout(self.now);
         if at != self.processes[number].timer_at {
             self.processes[number].timer_at = at;
@@ -86,7 +90,8 @@ impl Simulation {
                 self.processes[number].record.sent += 1;
                 let quiet = self.settled_at.is_some_and(|at| self.now > at + CALMING_DOWN);
                 self.processes[number].record.sent_when_quiet += u64::from(quiet);
-                self.follow(source, to, &bytes);
+                self.overhear(to, &bytes);
+                self.follow(Some(host), source, to, &bytes);
                 // The fragments of one sample have one size: readers that come in its midst cannot have smaller ones.
                 if bytes.len() > PACKET_BYTES && self.leaves_host(host) && !continues_sample(&bytes) {
                     self.breach(format!("p{number} sent {} bytes to {to}: more than a packet", bytes.len()));
@@ -102,6 +107,7 @@ impl Simulation {
         self.fates.iter().any(|fate| match fate {
             Fate::Arrives { process, .. }
             | Fate::Dropped { process }
+            | Fate::TooLarge { process }
             | Fate::Lost { process }
             | Fate::Separated { process } => self.processes[*process].host != host,
             Fate::Enters { .. } => true,
@@ -112,18 +118,40 @@ impl Simulation {
     pub(crate) fn enter(&mut self, host: usize, to: SocketAddr, datagram: &Datagram) {
         self.fates.clear();
         self.network.enter(self.now, host, to, datagram.bytes.len(), &mut self.fates);
-        self.follow(datagram.source, to, &datagram.bytes);
+        self.follow(None, datagram.source, to, &datagram.bytes);
     }
 
-    /// Plans the arrivals of a datagram.
-    pub(crate) fn follow(&mut self, source: SocketAddr, to: SocketAddr, bytes: &Payload) {
+    /// Plans the arrivals of a datagram that has just left `from_host`, or that is at the end of its way.
+    pub(crate) fn follow(&mut self, from_host: Option<usize>, source: SocketAddr, to: SocketAddr, bytes: &Payload) {
+        let damage = from_host.map_or(0.0, |_| self.plan.weather.corruption);
         for fate in &self.fates {
+            match fate {
+                Fate::Dropped { .. } => charge(&mut self.tolls, bytes, Blame::Queue),
+                Fate::Lost { .. } | Fate::Separated { .. } | Fate::TooLarge { .. } => {
+                    charge(&mut self.tolls, bytes, Blame::Network);
+                }
+                Fate::Arrives { .. } | Fate::Enters { .. } => {}
+            }
             let missed = |why| Step::Missed { why, bytes: bytes.len() };
             let datagram = || Datagram { source, bytes: bytes.clone() };
             match *fate {
-                Fate::Arrives { process, at } => self.queue.plan(at, Happening::Arrive(process, datagram())),
+                Fate::Arrives { process, at } => {
+                    let mut datagram = datagram();
+                    let from_elsewhere = from_host != Some(self.processes[process].host);
+                    if damage > 0.0 && from_elsewhere && self.damage.chance(damage) {
+                        datagram.bytes = damaged(&mut self.damage, bytes);
+                    }
+                    self.queue.plan(at, Happening::Arrive(process, datagram));
+                }
                 Fate::Enters { host, at } => {
                     self.queue.plan(at, Happening::Enter { host, to, datagram: datagram() });
+                }
+                Fate::TooLarge { process } => {
+                    self.trace.record(self.now, process, missed(Missed::TooLarge));
+                    if let Some(host) = from_host {
+                        let told = self.now + self.plan.weather.latency * 2;
+                        self.queue.plan(told, Happening::TellPath(host));
+                    }
                 }
                 Fate::Dropped { process } => self.trace.record(self.now, process, missed(Missed::QueueFull)),
                 Fate::Lost { process } => self.trace.record(self.now, process, missed(Missed::Lost)),
@@ -131,4 +159,16 @@ impl Simulation {
             }
         }
     }
+}
+
+/// The same with one to three bits flipped.
+fn damaged(rng: &mut Rng, bytes: &[u8]) -> Payload {
+    let mut damaged = bytes.to_vec();
+    for _ in 0..=rng.below(3) {
+        let bit = rng.below(bytes.len().max(1) as u64 * 8) as usize;
+        if let Some(byte) = damaged.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+    Payload::from(damaged)
 }

@@ -24,7 +24,7 @@ struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// RETCODE_ERROR: the operating system refused something.
+    /// RETCODE_ERROR: the operating system refused something, or a reader was given up that lacks samples.
     Error,
     /// RETCODE_UNSUPPORTED: legal in DDS, but not effective here.
     Unsupported,

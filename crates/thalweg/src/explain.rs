@@ -1,11 +1,13 @@
-//! What writers tell about themselves: by what way their samples travel, where to, and why.
+//! What writers and readers tell about themselves: by what way samples travel, where to and why, and what became of them.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg_rtps::participant::Participant;
-use thalweg_rtps::types::VendorId;
+use thalweg_rtps::types::{GuidPrefix, VendorId};
 
+pub use thalweg_rtps::reader::ReaderExplanation;
 pub use thalweg_rtps::writer::{
     DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
 };
@@ -18,15 +20,35 @@ const LOOK_PERIOD: Duration = Duration::from_millis(5);
 /// After this time without all answers the question is repeated: some participants may have been discovered since.
 const REPEAT_PERIOD: Duration = Duration::from_millis(500);
 
-/// Asks and waits until every Thalweg participant with a writer of the topic has answered.
-pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Result<Vec<WriterExplanation>, Error> {
+/// What Thalweg's endpoints of one topic tell, each in the order of their GUIDs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopicExplanation {
+    /// Its writers.
+    pub writers: Vec<WriterExplanation>,
+    /// Its readers.
+    pub readers: Vec<ReaderExplanation>,
+}
+
+impl TopicExplanation {
+    /// Answers to a repeated question replace earlier ones; those that did not come again still count.
+    fn take_over(&mut self, participant: &Participant) {
+        let (writers, readers) = (&mut self.writers, &mut self.readers);
+        writers.retain(|earlier| participant.answers().all(|answer| answer.guid != earlier.guid));
+        writers.extend(participant.answers().cloned());
+        readers.retain(|earlier| participant.reader_answers().all(|answer| answer.guid != earlier.guid));
+        readers.extend(participant.reader_answers().cloned());
+    }
+}
+
+/// Asks and waits until every Thalweg participant with a writer or reader of the topic has answered.
+pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
     if !runtime.view(|participant| participant.config().inspector) {
         let cause = "is for inspectors, and this participant does not announce itself as one";
         let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
         return Err(error.advise("call inspector() on its builder"));
     }
     let deadline = Instant::now() + patience;
-    let mut found: Vec<WriterExplanation> = Vec::new();
+    let mut found = TopicExplanation::default();
     loop {
         runtime.command(|now, participant| participant.ask(now, topic));
         let repeat = (Instant::now() + REPEAT_PERIOD).min(deadline);
@@ -35,27 +57,24 @@ pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Resul
             thread::sleep(LOOK_PERIOD);
             complete = runtime.view(|participant| owing(participant, topic) == 0);
         }
-        // Answers to a repeated question replace earlier ones; those that did not come again still count.
-        let answers: Vec<WriterExplanation> = runtime.view(|participant| participant.answers().cloned().collect());
-        found.retain(|earlier| answers.iter().all(|answer| answer.guid != earlier.guid));
-        found.extend(answers);
+        runtime.view(|participant| found.take_over(participant));
         if complete || Instant::now() >= deadline {
             break;
         }
     }
-    found.extend(runtime.view(|participant| participant.explain_writers(topic)));
-    found.sort_by_key(|told| told.guid);
+    found.writers.extend(runtime.view(|participant| participant.explain_writers(topic)));
+    found.readers.extend(runtime.view(|participant| participant.explain_readers(topic)));
+    found.writers.sort_by_key(|told| told.guid);
+    found.readers.sort_by_key(|told| told.guid);
     Ok(found)
 }
 
-/// Thalweg participants that have a writer of the topic and have not answered.
+/// Thalweg participants that have a writer or reader of the topic and have not answered.
 fn owing(participant: &Participant, topic: &str) -> usize {
-    let mut prefixes: Vec<_> = participant
-        .publications()
-        .filter(|known| known.data.topic_name == topic)
-        .map(|known| known.data.guid.prefix)
-        .collect();
-    prefixes.dedup();
+    let writers = participant.publications().map(|known| (&known.data.topic_name, known.data.guid.prefix));
+    let readers = participant.subscriptions().map(|known| (&known.data.topic_name, known.data.guid.prefix));
+    let of_topic = writers.chain(readers).filter(|(name, _)| *name == topic);
+    let prefixes: BTreeSet<GuidPrefix> = of_topic.map(|(_, prefix)| prefix).collect();
     let thalwegs = participant.participants().filter(|known| known.data.vendor == VendorId::THALWEG);
     thalwegs
         .map(|known| known.data.guid_prefix)

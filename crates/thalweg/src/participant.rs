@@ -11,15 +11,14 @@ use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantConfig, ParticipantCounters};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::types::{GuidPrefix, Keyed};
-use thalweg_rtps::writer::WriterExplanation;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, ReceiveCounts, SendCounts, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
-use crate::explain;
+use crate::explain::{self, TopicExplanation};
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
-use crate::topic::TopicDescription;
+use crate::topic::{TopicDescription, TopicKeys};
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
 
 /// A member of a domain (DDS 1.4 §2.2.2.2.1): owns the sockets and the I/O thread, discovers the others.
@@ -69,7 +68,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Makes it able to ask other Thalweg participants about their writers with [`DomainParticipant::explain_topic`]. It
+    /// Makes it able to ask other Thalweg participants about their endpoints with [`DomainParticipant::explain_topic`]. It
     /// announces so; at most eight inspectors are answered by a participant. Default off.
     pub fn inspector(mut self) -> Self {
         self.inspector = true;
@@ -257,12 +256,16 @@ impl DomainParticipant {
 
     /// A topic whose samples the application serializes itself, for tools and bridges. `key_of` tells the instance of a
     /// serialized sample or key; without it, writers must name the instance and readers rely on the hashes that writers send.
+    ///
+    /// `key_of` may take its time: each reader of the topic calls it on a thread of its own, and only the samples of that
+    /// reader wait, in order and unacknowledged. A panic in it counts as a sample whose key cannot be told. Writers call it
+    /// in `write`, where a panic is the caller's.
     pub fn create_raw_topic(&self, name: &str, type_name: &str, keyed: Keyed, key_of: Option<KeyOf>) -> Topic<Raw> {
         Topic::from_description(TopicDescription {
             name: name.to_owned(),
             type_name: type_name.to_owned(),
             keyed,
-            key_of,
+            keys: key_of.map_or(TopicKeys::Wire, TopicKeys::Application),
         })
     }
 
@@ -365,13 +368,13 @@ impl DomainParticipant {
         self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
     }
 
-    /// What the writers of a topic in all Thalweg participants of the domain do, and why: those of other processes are
-    /// asked and have `patience` to answer. Writers that did not answer in time are missing; compare
-    /// [`DomainParticipant::publications`].
+    /// What the writers of a topic in all Thalweg participants of the domain do, and why, and what its readers received and did
+    /// not hand over: those of other processes are asked and have `patience` to answer. Endpoints that did not answer in time are
+    /// missing; compare [`DomainParticipant::publications`] and [`DomainParticipant::subscriptions`].
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
-    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<Vec<WriterExplanation>, Error> {
+    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
         explain::topic(&self.runtime, topic, patience)
     }
 

@@ -1,7 +1,10 @@
 //! Statuses: what endpoints tell about themselves (DDS 1.4 §2.2.4.1).
 
 use thalweg_rtps::qos::{Mismatch, PolicyId};
-use thalweg_rtps::types::Guid;
+use thalweg_rtps::types::{Guid, KeyHash};
+
+pub use thalweg_rtps::history::RejectReason;
+pub use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 
 /// How many endpoints of the other kind an endpoint is matched with: PUBLICATION_MATCHED of a writer,
 /// SUBSCRIPTION_MATCHED of a reader.
@@ -76,6 +79,99 @@ impl IncompatibleQos {
     }
 }
 
+/// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
+/// Thalweg. What they missed they count as lost once they acknowledge again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadersGivenUp {
+    /// How often a reader was given up.
+    pub total: usize,
+    /// Of these, since the status was last asked for or told.
+    pub total_change: usize,
+    /// Readers that are given up now: matched, and not waited for.
+    pub current: usize,
+    /// The reader that was given up last.
+    pub last: Option<Guid>,
+}
+
+impl ReadersGivenUp {
+    pub(crate) fn add(&mut self, guid: Guid) {
+        self.total += 1;
+        self.total_change += 1;
+        self.last = Some(guid);
+    }
+
+    pub(crate) fn tell(&mut self, current: usize) -> ReadersGivenUp {
+        let told = ReadersGivenUp { current, ..*self };
+        self.total_change = 0;
+        told
+    }
+}
+
+/// Samples that were written and that this reader will never hand over: SAMPLE_LOST. Each counts once.
+///
+/// What KEEP_LAST replaced, what the writer declared irrelevant and what expired by LIFESPAN is not lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleLost {
+    /// Samples ever lost.
+    pub total: u64,
+    /// Of these, since the status was last asked for or told.
+    pub total_change: u64,
+    /// Why the last one was lost; `None` before the first.
+    pub last_reason: Option<LossReason>,
+    /// The same by reason; displays as a list of counts.
+    pub losses: Losses,
+}
+
+impl SampleLost {
+    /// The status as it is now, with the changes since it was told; false when there are none.
+    pub(crate) fn update(&mut self, losses: Losses) -> bool {
+        // Another thread may have looked later and been here before.
+        if losses.total() > self.total {
+            self.total_change += losses.total() - self.total;
+            (self.total, self.last_reason, self.losses) = (losses.total(), losses.last_reason(), losses);
+        }
+        self.total_change > 0
+    }
+
+    pub(crate) fn tell(&mut self) -> SampleLost {
+        let told = *self;
+        self.total_change = 0;
+        told
+    }
+}
+
+/// Samples that found no room when they came: SAMPLE_REJECTED. Each counts once, however often it is offered again; reliable
+/// ones are kept back and handed over when there is room, best-effort ones are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleRejected {
+    /// Samples ever rejected.
+    pub total: u64,
+    /// Of these, since the status was last asked for or told.
+    pub total_change: u64,
+    /// Which limit the last one met; `None` before the first.
+    pub last_reason: Option<RejectReason>,
+    /// The instance of that sample; zero on keyless topics.
+    pub last_instance: Option<KeyHash>,
+}
+
+impl SampleRejected {
+    /// The status as it is now, with the changes since it was told; false when there are none.
+    pub(crate) fn update(&mut self, rejections: Rejections) -> bool {
+        if rejections.total > self.total {
+            self.total_change += rejections.total - self.total;
+            self.total = rejections.total;
+            (self.last_reason, self.last_instance) = (rejections.last_reason, rejections.last_instance);
+        }
+        self.total_change > 0
+    }
+
+    pub(crate) fn tell(&mut self) -> SampleRejected {
+        let told = *self;
+        self.total_change = 0;
+        told
+    }
+}
+
 /// News about a writer, as its status listener gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -84,8 +180,8 @@ pub enum WriterStatus {
     PublicationMatched(Matched),
     /// A reader requests more than the writer offers.
     OfferedIncompatibleQos(IncompatibleQos),
-    /// A reader that held up the others is no longer waited for; it gets what it can.
-    ReaderGivenUp(Guid),
+    /// A reader made no progress for as long as the writer's `reader_patience` allows, and is no longer waited for.
+    ReadersGivenUp(ReadersGivenUp),
 }
 
 /// News about a reader, as its status listener gets them.
@@ -96,6 +192,10 @@ pub enum ReaderStatus {
     SubscriptionMatched(Matched),
     /// A writer offers less than the reader requests.
     RequestedIncompatibleQos(IncompatibleQos),
+    /// Samples will never be taken. News that come together are told together.
+    SampleLost(SampleLost),
+    /// Samples found no room.
+    SampleRejected(SampleRejected),
 }
 
 #[cfg(test)]

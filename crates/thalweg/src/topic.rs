@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::PayloadKind;
-use thalweg_rtps::participant::KeyOf;
+use thalweg_rtps::participant::{KeyOf, KeySource};
 use thalweg_rtps::types::{KeyHash, Keyed};
 
 use crate::{Error, ErrorKind, TopicType};
@@ -29,8 +30,36 @@ pub(crate) struct TopicDescription {
     pub(crate) name: String,
     pub(crate) type_name: String,
     pub(crate) keyed: Keyed,
-    /// Tells the instance of a serialized sample; `None` leaves it to the hash that writers may send along.
-    pub(crate) key_of: Option<KeyOf>,
+    pub(crate) keys: TopicKeys,
+}
+
+/// What tells the instance of a serialized sample of a topic.
+pub(crate) enum TopicKeys {
+    /// The hash that writers may send along.
+    Wire,
+    /// Generated code, which reads the key members and no more.
+    Generated(KeyOf),
+    /// A function of the application, which may do and last as it likes: never under a lock, nor on the I/O thread.
+    Application(KeyOf),
+}
+
+impl TopicKeys {
+    /// Who computes the keys of samples that a reader receives.
+    pub(crate) fn source(&self) -> KeySource {
+        match self {
+            TopicKeys::Wire => KeySource::Wire,
+            TopicKeys::Generated(key_of) => KeySource::Function(Arc::clone(key_of)),
+            TopicKeys::Application(_) => KeySource::Driver,
+        }
+    }
+
+    /// The instance of a sample that this thread writes.
+    pub(crate) fn instance_of(&self, payload: &[u8], kind: PayloadKind) -> Option<KeyHash> {
+        match self {
+            TopicKeys::Wire => None,
+            TopicKeys::Generated(key_of) | TopicKeys::Application(key_of) => key_of(payload, kind),
+        }
+    }
 }
 
 /// Longest topic or type name: `string<256>` of the built-in topics (RTPS 2.5 §9.6.3) less its terminating NUL.
@@ -84,14 +113,16 @@ impl<T> Topic<T> {
 impl<T: TopicType> Topic<T> {
     pub(crate) fn typed(name: &str) -> Topic<T> {
         let keyed = if T::KEYED { Keyed::Yes } else { Keyed::No };
+        // A type may have been given a decoder by hand, which may panic: the I/O thread calls it.
         let key_of: KeyOf = Arc::new(|payload: &[u8], kind: PayloadKind| {
-            cdr::key_hash_of_payload::<T>(payload, kind == PayloadKind::Key).ok().map(KeyHash)
+            let compute = || cdr::key_hash_of_payload::<T>(payload, kind == PayloadKind::Key).ok().map(KeyHash);
+            catch_unwind(AssertUnwindSafe(compute)).unwrap_or_default()
         });
         Topic::from_description(TopicDescription {
             name: name.to_owned(),
             type_name: T::TYPE_NAME.to_owned(),
             keyed,
-            key_of: T::KEYED.then_some(key_of),
+            keys: if T::KEYED { TopicKeys::Generated(key_of) } else { TopicKeys::Wire },
         })
     }
 }

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cyclors::{
-    dds_entity_t, dds_history_kind_DDS_HISTORY_KEEP_ALL as KEEP_ALL,
-    dds_history_kind_DDS_HISTORY_KEEP_LAST as KEEP_LAST,
+    dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL as TRANSIENT_LOCAL, dds_entity_t,
+    dds_history_kind_DDS_HISTORY_KEEP_ALL as KEEP_ALL, dds_history_kind_DDS_HISTORY_KEEP_LAST as KEEP_LAST,
     dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT as BEST_EFFORT,
     dds_reliability_kind_DDS_RELIABILITY_RELIABLE as RELIABLE,
 };
@@ -93,6 +93,7 @@ impl Middleware for Participant {
     const PROGRAM: &'static str = "cyclone-perf";
     const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
     const NO_BATCH: Option<&'static str> = None;
+    const DURABLE: bool = true;
 
     type Writer = Writer;
     type Reader = Reader;
@@ -157,6 +158,9 @@ impl Qos {
             let qos = cyclors::dds_create_qos();
             cyclors::dds_qset_reliability(qos, reliability, max_blocking);
             cyclors::dds_qset_history(qos, history, depth);
+            if channel.durable {
+                cyclors::dds_qset_durability(qos, TRANSIENT_LOCAL);
+            }
             cyclors::dds_qset_resource_limits(qos, samples_max, -1, -1);
             Qos(qos)
         }

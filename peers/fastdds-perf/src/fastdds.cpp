@@ -128,6 +128,7 @@ struct FastChannel
     const char* type_name;
     bool keep_all;
     bool best_effort;
+    bool durable;
     /// Of KEEP_LAST.
     int32_t depth;
     /// Room in a KEEP_ALL history; 0 leaves it to the profile.
@@ -191,7 +192,7 @@ static void configure(Qos& qos, const FastParticipant* participant, const FastCh
     qos.reliability().kind = channel->best_effort ? BEST_EFFORT_RELIABILITY_QOS : RELIABLE_RELIABILITY_QOS;
     // As shipped, a writer drops a sample after 100 ms of back-pressure.
     qos.reliability().max_blocking_time = milliseconds(channel->max_blocking_ms);
-    qos.durability().kind = VOLATILE_DURABILITY_QOS;
+    qos.durability().kind = channel->durable ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
     qos.data_sharing().off();
     if (channel->keep_all) {
         qos.history().kind = KEEP_ALL_HISTORY_QOS;
@@ -217,13 +218,15 @@ const char* fast_version()
     return FASTDDS_VERSION_STR;
 }
 
-/// Uses the interface with this IPv4 address alone.
+/// Uses the interface with this IPv4 address alone; 0.0.0.0: all, as shipped.
 FastParticipant* fast_participant(uint32_t domain, const char* address, bool tuned)
 {
     auto factory = DomainParticipantFactory::get_instance();
     DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
     auto transport = std::make_shared<rtps::UDPv4TransportDescriptor>();
-    transport->interfaceWhiteList.push_back(address);
+    if (std::strcmp(address, "0.0.0.0") != 0) {
+        transport->interfaceWhiteList.push_back(address);
+    }
     if (tuned) {
         transport->sendBufferSize = TUNED_SOCKET_BUFFER;
         transport->receiveBufferSize = TUNED_SOCKET_BUFFER;

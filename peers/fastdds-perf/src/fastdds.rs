@@ -15,6 +15,7 @@ struct FastChannel {
     type_name: *const c_char,
     keep_all: bool,
     best_effort: bool,
+    durable: bool,
     /// Of KEEP_LAST.
     depth: i32,
     /// Room in a KEEP_ALL history; 0 leaves it to the profile.
@@ -73,6 +74,7 @@ fn with_channel<T>(channel: &Channel, create: impl FnOnce(&FastChannel) -> T) ->
         type_name: type_name.as_ptr(),
         keep_all: !matches!(channel.keep, Keep::Last(_)),
         best_effort: channel.best_effort,
+        durable: channel.durable,
         depth: if let Keep::Last(depth) = channel.keep { i32::try_from(depth).unwrap_or(i32::MAX) } else { 1 },
         samples_max: if let Keep::AllOf(room) = channel.keep { i32::try_from(room).unwrap_or(i32::MAX) } else { 0 },
         max_blocking_ms: u32::try_from(channel.max_blocking.as_millis()).unwrap_or(u32::MAX),
@@ -87,6 +89,7 @@ impl Middleware for Participant {
     const NO_BATCH: Option<&'static str> = Some(
         "its writers cannot be told to batch; the asynchronous mode of `tuned` shares datagrams when it is behind",
     );
+    const DURABLE: bool = true;
 
     type Writer = Writer;
     type Reader = Reader;

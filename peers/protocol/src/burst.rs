@@ -51,6 +51,7 @@ fn channel(topic: &str) -> Channel {
         type_name: "ThalwegBurst",
         keep: Keep::All,
         best_effort: false,
+        durable: false,
         samples_max: None,
         max_blocking: Channel::MAX_BLOCKING,
     }

@@ -12,8 +12,12 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface of this name with its first address.
+    /// The interface of this name with its first address. `any` means all of them, as the middleware chooses by itself; Fast DDS
+    /// alone understands that.
     pub fn named(name: &str) -> Result<Interface, String> {
+        if name == "any" {
+            return Ok(Interface { name: name.to_owned(), address: Ipv4Addr::UNSPECIFIED });
+        }
         let found = all()?.into_iter().find(|interface| interface.name == name);
         found.ok_or_else(|| format!("no interface {name} of this host has an IPv4 address: see `ip address`"))
     }

@@ -35,6 +35,7 @@ fn channel(topic: &str, options: &Options, setup: &Setup) -> Channel {
         type_name: "Perf",
         keep,
         best_effort: options.best_effort,
+        durable: false,
         samples_max: Some(2000),
         max_blocking: Channel::MAX_BLOCKING,
     }

@@ -6,6 +6,7 @@ mod burst;
 mod figures;
 mod interface;
 mod latency;
+mod listen;
 mod middleware;
 mod options;
 mod process;
@@ -32,6 +33,7 @@ pub fn run<M: Middleware>() -> ! {
             Measurement::Latency(options) => latency::run::<M>(&options),
             Measurement::Throughput(options) => throughput::run::<M>(&options),
             Measurement::Burst(options) => burst::run::<M>(&options),
+            Measurement::Listen(options) => listen::run::<M>(&options),
         }
     });
     if let Err(error) = outcome {

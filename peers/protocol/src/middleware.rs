@@ -21,6 +21,8 @@ pub trait Middleware: Sized + Send + 'static {
     const NO_BATCH: Option<&'static str>;
     /// Whether it can be bound to another interface than loopback.
     const ANY_INTERFACE: bool = true;
+    /// Whether readers of [`Channel::durable`] get what was written before them.
+    const DURABLE: bool = false;
 
     type Writer: Writer;
     type Reader: Reader;
@@ -134,6 +136,8 @@ pub struct Channel {
     pub type_name: &'static str,
     pub keep: Keep,
     pub best_effort: bool,
+    /// TRANSIENT_LOCAL instead of VOLATILE; only where [`Middleware::DURABLE`] says so.
+    pub durable: bool,
     /// Room in a [`Keep::All`] history for those who cannot do without; `None` leaves it to the middleware.
     pub samples_max: Option<u32>,
     /// How long a write may wait for room.

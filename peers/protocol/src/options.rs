@@ -21,6 +21,8 @@ pub enum Measurement {
     Station,
     /// Time from the first of n writes to the echo of a reader that has all of them; asked for on standard input.
     Burst(BurstOptions),
+    /// Readers of topics that are asked for on standard input; says what they get.
+    Listen(ListenOptions),
 }
 
 /// Which end this process is.
@@ -123,6 +125,26 @@ impl BurstOptions {
         let setup =
             setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.max_size)?;
         Ok(Setup { end: self.role.end(), ..setup })
+    }
+}
+
+/// Options of `listen`. The process ends with its standard input.
+#[derive(Args, Clone)]
+pub struct ListenOptions {
+    #[arg(long, value_enum, default_value = "default")]
+    pub profile: Profile,
+    /// DDS domain; the processes must agree.
+    #[arg(long, default_value_t = 17)]
+    pub domain: u32,
+    /// Network interface of the process.
+    #[arg(long, default_value = "lo")]
+    pub interface: String,
+}
+
+impl ListenOptions {
+    pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
+        let setup = setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, None, 0)?;
+        Ok(Setup { end: End::subscriber(), ..setup })
     }
 }
 

@@ -84,6 +84,7 @@ fn channel(order: &Order<PeerSetup>, topic: &str) -> Channel {
         type_name: "ThalwegScenario",
         keep,
         best_effort: order.qos.reliability == Reliability::BestEffort,
+        durable: false,
         samples_max: None,
         max_blocking: order.qos.max_blocking,
     }

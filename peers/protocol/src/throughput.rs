@@ -65,6 +65,7 @@ fn channel(options: &Options) -> Channel {
         type_name: "Perf",
         keep: Keep::All,
         best_effort: options.best_effort,
+        durable: false,
         samples_max: Some(SAMPLES_MAX),
         max_blocking: Channel::MAX_BLOCKING,
     }

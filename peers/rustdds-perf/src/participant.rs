@@ -43,7 +43,8 @@ fn qos(channel: &Channel, samples_max: Option<i32>) -> QosPolicies {
         Keep::All | Keep::AllOf(_) => History::KeepAll,
         Keep::Last(depth) => History::KeepLast { depth: i32::try_from(depth).unwrap_or(i32::MAX) },
     };
-    let qos = QosPolicyBuilder::new().reliability(reliability).history(history).durability(Durability::Volatile);
+    let durability = if channel.durable { Durability::TransientLocal } else { Durability::Volatile };
+    let qos = QosPolicyBuilder::new().reliability(reliability).history(history).durability(durability);
     match samples_max {
         Some(max_samples) if !matches!(channel.keep, Keep::Last(_)) => {
             let limits = ResourceLimits { max_samples, max_instances: 1, max_samples_per_instance: max_samples };
@@ -59,6 +60,7 @@ impl Middleware for Participant {
     const PROGRAM: &'static str = "rustdds-perf";
     const WAITS: &'static [Wait] = &[Wait::Block];
     const NO_BATCH: Option<&'static str> = Some("its writers do not batch on demand");
+    const DURABLE: bool = true;
 
     type Writer = Writer;
     type Reader = Reader;

@@ -163,8 +163,9 @@ fn create_writer<T: Value>(
                 remark(format_args!("a reader does not match: {mismatch}"));
             }
         }
-        WriterStatus::ReaderGivenUp(reader) => {
-            remark(format_args!("reader {reader} does not acknowledge and is no longer waited for"))
+        WriterStatus::ReadersGivenUp(status) => {
+            let reader = status.last.map(|reader| reader.to_string()).unwrap_or_default();
+            remark(format_args!("reader {reader} has made no progress for too long and is no longer waited for"));
         }
         _ => {}
     };

@@ -1,6 +1,6 @@
 //! `thalweg sim`: the middleware in a simulated network, in virtual time.
 
-use std::time::Duration;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use clap::Args;
 
@@ -9,13 +9,21 @@ use crate::outcome::{Failure, print_line, remark};
 
 /// Runs the middleware in a simulated network with loss, delay, reordering and partitions, and checks that its promises hold.
 #[derive(Args, Debug)]
-#[command(after_help = crate::after_help!("thalweg sim --seeds 20", "thalweg sim --seed 7 --trace"))]
+#[command(after_help = crate::after_help!("thalweg sim --from 40000000 --seeds 20", "thalweg sim --seed 7 --trace"))]
 pub struct SimulateOptions {
-    /// Run N worlds, seeds 0 to N − 1, and name each seed that breaks a promise (default: 20).
+    /// Run N worlds, one for each of N seeds, and name each seed that breaks a promise (default: 20).
     #[arg(long, value_name = "N", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
 
-    /// Run the one world that grows from S.
+    /// The first of these seeds, 0 to 2^64 − 1; from 10000000 on, worlds have every kind of trouble (default: 0).
+    #[arg(long, value_name = "S", conflicts_with = "seed")]
+    pub from: Option<u64>,
+
+    /// Run so many worlds at a time (default: as many as there are processors).
+    #[arg(long, value_name = "JOBS", conflicts_with = "seed", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+
+    /// Run the one world that grows from S, and show its end when it breaks a promise.
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 
@@ -32,32 +40,48 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
     if let (Some(seed), true) = (options.seed, options.trace) {
         return print_line(thalweg_sim::trace(seed).trim_end());
     }
-    let seeds = match options.seed {
-        Some(seed) => seed..seed.saturating_add(1),
-        None => 0..options.seeds.unwrap_or(DEFAULT_SEEDS),
-    };
-    let (mut worlds, mut broken, mut samples, mut simulated) = (0, 0, 0, Duration::ZERO);
-    for seed in seeds {
-        if interrupt.came() {
-            remark(format_args!("{worlds} worlds were run, {broken} broke a promise"));
-            return Err(Failure::Interrupted);
+    let seeds = seeds(options)?;
+    let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let mut printed = Ok(());
+    let report = thalweg_sim::run_seeds(seeds, jobs, |world| {
+        for breach in &world.breaches {
+            let tail = if options.seed.is_some() { breach.tail.as_str() } else { "" };
+            let shown = format!("{tail}seed {} breaks {}: {}", breach.seed, breach.law, breach.how);
+            let again = format!("  again: thalweg sim --seed {} --trace", breach.seed);
+            printed = print_line(format_args!("{shown}\n{again}"));
         }
-        let report = thalweg_sim::run_seeds(seed..seed.saturating_add(1), |_, _| {});
-        worlds += report.seeds;
-        samples += report.taken;
-        simulated += report.simulated;
-        for breach in &report.breaches {
-            broken += 1;
-            print_line(format_args!("{breach}\n  again: thalweg sim --seed {} --trace", breach.seed))?;
-        }
+        if printed.is_err() || interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    printed?;
+    let (worlds, broken) = (report.seeds, report.breaches.len());
+    if interrupt.came() {
+        remark(format_args!("{worlds} worlds were run, {broken} broke a promise"));
+        return Err(Failure::Interrupted);
     }
     if broken > 0 {
+        if options.seed.is_none() {
+            print_line("")?;
+            for breach in &report.breaches {
+                print_line(format_args!("seed {}: {}", breach.seed, breach.law))?;
+            }
+        }
         return Err(Failure::Failed(format!("{broken} of {worlds} worlds broke a promise")));
     }
-    let seconds = simulated.as_secs_f64();
+    let (seconds, samples) = (report.simulated.as_secs_f64(), report.taken);
     print_line(format_args!(
         "{worlds} worlds, {seconds:.0} simulated seconds, {samples} samples taken: every promise holds"
     ))
+}
+
+fn seeds(options: &SimulateOptions) -> Result<RangeInclusive<u64>, Failure> {
+    if let Some(seed) = options.seed {
+        return Ok(seed..=seed);
+    }
+    let (first, count) = (options.from.unwrap_or(0), options.seeds.unwrap_or(DEFAULT_SEEDS));
+    match first.checked_add(count - 1) {
+        Some(last) => Ok(first..=last),
+        None => Err(Failure::Usage(format!("{count} seeds from {first} on reach beyond {}", u64::MAX))),
+    }
 }
 
 const DEFAULT_SEEDS: u64 = 20;

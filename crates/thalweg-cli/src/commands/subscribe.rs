@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use thalweg::status::ReaderStatus;
-use thalweg::{Delivery, InstanceState, Sample};
+use thalweg::{DataReader, Delivery, InstanceState, Sample};
 use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
@@ -21,7 +21,8 @@ use crate::values::{Bytes, ShapeType, Text, Value};
     "thalweg sub Square --type ShapeType --json --count 10 --timeout 30",
     "thalweg sub chatter"
 ))]
-/// Prints one line for each sample of a topic; matches, and why others do not match, go to standard error.
+/// Prints one line for each sample of a topic; matches, why others do not match, and in the end how many samples came, were lost
+/// and found no room, go to standard error.
 pub struct SubscribeOptions {
     /// Name of the topic, such as Square.
     pub topic: String,
@@ -86,8 +87,23 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
+    let strangers = Strangers::of(&participant, reader.guid());
+    let result = follow(options, interrupt, &reader, strangers);
+    // A reader of our output that closed the pipe is not listening any more.
+    if !matches!(result, Err(Failure::ClosedPipe)) {
+        remark(closing_line(&reader));
+    }
+    result
+}
+
+/// Prints what comes until there is enough of it.
+fn follow<T: Value>(
+    options: &SubscribeOptions,
+    interrupt: &Interrupt,
+    reader: &DataReader<T>,
+    mut strangers: Strangers<'_>,
+) -> Result<(), Failure> {
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut strangers = Strangers::of(&participant, reader.guid());
     let mut printed = 0;
     loop {
         for sample in reader.take(TAKEN_MAX) {
@@ -121,6 +137,18 @@ fn too_few(options: &SubscribeOptions, printed: u64, count: u64, strangers: &Str
         "{printed} of {count} samples of topic {:?} arrived within {seconds} s; {why}",
         options.topic
     ))
+}
+
+/// What became of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
+fn closing_line<T>(reader: &DataReader<T>) -> String {
+    let (received, lost, rejected) = (reader.counters().received, reader.sample_lost(), reader.sample_rejected());
+    let why_lost = if lost.total > 0 { format!(" ({})", lost.losses) } else { String::new() };
+    let why_rejected = rejected.last_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let expired = match reader.counters().expired {
+        0 => String::new(),
+        expired => format!(", expired {expired}"),
+    };
+    format!("received {received}, lost {}{why_lost}, rejected {}{why_rejected}{expired}", lost.total, rejected.total)
 }
 
 fn tell(status: ReaderStatus) {

@@ -9,7 +9,9 @@ use clap::Args;
 use serde::Serialize;
 use thalweg::DomainParticipant;
 use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use thalweg::explain::{GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation};
+use thalweg::explain::{
+    GroupExplanation, LinkExplanation, Medium, ReaderExplanation, RouteExplanation, TopicExplanation, WriterExplanation,
+};
 use thalweg::qos::{MatchResult, match_endpoints};
 use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
@@ -18,8 +20,9 @@ use crate::interrupt::Interrupt;
 use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 
-/// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader that does
-/// not match, why. Thalweg's writers in other processes are asked; of other vendors' endpoints it tells what they announce.
+/// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader what it
+/// received, what it lost or had no room for, and why; for each that does not match, why. Thalweg's endpoints in other processes are
+/// asked; of other vendors' endpoints it tells what they announce.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg why chatter --domain 0"))]
 pub struct WhyOptions {
@@ -30,7 +33,7 @@ pub struct WhyOptions {
     #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub settle: Duration,
 
-    /// Wait at most SECONDS for the writers' answers (default: 3).
+    /// Wait at most SECONDS for the endpoints' answers (default: 3).
     #[arg(long, value_name = "SECONDS", default_value = "3", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
 
@@ -118,6 +121,26 @@ struct ReaderView {
     /// Where it wants to be reached, if it names addresses of its own, else its participant's.
     addresses: Vec<String>,
     groups: Vec<String>,
+    /// What it says itself; null for other vendors and for those that did not answer.
+    explanation: Option<Reception>,
+    /// Whether it could be asked.
+    thalweg: bool,
+}
+
+/// A reader's own words.
+#[derive(Serialize)]
+struct Reception {
+    writers: usize,
+    received: u64,
+    held: usize,
+    overwritten: u64,
+    expired: u64,
+    lost: u64,
+    /// How many for which reason; empty without losses.
+    lost_why: String,
+    rejected: u64,
+    /// Which limit the last one met.
+    rejected_why: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -196,7 +219,7 @@ impl Owners {
 }
 
 impl ExplainedTopic {
-    fn new(participant: &DomainParticipant, topic: &str, told: &[WriterExplanation]) -> ExplainedTopic {
+    fn new(participant: &DomainParticipant, topic: &str, told: &TopicExplanation) -> ExplainedTopic {
         let owners = participant.discovered_participants().into_iter().map(|data| (data.guid_prefix, data));
         let owners = Owners(owners.collect());
         let (writers, readers) = (participant.publications(), participant.subscriptions());
@@ -213,7 +236,7 @@ impl ExplainedTopic {
             ignored_participants: participant.ignored_participants().len(),
         };
         for (view, writer) in explained.writers.iter_mut().zip(&writers) {
-            view.explanation = told.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
+            view.explanation = told.writers.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
             for reader in &readers {
                 match match_endpoints(&writer.offer(), &reader.request()) {
                     MatchResult::Match => view.matching_readers.push(reader.guid.to_string()),
@@ -224,6 +247,9 @@ impl ExplainedTopic {
                     }),
                 }
             }
+        }
+        for (view, reader) in explained.readers.iter_mut().zip(&readers) {
+            view.explanation = told.readers.iter().find(|told| told.guid == reader.guid).map(Reception::new);
         }
         explained
     }
@@ -255,8 +281,32 @@ impl ReaderView {
             unicast.clone_from(&participant.locators.default_unicast);
             multicast.clone_from(&participant.locators.default_multicast);
         }
-        let addresses = texts(&unicast);
-        ReaderView { guid, owner: owners.of(data.guid), type_name, qos, addresses, groups: texts(&multicast) }
+        ReaderView {
+            guid,
+            owner: owners.of(data.guid),
+            type_name,
+            qos,
+            addresses: texts(&unicast),
+            groups: texts(&multicast),
+            explanation: None,
+            thalweg: owners.is_thalweg(data.guid),
+        }
+    }
+}
+
+impl Reception {
+    fn new(told: &ReaderExplanation) -> Reception {
+        Reception {
+            writers: told.writers,
+            received: told.received,
+            held: told.held,
+            overwritten: told.overwritten,
+            expired: told.expired,
+            lost: told.losses.total(),
+            lost_why: told.losses.to_string(),
+            rejected: told.rejections.total,
+            rejected_why: told.rejections.last_reason.map(|reason| reason.to_string()),
+        }
     }
 }
 

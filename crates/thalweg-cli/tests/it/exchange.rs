@@ -26,7 +26,9 @@ fn texts_arrive_in_order_and_both_end_by_themselves() {
     let subscriber = subscriber(&tag, &["chatter", "--count", "4"]);
     let said = publish(&tag, &["chatter", "one", "two", "--count", "4", "--rate", "0"]).expect_code(0);
     assert!(said.stderr.contains("matched a reader") && said.stderr.contains("wrote 4 samples"), "{}", said.stderr);
-    assert_eq!(subscriber.finish().expect_code(0).stdout, "one\ntwo\none\ntwo\n");
+    let said = subscriber.finish().expect_code(0);
+    assert_eq!(said.stdout, "one\ntwo\none\ntwo\n");
+    assert_eq!(said.stderr.lines().last(), Some("received 4, lost 0, rejected 0"));
 }
 
 #[test]

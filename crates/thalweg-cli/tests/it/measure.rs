@@ -205,6 +205,9 @@ fn an_interrupted_measurement_is_no_result() {
 fn simulated_worlds_are_run_and_traced() {
     let said = run(&["sim", "--seeds", "2"]).expect_code(0);
     assert!(said.stdout.starts_with("2 worlds"), "{}", said.stdout);
+    let said = run(&["sim", "--from", "7000000", "--seeds", "3", "--jobs", "1"]).expect_code(0);
+    assert!(said.stdout.starts_with("3 worlds"), "{}", said.stdout);
+    run(&["sim", "--from", &u64::MAX.to_string(), "--seeds", "2"]).expect_code(2);
     let traces = [(); 2].map(|()| run(&["sim", "--seed", "1", "--trace"]).expect_code(0).stdout);
     assert!(traces[0].lines().count() > 20 && traces[0] == traces[1], "the same seed, the same trace");
 }

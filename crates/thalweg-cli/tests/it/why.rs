@@ -41,9 +41,19 @@ fn why_tells_how_a_writer_in_another_process_sends_and_to_whom() {
     assert!(route["groups"].as_array().is_some_and(Vec::is_empty), "never multicast on one host: {told:#}");
     let address = route["addresses"][0].as_str().expect("an address");
     assert!(address.starts_with("udp/127.0.0.1:"), "{address}");
-    assert_eq!(told["readers"].as_array().map(Vec::len), Some(1));
+    let [reader_view] = told["readers"].as_array().expect("a list").as_slice() else { panic!("{told:#}") };
+    let own_words = &reader_view["explanation"];
+    assert_eq!((&own_words["lost"], &own_words["rejected"]), (&0.into(), &0.into()), "{told:#}");
+    assert!(own_words["received"].as_u64().is_some_and(|received| received > 0), "{told:#}");
     let text = run(&["why", "chatter", "--domain-tag", &tag]).expect_code(0).stdout;
-    for part in ["1 writer, 1 reader", "method ", "all readers are on this host", "matches 1 reader by QoS"] {
+    for part in [
+        "1 writer, 1 reader",
+        "method ",
+        "all readers are on this host",
+        "matches 1 reader by QoS",
+        "1 writer matched: received ",
+        ", lost 0, rejected 0",
+    ] {
         assert!(text.contains(part), "{part:?} not in {text}");
     }
     end([writer, reader]);

@@ -3,6 +3,7 @@
 pub mod agents;
 mod hosts;
 mod methods;
+mod outages;
 mod paths;
 
 use std::time::Duration;
@@ -193,12 +194,12 @@ fn participants_with_another_domain_tag_or_domain_do_not_meet() {
 }
 
 #[test]
-fn a_dead_reader_does_not_stop_a_healthy_one() {
+fn a_dead_reader_does_not_stop_a_healthy_one_where_the_patience_ends() {
     let (left, right) = Host::pair(1500, Addresses::Both);
     let mut healthy = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));
     let mut doomed = thalweg::start(Some(&right), 0, &format!("sub chatter {STRING} --json"));
-    let words =
-        format!("pub chatter tick {STRING} --rate 200 --readers 2 --qos max_samples=50 --qos max_blocking_ms=20000");
+    let limits = "--qos max_samples=50 --qos max_blocking_ms=20000 --qos reader_patience_ms=1000";
+    let words = format!("pub chatter tick {STRING} --rate 200 --readers 2 {limits}");
     let publisher = thalweg::start(Some(&left), 0, &words);
     healthy.expect_text("tick");
     doomed.expect_text("tick");

@@ -1,6 +1,6 @@
 //! A program under test: started, listened to line by line, and ended whatever happens.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -44,6 +44,20 @@ impl Program {
         listen(child.stdout.take(), "", sender.clone());
         listen(child.stderr.take(), "! ", sender);
         Program { name: name.to_owned(), child, lines, seen: Vec::new() }
+    }
+
+    /// Writes a line to the standard input of a program that was started with one.
+    #[track_caller]
+    pub fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("the program has an input");
+        writeln!(input, "{line}").expect("the program listens");
+    }
+
+    /// The next line that it says within this time.
+    pub fn next_line(&mut self, time: Duration) -> Option<String> {
+        let line = self.lines.recv_timeout(time).ok()?;
+        self.seen.push(line.clone());
+        Some(line)
     }
 
     /// The system's number of it.

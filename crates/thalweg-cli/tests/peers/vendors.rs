@@ -1,13 +1,17 @@
 //! Other vendors by the programs of `peers/`: bursts by every method to Fast DDS and RustDDS, and scenarios in which all take part.
 
+mod first_samples;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ::thalweg::qos::Method;
 use ::thalweg::{DataReader, DataWriter, Topic};
 use serde_json::Value;
 
+use crate::host::{Addresses, Host};
 use crate::namespaces::agents::Lab;
 use crate::program::{PATIENCE, Program};
 use crate::{bursts, thalweg};
@@ -127,6 +131,45 @@ fn fast_dds_gets_bursts_by_every_method() {
 #[test]
 fn rustdds_gets_bursts_by_every_method() {
     check("RustDDS", "THALWEG_RUSTDDS");
+}
+
+/// Within one host Fast DDS sends to every address that a reader announces and that it can reach.
+#[test]
+fn fast_dds_sends_a_sample_to_a_reader_on_its_host_once() {
+    for join in [false, true] {
+        let (host, neighbour) = (Host::new("one"), Host::new("other"));
+        if join {
+            host.join(&neighbour, 0, 1500, Addresses::Both);
+        }
+        let program = std::env::current_exe().expect("this program");
+        let mut command = host.command(&program.display().to_string());
+        command.args(["--exact", "vendors::each_sample_comes_once", "--ignored", "--nocapture"]);
+        let said = command.output().expect("started");
+        assert!(said.status.success(), "joined {join}: {}", String::from_utf8_lossy(&said.stdout));
+    }
+}
+
+/// What [`fast_dds_sends_a_sample_to_a_reader_on_its_host_once`] does on its host.
+#[test]
+#[ignore = "needs a host of its own, which another test makes"]
+fn each_sample_comes_once() {
+    let domain = thalweg::domain();
+    let mut command = Command::new(program("THALWEG_FASTDDS"));
+    command.args(["burst", "--role", "pub", "--interface", "any", "--domain", &domain.to_string()]);
+    let participant = ::thalweg::DomainParticipant::builder(domain).create().expect("sockets");
+    let reader = bursts::reader::<Burst>(&participant, "thalweg_burst");
+    // It asks every 100 ms whether somebody is there who could echo.
+    let _echoes = bursts::writer::<Burst>(&participant, "thalweg_burst_echo", Method::Immediate);
+    let publisher = Program::start_with_input("Fast DDS", &command);
+    let end = Instant::now() + PATIENCE / 3;
+    while reader.counters().received < 30 && Instant::now() < end {
+        reader.wait(Duration::from_millis(50));
+        reader.take(usize::MAX);
+    }
+    let counters = reader.counters();
+    assert!(counters.received >= 30, "{counters:?}");
+    assert_eq!(counters.duplicates, 0, "{counters:?}");
+    publisher.kill();
 }
 
 /// A folder with the programs of all vendors, as `--peer-dir` wants it.

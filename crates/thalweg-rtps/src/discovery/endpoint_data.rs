@@ -26,6 +26,9 @@ pub struct PublicationData {
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,
+    /// True when it tells what its type is made of (TYPE_INFORMATION, or a type object of before XTypes 1.2). Thalweg's own do
+    /// not.
+    pub describes_type: bool,
 }
 
 /// A reader as its participant announces it.
@@ -47,6 +50,9 @@ pub struct SubscriptionData {
     pub multicast: Vec<Locator>,
     /// True when it needs QoS with every sample. Default false.
     pub expects_inline_qos: bool,
+    /// True when it takes samples only of writers that tell what their type is made of (TYPE_CONSISTENCY_ENFORCEMENT's
+    /// `force_type_validation`, DDS-XTypes 1.3 §7.6.3.4). Default false.
+    pub forces_type_validation: bool,
 }
 
 /// Compares an announced writer with an announced reader; see [`crate::qos::match_endpoints`].
@@ -65,13 +71,15 @@ impl PublicationData {
             qos,
             unicast: Vec::new(),
             multicast: Vec::new(),
+            describes_type: false,
         }
     }
 
     /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
     pub fn offer(&self) -> Offer<'_> {
         let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
-        Offer { topic_name, type_name, keyed: self.guid.entity.keyed(), qos: &self.qos }
+        let (keyed, describes_type) = (self.guid.entity.keyed(), self.describes_type);
+        Offer { topic_name, type_name, keyed, describes_type, qos: &self.qos }
     }
 
     /// Appends the payload of a `DATA(w)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
@@ -99,7 +107,8 @@ impl PublicationData {
             *strength = ownership_strength(&list)?;
         }
         let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
-        Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast })
+        let describes_type = [pid::TYPE_INFORMATION, pid::TYPE_OBJECT].iter().any(|id| list.find(*id).is_some());
+        Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, describes_type })
     }
 
     /// Appends the key-only payload that says that the writer `guid` is gone, with its encapsulation header.
@@ -128,13 +137,15 @@ impl SubscriptionData {
             unicast: Vec::new(),
             multicast: Vec::new(),
             expects_inline_qos: false,
+            forces_type_validation: false,
         }
     }
 
     /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
     pub fn request(&self) -> Request<'_> {
         let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
-        Request { topic_name, type_name, keyed: self.guid.entity.keyed(), qos: &self.qos }
+        let (keyed, forces_type_validation) = (self.guid.entity.keyed(), self.forces_type_validation);
+        Request { topic_name, type_name, keyed, forces_type_validation, qos: &self.qos }
     }
 
     /// Appends the payload of a `DATA(r)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
@@ -147,6 +158,9 @@ impl SubscriptionData {
         list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
         if self.expects_inline_qos {
             list.put(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
+        }
+        if self.forces_type_validation {
+            list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&FORCING_TYPE_CONSISTENCY));
         }
         list.finish();
     }
@@ -163,7 +177,18 @@ impl SubscriptionData {
         let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
         let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
         let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos } = common;
-        Ok(SubscriptionData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, expects_inline_qos })
+        let forces_type_validation = list.find(pid::TYPE_CONSISTENCY).is_some_and(|policy| forces_validation(&policy));
+        Ok(SubscriptionData {
+            guid,
+            topic_name,
+            type_name,
+            entity_name,
+            qos,
+            unicast,
+            multicast,
+            expects_inline_qos,
+            forces_type_validation,
+        })
     }
 
     /// Appends the key-only payload that says that the reader `guid` is gone, with its encapsulation header.
@@ -226,6 +251,15 @@ impl Common {
             (true, false) => Err(list.missing("PID_TYPE_NAME in the list")),
         }
     }
+}
+
+/// ALLOW_TYPE_COERCION with the other defaults of DDS-XTypes 1.3 §7.6.3.4, but `force_type_validation`, little endian.
+const FORCING_TYPE_CONSISTENCY: [u8; 7] = [1, 0, 1, 1, 0, 0, 1];
+
+/// The last of the policy's members; a policy that breaks off before it does not ask for anything.
+fn forces_validation(policy: &Parameter<'_>) -> bool {
+    let members = policy.reader().bytes(FORCING_TYPE_CONSISTENCY.len());
+    members.is_ok_and(|members| members.last().is_some_and(|forces| *forces != 0))
 }
 
 fn put_identity(list: &mut ParameterWriter<'_>, guid: Guid, topic_name: &str, type_name: &str, entity_name: &str) {

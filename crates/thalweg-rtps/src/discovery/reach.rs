@@ -1,9 +1,9 @@
 //! How a remote participant is reached best: which of its announced addresses, and whether it runs on this host.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::participant_data::{LinkMtu, ParticipantData};
-use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES};
+use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES, VendorId};
 use crate::writer::neighbourhood::{Link, same_subnet};
 
 /// The addresses of this participant, as its transport bound them.
@@ -59,7 +59,7 @@ impl Reach {
         };
         let mut reach = Reach { on_this_host, source: Some(source.ip()), ..Reach::default() };
         reach.metatraffic = reach.choose(local, &data.locators.metatraffic_unicast);
-        reach.user = reach.choose(local, &data.locators.default_unicast);
+        reach.user = reach.choose(local, &user_locators(data, on_this_host));
         reach.user_multicast = reach.choose_group(local, &data.locators.default_multicast);
         reach.their_mtu = reach.mtu_announced(local, data);
         reach
@@ -134,6 +134,23 @@ impl Reach {
         let mut groups = candidates.iter().filter(|locator| locator.is_multicast());
         groups.find(|locator| locator.socket_address().is_some_and(|address| has_family(local, address.ip()))).copied()
     }
+}
+
+/// The unicast addresses for user data. Thalweg's participants listen there on loopback if they do for discovery, and do not
+/// announce it: Fast DDS would send everything twice.
+fn user_locators(data: &ParticipantData, on_this_host: bool) -> Vec<Locator> {
+    let mut locators = data.locators.default_unicast.clone();
+    let ip = |locator: &Locator| locator.socket_address().map(|address| address.ip());
+    let has_loopback = |list: &[Locator]| list.iter().filter_map(ip).any(|ip| ip.is_ipv4() && ip.is_loopback());
+    let unsaid = on_this_host
+        && data.vendor == VendorId::THALWEG
+        && has_loopback(&data.locators.metatraffic_unicast)
+        && !has_loopback(&locators);
+    let v4 = locators.iter().find_map(|locator| locator.socket_address().filter(SocketAddr::is_ipv4));
+    if unsaid && let Some(v4) = v4 {
+        locators.push(Locator::from(SocketAddr::from((Ipv4Addr::LOCALHOST, v4.port()))));
+    }
+    locators
 }
 
 const UNCERTAIN: u8 = 3;
@@ -231,6 +248,24 @@ mod tests {
         check(&LAN, "10.0.0.1:9", &["10.0.0.1:7411", "127.0.0.1:7411"], &["127.0.0.1:7411"]);
         check(&LAN, "10.0.0.1:9", &["192.168.9.9:7411", "10.0.0.1:7411"], &["10.0.0.1:7411"]);
         check(&[("127.0.0.1", 8)], "127.0.0.1:9", &["127.0.0.1:7411"], &["127.0.0.1:7411"]);
+    }
+
+    #[test]
+    fn loopback_is_used_though_it_is_announced_for_discovery_alone() {
+        let reached = |vendor: VendorId, source: &str, host: [u8; 16], discovery: &[&str]| {
+            let interfaces = LAN.iter().map(|(ip, bits)| (ip.parse().expect("an address"), *bits)).collect();
+            let local = LocalAddresses { interfaces, ..LocalAddresses::default() };
+            let mut data = ParticipantData { vendor, host: Some(host), ..ParticipantData::new(GuidPrefix([1; 12])) };
+            data.locators.default_unicast = locators(&["10.0.0.1:7413"]);
+            data.locators.metatraffic_unicast = locators(discovery);
+            Reach::new(&local, [0; 16], &data, source.parse().expect("an address")).user
+        };
+        let both = ["10.0.0.1:7412", "127.0.0.1:7412"];
+        let ours = VendorId::THALWEG;
+        assert_eq!(reached(ours, "10.0.0.1:9", [0; 16], &both), locators(&["127.0.0.1:7413"]));
+        assert_eq!(reached(ours, "10.0.0.1:9", [0; 16], &both[..1]), locators(&["10.0.0.1:7413"]));
+        assert_eq!(reached(ours, "10.0.0.2:9", [1; 16], &both), locators(&["10.0.0.1:7413"]));
+        assert_eq!(reached(VendorId([1, 16]), "10.0.0.1:9", [0; 16], &both), locators(&["10.0.0.1:7413"]));
     }
 
     #[test]

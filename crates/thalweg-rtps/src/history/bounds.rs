@@ -1,6 +1,32 @@
 //! HISTORY and RESOURCE_LIMITS as numbers, and the one rule by which KEEP_LAST overwrites.
 
+use std::fmt;
+
 use crate::qos::{History, ResourceLimits};
+
+/// Why a sample found no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RejectReason {
+    /// RESOURCE_LIMITS' max_samples.
+    Samples,
+    /// RESOURCE_LIMITS' max_instances, or as many instances as a reader without a limit of its own knows.
+    Instances,
+    /// RESOURCE_LIMITS' max_samples_per_instance.
+    SamplesPerInstance,
+    /// The reader's byte budget.
+    Memory,
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RejectReason::Samples => "max_samples",
+            RejectReason::Instances => "max_instances",
+            RejectReason::SamplesPerInstance => "max_samples_per_instance",
+            RejectReason::Memory => "the reader's memory",
+        })
+    }
+}
 
 /// How much one cache may hold.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +96,22 @@ impl Bounds {
     /// Whether one more change of `bytes` fits, where KEEP_LAST may overwrite everything of its `own` instance.
     ///
     /// A change larger than the whole budget fits into an otherwise empty cache: refusing it for ever helps nobody.
+    #[inline]
     pub(super) fn admit(&self, all: Load, own: Load, bytes: usize) -> bool {
-        if self.depth.is_none() {
-            return own.changes < self.samples_per_instance_max && self.has_space(all, bytes);
+        self.refusal(all, own, bytes).is_none()
+    }
+
+    /// Why one more change does not fit; `None` when it does.
+    #[inline]
+    pub(super) fn refusal(&self, all: Load, own: Load, bytes: usize) -> Option<RejectReason> {
+        if self.depth.is_some() {
+            let others = Load { changes: all.changes - own.changes, values: 0, bytes: all.bytes - own.bytes };
+            return self.lack_of_space(others, bytes);
         }
-        let others = Load { changes: all.changes - own.changes, values: 0, bytes: all.bytes - own.bytes };
-        self.has_space(others, bytes)
+        if own.changes >= self.samples_per_instance_max {
+            return Some(RejectReason::SamplesPerInstance);
+        }
+        self.lack_of_space(all, bytes)
     }
 
     /// Whether the oldest change of `own` must go before one more of `bytes` enters. False for KEEP_ALL.
@@ -92,6 +128,15 @@ impl Bounds {
     }
 
     fn has_space(&self, held: Load, bytes: usize) -> bool {
-        held.changes < self.samples_max && (held.changes == 0 || held.bytes.saturating_add(bytes) <= self.bytes_max)
+        self.lack_of_space(held, bytes).is_none()
+    }
+
+    #[inline]
+    fn lack_of_space(&self, held: Load, bytes: usize) -> Option<RejectReason> {
+        if held.changes >= self.samples_max {
+            return Some(RejectReason::Samples);
+        }
+        let fits = held.changes == 0 || held.bytes.saturating_add(bytes) <= self.bytes_max;
+        (!fits).then_some(RejectReason::Memory)
     }
 }

@@ -6,6 +6,7 @@
 mod bounds;
 mod chain;
 mod change;
+mod expiry;
 mod frame;
 mod frame_stock;
 mod instance;
@@ -20,13 +21,15 @@ mod tests;
 mod writer_history;
 mod writer_instances;
 
+pub use bounds::RejectReason;
 pub use change::{Change, FrameLimit, HeldSample, PushResult, SmallSample};
 pub use frame::{Frame, FrameAt};
+pub use sample_access::CacheEntry;
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};
 pub use sample_info::{
     CachedSample, InstanceState, InstanceStates, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };
-pub use writer_history::WriterHistory;
+pub use writer_history::{HistoryPlaces, WriterHistory};
 
 /// What a change does to its instance (RTPS 2.5 §8.2.1.2, DDS 1.4 §2.2.2.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

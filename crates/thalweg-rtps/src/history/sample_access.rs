@@ -8,7 +8,7 @@ use super::sample_queue::Queued;
 use super::sample_store::{Order, Origin, Stored};
 use super::{PayloadKind, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState};
 use crate::payload::Payload;
-use crate::types::{KeyHash, Keyed};
+use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
 /// Indices of picked samples that are kept for the next call.
 const PICKED_KEPT: usize = 1 << 16;
@@ -19,7 +19,38 @@ enum Access {
     Take,
 }
 
+/// Which sample a place of a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheEntry {
+    /// Who wrote it.
+    pub writer: Guid,
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// Its instance; all zero on keyless topics.
+    pub instance: KeyHash,
+    /// False for notices that an instance has ended.
+    pub is_value: bool,
+}
+
 impl SampleCache {
+    /// What waits to be taken, oldest first, without touching it.
+    pub fn entries(&self) -> impl Iterator<Item = CacheEntry> {
+        let queued = self.queue.iter().map(|queued| CacheEntry {
+            writer: queued.origin.writer,
+            sequence: queued.origin.sequence,
+            instance: KeyHash::default(),
+            is_value: queued.is_value,
+        });
+        let first = Some(self.store.reception.first).filter(|place| *place != NOWHERE);
+        let next = |place: &usize| Some(self.store[*place].next(Order::Reception)).filter(|place| *place != NOWHERE);
+        let stored = std::iter::successors(first, next).map(|place| {
+            let Stored { origin, instance, is_value, .. } = &self.store[place];
+            let instance = self.instances[*instance].key;
+            CacheEntry { writer: origin.writer, sequence: origin.sequence, instance, is_value: *is_value }
+        });
+        queued.chain(stored)
+    }
+
     /// Removes up to `max` samples that `filter` selects, appends them to `into` in order of reception and returns how
     /// many there were.
     pub fn take(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {

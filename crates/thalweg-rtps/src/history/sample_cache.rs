@@ -1,7 +1,8 @@
 //! A reader's samples and instances as DDS 1.4 §2.2.2.5 describes them.
 
-use super::bounds::{Bounds, Load};
+use super::bounds::{Bounds, Load, RejectReason};
 use super::chain::{Ends, NOWHERE};
+use super::expiry::Expiry;
 use super::instance::Instance;
 use super::key_table::KeyTable;
 use super::sample_queue::{Queued, SampleQueue};
@@ -41,6 +42,7 @@ pub struct SampleCache {
     /// Instances without samples that are not alive, though a writer still has them: the first to go.
     pub(super) idle: Ends,
     pub(super) held: Load,
+    pub(super) expiry: Expiry,
     pub(super) overwritten: u64,
     pub(super) rejected: u64,
     pub(super) results: u64,
@@ -64,6 +66,7 @@ impl SampleCache {
             instances: KeyTable::new(),
             idle: Ends::default(),
             held: Load::default(),
+            expiry: Expiry::default(),
             overwritten: 0,
             rejected: 0,
             results: 0,
@@ -161,6 +164,7 @@ impl SampleCache {
                     sequence: SequenceNumber::UNKNOWN,
                     source_timestamp: None,
                     received: now,
+                    expires: Instant::NEVER,
                     instance: instance.key,
                     change: ChangeKind::Unregister,
                 };
@@ -173,6 +177,12 @@ impl SampleCache {
     /// Whether a sample of `instance` with `payload_bytes` would be stored now.
     pub fn has_room(&self, instance: KeyHash, payload_bytes: usize) -> bool {
         self.admits(self.instances.find(&self.key_of(instance)), payload_bytes.saturating_add(PLACE_BYTES))
+    }
+
+    /// Why a sample of `instance` with `payload_bytes` would not be stored now; `None` when it would.
+    pub fn refusal(&self, instance: KeyHash, payload_bytes: usize) -> Option<RejectReason> {
+        let slot = self.instances.find(&self.key_of(instance));
+        self.refusal_of(slot, payload_bytes.saturating_add(PLACE_BYTES))
     }
 
     /// Number of samples held, notices included.
@@ -188,6 +198,11 @@ impl SampleCache {
     /// True when there is something that no `read` has returned.
     pub fn has_unread(&self) -> bool {
         self.queue.has_unread() || self.store.unread.first != NOWHERE
+    }
+
+    /// Whether its topic has a key.
+    pub fn keyed(&self) -> Keyed {
+        self.keyed
     }
 
     /// Number of instances known.
@@ -222,14 +237,18 @@ impl SampleCache {
         }
     }
 
+    #[inline]
     fn admits(&self, slot: Option<usize>, bytes: usize) -> bool {
-        match slot {
-            Some(slot) => self.bounds.admit(self.held, self.instances[slot].held, bytes),
-            None => {
-                let has_place = self.instances.len() < self.bounds.instances_max || self.idle.first != NOWHERE;
-                has_place && self.bounds.admit(self.held, Load::default(), bytes)
-            }
+        self.refusal_of(slot, bytes).is_none()
+    }
+
+    #[inline]
+    fn refusal_of(&self, slot: Option<usize>, bytes: usize) -> Option<RejectReason> {
+        if let Some(slot) = slot {
+            return self.bounds.refusal(self.held, self.instances[slot].held, bytes);
         }
+        let has_place = self.instances.len() < self.bounds.instances_max || self.idle.first != NOWHERE;
+        if has_place { self.bounds.refusal(self.held, Load::default(), bytes) } else { Some(RejectReason::Instances) }
     }
 
     fn add_instance(&mut self, key: KeyHash) -> usize {
@@ -255,7 +274,8 @@ impl SampleCache {
             no_writers_generations: instance.no_writers_generations,
         };
         let payload = is_value.then_some(sample.payload);
-        let queued = Queued { payload, bytes, valid: sample.valid, is_value, origin };
+        let queued = Queued { payload, bytes, valid: sample.valid, is_value, expires: sample.expires, origin };
+        self.expiry.note(sample.expires, self.held.changes == 0);
         instance.held.add(is_value, bytes);
         self.held.add(is_value, bytes);
         match self.keyed {

@@ -22,6 +22,8 @@ pub struct CachedSample {
     pub source_timestamp: Option<Timestamp>,
     /// When it arrived here.
     pub received: Instant,
+    /// When it goes unless it was taken; [`Instant::NEVER`] without a LIFESPAN.
+    pub expires: Instant,
     /// Its instance; ignored on keyless topics.
     pub instance: KeyHash,
     /// What it does to the instance.

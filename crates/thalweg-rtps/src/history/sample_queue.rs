@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::sample_store::Origin;
 use super::{ReadFilter, SampleState};
 use crate::payload::Payload;
+use crate::time::Instant;
 
 /// One sample or notice.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(super) struct Queued {
     pub(super) bytes: usize,
     pub(super) valid: bool,
     pub(super) is_value: bool,
+    pub(super) expires: Instant,
     pub(super) origin: Origin,
 }
 
@@ -41,6 +43,11 @@ impl SampleQueue {
         self.read.len() + self.unread.len()
     }
 
+    /// All, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.read.iter().chain(&self.unread)
+    }
+
     pub(super) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -55,6 +62,12 @@ impl SampleQueue {
 
     pub(super) fn pop_oldest(&mut self) -> Option<Queued> {
         self.read.pop_front().or_else(|| self.unread.pop_front())
+    }
+
+    /// Keeps the samples that `stays` says so of, which sees them oldest first.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(&Queued) -> bool) {
+        self.read.retain(&mut stays);
+        self.unread.retain(stays);
     }
 
     /// How many of at most `max` samples a filter takes from which part, as far as their sample state decides it.

@@ -35,6 +35,7 @@ pub(super) struct Stored {
     pub(super) valid: bool,
     pub(super) is_value: bool,
     pub(super) read: bool,
+    pub(super) expires: Instant,
     pub(super) origin: Origin,
     pub(super) instance: usize,
     links: [Link; 3],
@@ -42,8 +43,8 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn new(sample: Queued, instance: usize) -> Stored {
-        let Queued { payload, bytes, valid, is_value, origin } = sample;
-        Stored { payload, bytes, valid, is_value, read: false, origin, instance, links: [Link::default(); 3] }
+        let Queued { payload, bytes, valid, is_value, expires, origin } = sample;
+        Stored { payload, bytes, valid, is_value, read: false, expires, origin, instance, links: [Link::default(); 3] }
     }
 
     pub(super) fn next(&self, order: Order) -> usize {

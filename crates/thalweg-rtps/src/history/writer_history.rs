@@ -39,6 +39,17 @@ pub struct WriterHistory {
     conflates: bool,
 }
 
+/// How many entries a [`WriterHistory`] has beside the payloads of its changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistoryPlaces {
+    /// Packs, and places of packs that are gone until enough have gathered for a sweep.
+    pub slots: usize,
+    /// Instances.
+    pub instances: usize,
+    /// Instances of a durable writer that have ended and wait until every reader knows.
+    pub departures: usize,
+}
+
 #[derive(Debug)]
 struct Departure {
     sequence: SequenceNumber,
@@ -47,6 +58,8 @@ struct Departure {
 
 /// What a held change costs beside its payload; charged to the byte budget, so that tiny samples are bounded as well.
 pub(super) const CHANGE_BYTES: usize = size_of::<Slot>();
+/// Departures of instances that have come back which are tolerated beside twice the changes that are held.
+const DEPARTURES_SPARE: usize = 64;
 /// Empty slots that are tolerated before a sweep is considered.
 const EMPTY_SLOTS_MAX: usize = 32;
 /// Bytes collected into one frame where KEEP_LAST or late readers matter: an old sample that stays keeps no more than
@@ -263,8 +276,11 @@ impl WriterHistory {
     }
 
     /// The numbers of pack `pack`: from the first to below the second. Of a pack that is gone: the numbers between its
-    /// neighbours, none of which is held.
+    /// neighbours, none of which is held. Of a pack that is still to come: none.
     pub fn pack(&self, pack: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
+        if pack > self.last_pack {
+            return (self.last.next(), self.last.next());
+        }
         let index = self.slots.partition_point(|slot| slot.pack < pack);
         let next = self.slots.get(index).map_or(self.last.next(), |slot| slot.first);
         match self.slots.get(index) {
@@ -277,6 +293,16 @@ impl WriterHistory {
     pub fn pack_of(&self, sequence: SequenceNumber) -> SequenceNumber {
         let index = self.position(sequence).unwrap_or_else(|place| place);
         self.slots.get(index).map_or(self.last_pack.next(), |slot| slot.pack)
+    }
+
+    /// What is kept beside the payloads: places in the ring, those of changes that are gone included, instances, and ends of
+    /// instances that not everybody knows of.
+    pub fn places(&self) -> HistoryPlaces {
+        HistoryPlaces {
+            slots: self.slots.len(),
+            instances: self.instances.as_ref().map_or(0, WriterInstances::len),
+            departures: self.departures.len(),
+        }
     }
 
     /// Number of the oldest held change; one more than [`WriterHistory::last`] when nothing is held.
@@ -401,9 +427,14 @@ impl WriterHistory {
     /// Chains the newest change to its instance, and notes when it ends the instance's life here.
     fn chain(&mut self, instance: usize, sequence: SequenceNumber, is_value: bool) {
         let Some(instances) = self.instances.as_ref() else { return };
-        if !is_value && self.keeps_acknowledged && instances.get(instance).is_departed() {
-            self.departures.push_back(Departure { sequence, instance });
+        if is_value || !self.keeps_acknowledged || !instances.get(instance).is_departed() {
+            return;
         }
+        if self.departures.len() >= DEPARTURES_SPARE + 2 * self.held.changes {
+            let stands = |departure: &Departure| instances.get(departure.instance).ends_with(departure.sequence);
+            self.departures.retain(stands);
+        }
+        self.departures.push_back(Departure { sequence, instance });
     }
 
     /// Where a held change notes the next one of its instance.
@@ -460,8 +491,7 @@ impl WriterHistory {
         {
             self.departures.pop_front();
             while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
-                && own.newest == sequence
-                && own.held.changes > 0
+                && own.ends_with(sequence)
             {
                 let oldest = own.oldest;
                 self.remove(oldest);
@@ -504,16 +534,5 @@ impl WriterHistory {
         let after = self.slots.partition_point(|slot| slot.first <= sequence);
         let index = after - 1;
         if sequence < self.slots[index].end() { Ok(index) } else { Err(after) }
-    }
-}
-
-#[cfg(test)]
-impl WriterHistory {
-    pub(super) fn slots_len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub(super) fn instances_len(&self) -> usize {
-        self.instances.as_ref().map_or(0, WriterInstances::len)
     }
 }

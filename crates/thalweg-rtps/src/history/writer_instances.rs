@@ -16,6 +16,11 @@ pub(super) struct WriterInstance {
 }
 
 impl WriterInstance {
+    /// True when its newest change is held and has this number.
+    pub(super) fn ends_with(&self, sequence: SequenceNumber) -> bool {
+        self.newest == sequence && self.held.changes > 0
+    }
+
     /// True when the last changes deleted the instance and gave it up: nobody needs its history.
     pub(super) fn is_departed(&self) -> bool {
         self.disposed && !self.registered
@@ -99,7 +104,6 @@ impl WriterInstances {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }

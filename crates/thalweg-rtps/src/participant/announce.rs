@@ -222,7 +222,7 @@ impl Participant {
         let change = NewChange {
             kind: ChangeKind::Write,
             instance: KeyHash(instance),
-            timestamp: None,
+            timestamp: self.timestamp(now),
             payload: Payload::from(bytes),
         };
         let written = writer.lock().write(now, change);

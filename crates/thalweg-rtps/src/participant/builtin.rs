@@ -69,6 +69,7 @@ pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> Matc
         reliable: true,
         keeps_history: true,
         greets: known.data.vendor == VendorId::THALWEG,
+        lifespan: INFINITE,
         round_trip: ROUND_TRIP_ASSUMED,
         unicast: known.reach.metatraffic.clone(),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Event, KeyOf, Participant};
+use super::{Event, KeySource, Participant};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
@@ -41,14 +41,14 @@ pub struct ReaderConfig {
     pub keyed: Keyed,
     /// What it requests.
     pub qos: ReaderQos,
-    /// Computes instances; without it the key hash of the wire has to do.
-    pub key_of: Option<KeyOf>,
+    /// How it tells instances.
+    pub keys: KeySource,
 }
 
 #[derive(Clone)]
 pub(super) struct LocalReader {
     pub shared: Shared<Reader>,
-    pub key_of: Option<KeyOf>,
+    pub keys: KeySource,
 }
 
 /// A local writer and what its turn to send depends on.
@@ -93,8 +93,8 @@ impl Endpoints {
             endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
-            let key_of = Some(super::builtin::key_of(writer));
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of });
+            let keys = KeySource::Function(super::builtin::key_of(writer));
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
         }
         for (writer, reader) in super::inquiry::PAIRS {
             let guid = Guid::new(prefix, writer);
@@ -103,7 +103,7 @@ impl Endpoints {
             endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), key_of: None });
+            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys: KeySource::Wire });
         }
         endpoints
     }
@@ -185,7 +185,7 @@ impl Participant {
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
         let shared = Shared::new(Reader::new(guid, &config.qos, config.keyed, self.budget.clone()));
-        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), key_of: config.key_of });
+        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
@@ -228,8 +228,8 @@ impl Participant {
     }
 
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
-        let change =
-            NewChange { kind, instance: KeyHash(guid.to_bytes()), timestamp: None, payload: Payload::from(bytes) };
+        let (instance, timestamp) = (KeyHash(guid.to_bytes()), self.timestamp(now));
+        let change = NewChange { kind, instance, timestamp, payload: Payload::from(bytes) };
         let Some(writer) = self.endpoints.writer(via) else { return };
         let written = writer.lock().write(now, change);
         if let Ok(written) = written {

@@ -31,6 +31,11 @@ pub enum Event {
         /// Why.
         reason: LostReason,
     },
+    /// A local reader of [`KeySource::Driver`](super::KeySource::Driver) has samples whose key is to be computed.
+    KeysDue {
+        /// The local reader.
+        reader: EntityId,
+    },
     /// A local writer has one more reader.
     PublicationMatched {
         /// The local writer.
@@ -88,6 +93,16 @@ pub enum Event {
     },
     /// The local reader has something to take.
     DataAvailable {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// The local reader has lost samples: see `Reader::losses`.
+    SampleLost {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// The local reader had no room for a sample: see `Reader::rejections`.
+    SampleRejected {
         /// The local reader.
         reader: EntityId,
     },

@@ -359,7 +359,7 @@ fn tokens_leak_only_while_nobody_waits() {
         settings.tokens_leaked_per_period = leaked;
         let mut transfer = transfer(2, settings);
         transfer.net.run_for(SECOND * 20);
-        transfer.write(400, 40);
+        transfer.write(400, 44);
         transfer.net.exchange();
         let burst = transfer.total();
         // With a leak of 8 it began with a period's 10 tokens and gained 2 a second: 52 after 21 s.

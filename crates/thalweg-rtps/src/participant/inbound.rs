@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::KeyOf;
+use super::{KeyOf, KeySource};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
 use crate::reader::{Arrival, BatchRange, Received};
@@ -63,8 +63,10 @@ struct Head {
     sequence: SequenceNumber,
     timestamp: Option<Timestamp>,
     instance: KeyHash,
-    /// The wire's word for the instance was given.
-    hinted: bool,
+    /// The instance is known, be it by the wire's word.
+    told: bool,
+    /// Of a keyed topic, and nothing tells the instance.
+    keyless: bool,
     kind: ChangeKind,
     content_kind: PayloadKind,
     /// The header that a sample of a batch lacks.
@@ -75,6 +77,21 @@ struct Head {
     slab: u32,
     start: u32,
     end: u32,
+}
+
+/// Who tells a reader the instances of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Instances {
+    /// They are told with the samples.
+    Told,
+    /// The reader asks its driver.
+    Asked,
+}
+
+impl Instances {
+    pub(super) fn for_reader(keys: &KeySource) -> Instances {
+        if matches!(keys, KeySource::Driver) { Instances::Asked } else { Instances::Told }
+    }
 }
 
 /// Samples that are copied share buffers of this size at least: one that is kept keeps no more than that alive.
@@ -291,8 +308,8 @@ impl Inbound {
         (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
-    /// Finds the instance of each sample of a keyed topic: from the key, else from the hint of the wire. Those that tell neither
-    /// are used-up numbers; returns how many.
+    /// Finds the instance of each sample of a keyed topic: from the key, else from the key hash beside it. Those that tell
+    /// neither are lost to their readers; returns how many.
     pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
@@ -303,11 +320,11 @@ impl Inbound {
                 _ => None,
             };
             match computed {
-                Some(instance) => head.instance = instance,
-                None if head.hinted => {}
+                Some(instance) => (head.instance, head.told) = (instance, true),
+                None if head.told => {}
                 None => {
                     keyless += 1;
-                    *piece = Piece::Irrelevant { start: head.sequence, end: head.sequence.next() };
+                    head.keyless = true;
                 }
             }
         }
@@ -317,8 +334,13 @@ impl Inbound {
 
 impl Gathered {
     /// What one reader gets.
-    pub(super) fn arrivals(&self) -> impl Iterator<Item = Arrival> {
-        self.pieces.iter().map(|piece| match piece {
+    pub(super) fn arrivals(&self, instances: Instances) -> impl Iterator<Item = Arrival> {
+        self.pieces.iter().map(move |piece| match piece {
+            Piece::Sample(head) if instances == Instances::Asked && !(head.is_empty() && head.told) => {
+                let hint = head.told.then_some(head.instance);
+                Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }
+            }
+            Piece::Sample(head) if head.keyless => Arrival::Unidentified(head.sequence),
             Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
             Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
             Piece::BatchEnd(range) => Arrival::BatchEnd(*range),
@@ -352,10 +374,14 @@ impl Head {
         content_kind: PayloadKind,
         hint: Option<KeyHash>,
     ) -> Head {
-        let (instance, hinted) = (hint.unwrap_or_default(), hint.is_some());
-        let (lacks_header, moves) = (None, false);
+        let (instance, told) = (hint.unwrap_or_default(), hint.is_some());
+        let (keyless, lacks_header, moves) = (false, None, false);
         let (slab, start, end) = (NOTHING, 0, 0);
-        Head { sequence, timestamp, instance, hinted, kind, content_kind, lacks_header, moves, slab, start, end }
+        Head { sequence, timestamp, instance, told, keyless, kind, content_kind, lacks_header, moves, slab, start, end }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Bytes of the whole sample.

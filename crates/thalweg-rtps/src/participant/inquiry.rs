@@ -1,8 +1,8 @@
-//! Questions about the writers of a topic, and answers: how `thalweg why` learns what writers in other processes do.
+//! Questions about the writers and readers of a topic, and answers: how `thalweg why` learns what those in other processes do.
 //!
 //! Both travel through built-in endpoints of Thalweg's own, reliable and volatile. They are matched only with participants that
 //! announce that they ask ([`INSPECTOR_PROPERTY`]), so that between all others nothing is exchanged. Whoever is asked answers
-//! one sample for each of its writers of the topic, at most [`ANSWERS_MAX`], and nothing when it has none.
+//! one sample for each of its readers and writers of the topic, at most [`ANSWERS_MAX`], and nothing when it has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, TakenSample};
 use crate::payload::Payload;
 use crate::qos::{Durability, History, ReaderQos, WriterQos};
+use crate::reader::ReaderExplanation;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
 use crate::wire::WireError;
@@ -26,7 +27,7 @@ pub(super) const PAIRS: [(EntityId, EntityId); 2] =
 /// Property by which a participant announces that it will ask.
 pub const INSPECTOR_PROPERTY: (&str, &str) = ("thalweg.inspector", "1");
 
-/// Explanations in one answer: writers of one topic in one participant beyond this are left out.
+/// Explanations in one answer: endpoints of one topic in one participant beyond this are left out, readers first.
 pub const ANSWERS_MAX: usize = 64;
 /// Participants that may ask at the same time; answers go to all of them.
 const INSPECTORS_MAX: usize = 8;
@@ -39,12 +40,15 @@ const TOPIC_MAX_BYTES: usize = 255;
 
 const QUESTION: u16 = 0x8180;
 const ANSWER: u16 = 0x8181;
+/// As [`ANSWER`], about a reader.
+const READER_ANSWER: u16 = 0x8182;
 
 /// What was asked and answered last, and how much was answered lately.
 #[derive(Debug, Default)]
 pub(super) struct Inquiry {
     number: u32,
     answers: BTreeMap<Guid, WriterExplanation>,
+    reader_answers: BTreeMap<Guid, ReaderExplanation>,
     /// Participants whose last explanation has come.
     complete: BTreeSet<GuidPrefix>,
     /// Questions answered since this time.
@@ -98,29 +102,56 @@ impl AnswerHead {
     }
 }
 
-fn encode_answer(head: &AnswerHead, told: &WriterExplanation) -> Vec<u8> {
+/// One endpoint's explanation.
+enum Told {
+    Writer(WriterExplanation),
+    Reader(ReaderExplanation),
+}
+
+impl Told {
+    fn guid(&self) -> Guid {
+        match self {
+            Told::Writer(told) => told.guid,
+            Told::Reader(told) => told.guid,
+        }
+    }
+}
+
+fn encode_answer(head: &AnswerHead, told: &Told) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut list = ParameterWriter::encapsulated(&mut bytes);
-    list.put(ANSWER, |value| {
+    let id = if matches!(told, Told::Writer(_)) { ANSWER } else { READER_ANSWER };
+    list.put(id, |value| {
         value.extend_from_slice(&head.inspector.0);
         value.u32(head.number);
         value.u32(head.position);
         value.u32(head.total);
     });
-    told.put(&mut list);
+    match told {
+        Told::Writer(told) => told.put(&mut list),
+        Told::Reader(told) => told.put(&mut list),
+    }
     list.finish();
     bytes
 }
 
-fn decode_answer(payload: &[u8]) -> Result<(AnswerHead, WriterExplanation), WireError> {
+fn decode_answer(payload: &[u8]) -> Result<(AnswerHead, Told), WireError> {
     let list = ParameterList::from_payload(payload)?;
+    if let Some(head) = list.find(READER_ANSWER) {
+        let head = AnswerHead::read(&mut head.reader())?;
+        let mut told = ReaderExplanation::blank();
+        for parameter in list.iter() {
+            told.apply(&parameter?)?;
+        }
+        return Ok((head, Told::Reader(told)));
+    }
     let head = list.find(ANSWER).ok_or(list.missing("head of an answer"))?;
     let head = AnswerHead::read(&mut head.reader())?;
     let mut told = WriterExplanation::blank();
     for parameter in list.iter() {
         told.apply(&parameter?)?;
     }
-    Ok((head, told))
+    Ok((head, Told::Writer(told)))
 }
 
 fn decode_question(payload: &[u8]) -> Result<(u32, String), WireError> {
@@ -134,11 +165,12 @@ fn decode_question(payload: &[u8]) -> Result<(u32, String), WireError> {
 }
 
 impl Participant {
-    /// Asks every Thalweg participant that is known now about its writers of a topic; what was answered before is forgotten.
+    /// Asks every Thalweg participant that is known now about its writers and readers of a topic; what was answered before is forgotten.
     /// Does nothing unless `ParticipantConfig::inspector` is set.
     pub fn ask(&mut self, now: Instant, topic: &str) {
         self.inquiry.number = self.inquiry.number.wrapping_add(1);
         self.inquiry.answers.clear();
+        self.inquiry.reader_answers.clear();
         self.inquiry.complete.clear();
         let number = self.inquiry.number;
         let mut bytes = Vec::new();
@@ -154,6 +186,11 @@ impl Participant {
     /// What was answered since [`Participant::ask`], in the order of the writers' GUIDs.
     pub fn answers(&self) -> impl Iterator<Item = &WriterExplanation> {
         self.inquiry.answers.values()
+    }
+
+    /// As [`Participant::answers`], of readers.
+    pub fn reader_answers(&self) -> impl Iterator<Item = &ReaderExplanation> {
+        self.inquiry.reader_answers.values()
     }
 
     /// Whether a participant has answered completely.
@@ -173,12 +210,24 @@ impl Participant {
         explained.take(ANSWERS_MAX).collect()
     }
 
+    /// What this participant's own readers of a topic received and did not hand over.
+    pub fn explain_readers(&self, topic: &str) -> Vec<ReaderExplanation> {
+        let own = self.database.subscriptions.of_participant(self.config.prefix);
+        let of_topic = own
+            .filter(|guid| self.database.subscriptions.get(*guid).is_some_and(|known| known.data.topic_name == topic));
+        let explained = of_topic.filter_map(|guid| {
+            let told = self.endpoints.reader(guid.entity)?.lock().explain();
+            Some(ReaderExplanation { topic: topic.to_owned(), ..told })
+        });
+        explained.take(ANSWERS_MAX).collect()
+    }
+
     fn write_inquiry(&mut self, now: Instant, via: EntityId, bytes: Vec<u8>) {
         let Some(writer) = self.endpoints.writer(via) else { return };
         let change = NewChange {
             kind: ChangeKind::Write,
             instance: KeyHash::default(),
-            timestamp: None,
+            timestamp: self.timestamp(now),
             payload: Payload::from(bytes),
         };
         let written = writer.lock().write(now, change);
@@ -242,7 +291,10 @@ impl Participant {
             self.counters.over_limit += 1;
             return;
         }
-        let explained = self.explain_writers(&topic);
+        let writers = self.explain_writers(&topic);
+        let readers = self.explain_readers(&topic).into_iter().take(ANSWERS_MAX - writers.len()).map(Told::Reader);
+        // Writers last: those who know of no answers about readers wait for the last one.
+        let explained: Vec<Told> = readers.chain(writers.into_iter().map(Told::Writer)).collect();
         let total = explained.len() as u32;
         for (position, told) in (0..).zip(&explained) {
             let head = AnswerHead { inspector: sample.info.writer.prefix, number, position, total };
@@ -257,7 +309,7 @@ impl Participant {
         }
         let source = sample.info.writer.prefix;
         let (head, told) = match decode_answer(&sample.payload) {
-            Ok((head, told)) if told.guid.prefix == source => (head, told),
+            Ok((head, told)) if told.guid().prefix == source => (head, told),
             _ => {
                 self.counters.unusable_announcements += 1;
                 return;
@@ -266,11 +318,14 @@ impl Participant {
         if head.inspector != self.config.prefix || head.number != self.inquiry.number {
             return;
         }
-        if self.inquiry.answers.len() >= KEPT_MAX {
+        if self.inquiry.answers.len() + self.inquiry.reader_answers.len() >= KEPT_MAX {
             self.counters.over_limit += 1;
             return;
         }
-        self.inquiry.answers.insert(told.guid, told);
+        match told {
+            Told::Writer(told) => drop(self.inquiry.answers.insert(told.guid, told)),
+            Told::Reader(told) => drop(self.inquiry.reader_answers.insert(told.guid, told)),
+        }
         if head.position + 1 >= head.total {
             self.inquiry.complete.insert(source);
         }

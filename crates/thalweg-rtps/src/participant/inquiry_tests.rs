@@ -25,12 +25,13 @@ fn matched(net: &Net, node: usize, writer: EntityId) -> usize {
 }
 
 #[test]
-fn every_writer_of_the_topic_is_explained_and_no_other() {
+fn every_endpoint_of_the_topic_is_explained_and_no_other() {
     let mut net = net(3, 1);
     let one = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
     let two = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
     let three = net.writer(1, reliable_writer(History::KeepAll), Keyed::No);
-    net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    let reader = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    net.add(9);
     net.run_for(SECOND);
     net.write(0, &one, &[1; 100]);
     let guids = [one, two, three].map(|writer| writer.lock().guid());
@@ -40,7 +41,13 @@ fn every_writer_of_the_topic_is_explained_and_no_other() {
     assert_eq!((told.topic.as_str(), told.readers, told.route.destinations.len()), ("topic", 1, 1));
     let prefix = |node: usize| net.nodes[node].participant.guid_prefix();
     assert!(inspector.has_answered(prefix(0)) && inspector.has_answered(prefix(1)));
-    assert!(!inspector.has_answered(prefix(2)), "it has no writer and keeps quiet");
+    let told = inspector.reader_answers().next().expect("an answer");
+    let reader = reader.lock();
+    assert_eq!((told.guid, told.topic.as_str(), told.writers, told.received), (reader.guid(), "topic", 3, 1));
+    assert_eq!(inspector.reader_answers().count(), 1);
+    assert!(inspector.has_answered(prefix(2)));
+    assert!(!inspector.has_answered(prefix(4)), "it has nothing to tell and keeps quiet");
+    drop(reader);
     assert!(ask(&mut net, 3, "another").is_empty());
 }
 

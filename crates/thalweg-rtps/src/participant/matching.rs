@@ -199,6 +199,7 @@ impl Participant {
             reliable: publication.qos.reliability.is_reliable(),
             keeps_history: publication.qos.durability != Durability::Volatile,
             greets: false,
+            lifespan: publication.qos.timing.lifespan,
             round_trip: self.round_trip_assumed(),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()

@@ -21,11 +21,17 @@ mod inbound;
 mod inquiry;
 #[cfg(test)]
 mod inquiry_tests;
+#[cfg(test)]
+mod key_tests;
+#[cfg(test)]
+mod lease_tests;
 mod matching;
 mod neighbours;
 #[cfg(test)]
 mod path_tests;
 mod receive;
+#[cfg(test)]
+mod sample_tests;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -48,7 +54,7 @@ use crate::history::PayloadKind;
 use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
@@ -60,6 +66,21 @@ use schedule::Schedule;
 
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
 pub type KeyOf = Arc<dyn Fn(&[u8], PayloadKind) -> Option<KeyHash> + Send + Sync>;
+
+/// How a reader of a keyed topic tells the instances of its samples. What cannot be told otherwise is taken from the hash that
+/// the writer may have sent along.
+#[derive(Clone, Default)]
+pub enum KeySource {
+    /// From that hash alone.
+    #[default]
+    Wire,
+    /// By a function that the participant calls for each sample: it must be quick, pure and free of panics, since everything
+    /// else of the participant waits for it.
+    Function(KeyOf),
+    /// By the driver, which asks the reader what to compute ([`Reader::poll_keys`](crate::reader::Reader::poll_keys)) after
+    /// [`Event::KeysDue`] and may take its time: only the samples of the same writer to this reader wait.
+    Driver,
+}
 
 /// What a participant is made of.
 #[derive(Clone, Debug)]
@@ -156,6 +177,8 @@ pub struct Participant {
     concerned: Vec<EntityId>,
     counters: ParticipantCounters,
     traffic_class: TrafficClass,
+    /// The wall clock, where somebody told it.
+    epoch: Option<EpochOffset>,
 }
 
 impl Participant {
@@ -179,6 +202,7 @@ impl Participant {
             concerned: Vec::new(),
             counters: ParticipantCounters::default(),
             traffic_class: TrafficClass::DEFAULT,
+            epoch: None,
             config,
         };
         participant.describe_self();
@@ -245,6 +269,18 @@ impl Participant {
         self.remove_participant(now, prefix, LostReason::Ignored);
     }
 
+    /// Takes note of the wall clock: it stamps what is announced from now on, and tells how old samples of writers with a
+    /// LIFESPAN are. Call it now and then, the clock may step. Until the first call announcements bear no time, and a sample's
+    /// life begins when it arrives.
+    pub fn set_wall_clock(&mut self, now: Instant, wall_clock: Timestamp) {
+        self.epoch = Some(EpochOffset::new(now, wall_clock));
+    }
+
+    /// Wall-clock time as far as it is known.
+    fn timestamp(&self, now: Instant) -> Option<Timestamp> {
+        self.epoch.map(|epoch| epoch.timestamp(now))
+    }
+
     /// The interfaces have changed: uses and announces the new addresses.
     pub fn set_addresses(&mut self, now: Instant, addresses: LocalAddresses) {
         self.config.addresses = addresses;
@@ -275,7 +311,13 @@ impl Participant {
                 };
                 self.note_writer_outcome(entity, outcome);
             } else if let Some(reader) = self.endpoints.reader(entity) {
-                reader.lock().disarm();
+                let (outcome, news) = {
+                    let mut reader = reader.lock();
+                    reader.disarm();
+                    (reader.handle_timeout(now), reader.take_news())
+                };
+                self.note_status_news(entity, news);
+                self.note_reader_outcome(now, entity, outcome, None);
             }
             self.schedule.make_control_ready(entity);
         }

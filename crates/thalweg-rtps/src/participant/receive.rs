@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::inbound::change_of;
-use super::{Event, LostReason, Participant};
+use super::inbound::{Instances, change_of};
+use super::{Event, KeySource, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received};
+use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
@@ -175,15 +175,39 @@ impl Participant {
         }
         self.inbound.pack();
         let (writer, addressed) = (self.inbound.writer, self.inbound.addressed);
-        if writer.entity.keyed() != Keyed::No {
-            let first = self.inbound.readers.first();
-            let local = first.and_then(|entity| self.endpoints.local_reader(*entity));
-            self.counters.keyless += self.inbound.identify(local.and_then(|local| local.key_of.as_ref()));
-        }
+        let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        self.tell_readers(now, &readers, addressed, |reader| reader.handle_arrivals(now, writer, gathered.arrivals()));
+        if by_driver {
+            for entity in &readers {
+                let local = self.endpoints.local_reader(*entity);
+                let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
+                self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
+                    reader.handle_arrivals(now, writer, gathered.arrivals(instances))
+                });
+            }
+        } else {
+            self.tell_readers(now, &readers, addressed, |reader| {
+                reader.handle_arrivals(now, writer, gathered.arrivals(Instances::Told))
+            });
+        }
         self.inbound.take_back(gathered, readers);
+    }
+
+    /// Finds the instances of what was gathered. True when there is a reader for which its driver does that.
+    fn identify_inbound(&mut self) -> bool {
+        let locals = self.inbound.readers.iter().filter_map(|entity| self.endpoints.local_reader(*entity));
+        let (mut function, mut by_driver, mut by_participant) = (None, false, false);
+        for local in locals {
+            match &local.keys {
+                KeySource::Driver => by_driver = true,
+                KeySource::Wire => by_participant = true,
+                KeySource::Function(key_of) => (function, by_participant) = (Some(key_of), true),
+            }
+        }
+        let keyless = self.inbound.identify(function);
+        self.counters.keyless += if by_participant { keyless } else { 0 };
+        by_driver
     }
 
     /// What a writer's input changed, as events and pending output.
@@ -226,11 +250,13 @@ impl Participant {
                 continue;
             }
             let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (outcome, armed) = {
+            let (outcome, news, armed) = {
                 let mut reader = shared.lock();
+                reader.set_epoch(self.epoch);
                 let outcome = handle(&mut reader);
-                (outcome, reader.newly_armed())
+                (outcome, reader.take_news(), reader.newly_armed())
             };
+            self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
         }
     }
@@ -246,9 +272,31 @@ impl Participant {
         }
     }
 
-    fn note_reader_outcome(&mut self, now: Instant, entity: EntityId, outcome: ReaderOutcome, armed: Option<Instant>) {
+    /// The statuses of a reader that have changed, as events.
+    #[inline]
+    pub(super) fn note_status_news(&mut self, reader: EntityId, news: StatusNews) {
+        if news != StatusNews::default() && !reader.is_builtin() {
+            if news.lost {
+                self.push_event(Event::SampleLost { reader });
+            }
+            if news.rejected {
+                self.push_event(Event::SampleRejected { reader });
+            }
+        }
+    }
+
+    pub(super) fn note_reader_outcome(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        outcome: ReaderOutcome,
+        armed: Option<Instant>,
+    ) {
         if outcome.answer_due {
             self.schedule.make_ready(entity);
+        }
+        if outcome.keys_due {
+            self.push_event(Event::KeysDue { reader: entity });
         }
         if let Some(at) = armed {
             self.schedule.arm(entity, at);
@@ -278,11 +326,12 @@ impl Participant {
                 continue;
             }
             let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (complete, outcome, armed) = {
+            let (complete, outcome, news, armed) = {
                 let mut reader = shared.lock();
                 let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
-                (complete, outcome, reader.newly_armed())
+                (complete, outcome, reader.take_news(), reader.newly_armed())
             };
+            self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
             if let Some(sample) = complete {
                 self.deliver_assembled(now, writer, entity, sample, hint.is_some());
@@ -293,13 +342,19 @@ impl Participant {
 
     /// Hands a large sample to the reader that assembled it.
     fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
-        let local = self.endpoints.local_reader(reader).and_then(|local| local.key_of.as_ref());
-        let computed = local.and_then(|key_of| key_of(&sample.content, sample.content_kind));
+        let keys = self.endpoints.local_reader(reader).map_or(&KeySource::Wire, |local| &local.keys);
+        let computed = match keys {
+            KeySource::Function(key_of) => key_of(&sample.content, sample.content_kind),
+            KeySource::Wire | KeySource::Driver => None,
+        };
         let arrival = match computed {
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
+            None if matches!(keys, KeySource::Driver) => {
+                Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }
+            }
             None if !hinted => {
                 self.counters.keyless += 1;
-                Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() }
+                Arrival::Unidentified(sample.sequence)
             }
             computed => {
                 sample.instance = computed.unwrap_or(sample.instance);

@@ -35,6 +35,17 @@ pub(super) struct Sent {
     pub(super) destinations: u64,
     /// The writers whose samples, or parts of samples, it carries.
     pub(super) writers: Vec<EntityId>,
+    /// What it has in front of its samples: every INFO_TS.
+    pub(super) stamps: Vec<Option<Timestamp>>,
+}
+
+fn stamps_in(datagram: &[u8]) -> Vec<Option<Timestamp>> {
+    let message = Message::parse(datagram).expect("what we send can be read");
+    let stamp = |submessage| match submessage {
+        Submessage::InfoTimestamp(timestamp) => Some(timestamp),
+        _ => None,
+    };
+    message.submessages().filter_map(|submessage| stamp(submessage.expect("what we send can be read"))).collect()
 }
 
 pub(super) fn writers_in(datagram: &[u8]) -> Vec<EntityId> {
@@ -118,6 +129,7 @@ impl Net {
             bytes: bytes.len() as u64,
             destinations: destinations.len() as u64,
             writers: writers_in(bytes),
+            stamps: stamps_in(bytes),
         }));
         for (from, bytes, destinations) in sent {
             let source = SocketAddr::from((self.nodes[from].address, 7411));
@@ -182,7 +194,7 @@ impl Net {
             type_name: "type".into(),
             keyed,
             qos,
-            key_of: Some(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
+            keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")
     }
@@ -384,10 +396,11 @@ fn a_full_reader_holds_back_its_writer_and_loses_nothing() {
 }
 
 #[test]
-fn a_stuck_reader_does_not_stall_the_others() {
+fn a_stuck_reader_does_not_stall_the_others_where_the_patience_ends() {
     let mut net = Net::new(3);
     let mut qos = reliable_writer(History::KeepAll);
     qos.resource_limits = ResourceLimits { max_samples: Some(50), ..ResourceLimits::default() };
+    qos.reader_patience = SECOND;
     let writer = net.writer(0, qos, Keyed::No);
     let healthy = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
     let stuck = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
@@ -407,7 +420,33 @@ fn a_stuck_reader_does_not_stall_the_others() {
     net.run_for(SECOND * 4);
     net.write(0, &writer, &[222]);
     net.run_for(SECOND * 4);
-    assert_eq!(first_bytes(&take(&net, &stuck)).last(), Some(&222), "it takes part again once it answers");
+    let taken = take(&net, &stuck).len();
+    let lost = stuck.lock().counters().lost as usize;
+    assert!(lost > 0 && taken + lost == written + 1, "it takes part again and counts what it lost: {taken} + {lost}");
+    assert!(writer.lock().all_acknowledged());
+}
+
+#[test]
+fn a_reader_is_owed_its_samples_however_long_it_is_out_of_reach() {
+    let mut net = Net::new(3);
+    let mut qos = reliable_writer(History::KeepAll);
+    qos.resource_limits = ResourceLimits { max_samples: Some(50), ..ResourceLimits::default() };
+    let writer = net.writer(0, qos, Keyed::No);
+    let healthy = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    let away = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    net.nodes[2].cut_off = true;
+    let written = (0..1_000).filter(|_| {
+        net.run_for(Duration::from_millis(10));
+        net.write(0, &writer, &[1])
+    });
+    assert_eq!(written.count(), 50, "the history is full of what one reader is owed");
+    assert_eq!(take(&net, &healthy).len(), 50);
+    assert!(!writer.lock().all_acknowledged());
+    net.nodes[2].cut_off = false;
+    net.run_for(SECOND * 4);
+    assert_eq!((take(&net, &away).len(), away.lock().counters().lost), (50, 0));
+    assert!(writer.lock().all_acknowledged() && net.write(0, &writer, &[1]));
 }
 
 #[test]

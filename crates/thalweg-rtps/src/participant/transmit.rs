@@ -72,13 +72,17 @@ impl Participant {
     }
 
     fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {
-        let Some(reader) = self.endpoints.reader(entity) else { return };
-        let mut reader = reader.lock();
-        reader.poll_transmit(now, outbox);
-        if reader.was_refilled() {
+        let Some(shared) = self.endpoints.reader(entity) else { return };
+        let (refilled, news, armed) = {
+            let mut reader = shared.lock();
+            reader.poll_transmit(now, outbox);
+            (reader.was_refilled(), reader.take_news(), reader.newly_armed())
+        };
+        if refilled {
             self.events.push_back(Event::DataAvailable { reader: entity });
         }
-        if let Some(at) = reader.newly_armed() {
+        self.note_status_news(entity, news);
+        if let Some(at) = armed {
             self.schedule.arm(entity, at);
         }
     }
@@ -95,6 +99,9 @@ impl Participant {
         } else {
             Paid { spent: 0, more: writer.poll_transmit(now, outbox), more_control: false }
         };
+        if writer.poll_space() {
+            self.events.push_back(Event::SpaceAvailable { writer: entity });
+        }
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(entity, at);
         }
@@ -136,6 +143,9 @@ impl Participant {
         let mut writer = local.shared.lock();
         let paid = writer.poll_transmit_within(now, grant.bytes, outbox);
         let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));
+        if writer.poll_space() {
+            self.events.push_back(Event::SpaceAvailable { writer: grant.writer });
+        }
         if let Some(at) = writer.newly_armed() {
             self.schedule.arm(grant.writer, at);
         }

@@ -7,7 +7,7 @@ use super::policy::{Period, listed};
 use super::transmission::FLUSH_DELAY_MAX;
 use super::{
     AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
-    Presentation, ReaderQos, Representation, ResourceLimits, TrafficClass, WriterQos,
+    Presentation, READER_PATIENCE_MIN, ReaderQos, Representation, ResourceLimits, TrafficClass, WriterQos,
 };
 use crate::time::INFINITE;
 
@@ -83,6 +83,10 @@ impl WriterQos {
         check_presentation(self.presentation)?;
         check_partition(&self.partition)?;
         check_attached(&self.attached)?;
+        if self.reader_patience < READER_PATIENCE_MIN {
+            let reason = "a reader needs at least 100 ms to be asked and to answer; wait longer, or leave it infinite";
+            return Err(inconsistent(PolicyId::READER_PATIENCE, Period(self.reader_patience), reason));
+        }
         check_method(&self.transmission.method)
     }
 }
@@ -189,8 +193,13 @@ fn check_liveliness(liveliness: Liveliness) -> Result<(), QosError> {
         return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
     }
     if liveliness.lease.is_zero() {
-        let reason = "nobody can assert liveliness that often; give a lease above 0";
+        let reason = "nobody can assert liveliness that often; leave the lease infinite";
         return Err(inconsistent(PolicyId::LIVELINESS, liveliness, reason));
+    }
+    if liveliness.lease != INFINITE {
+        let reason =
+            "writers are gone when their participant's lease ends; leave it infinite and set the participant's lease";
+        return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ pub struct Offer<'a> {
     pub type_name: &'a str,
     /// Whether the topic has a key.
     pub keyed: Keyed,
+    /// Whether the writer tells what its type is made of.
+    pub describes_type: bool,
     /// What it offers.
     pub qos: &'a WriterQos,
 }
@@ -29,6 +31,8 @@ pub struct Request<'a> {
     pub type_name: &'a str,
     /// Whether the topic has a key.
     pub keyed: Keyed,
+    /// Whether the reader matches only with writers that tell what their type is made of.
+    pub forces_type_validation: bool,
     /// What it requests.
     pub qos: &'a ReaderQos,
 }
@@ -104,6 +108,9 @@ pub fn match_endpoints(offer: &Offer<'_>, request: &Request<'_>) -> MatchResult 
     }
     let mut mismatches = Mismatches(Vec::new());
     mismatches.compare(offer.qos, request.qos);
+    let rule = "the reader forces type validation, which needs type information (DDS-XTypes 1.3 §7.6.3.4)";
+    let holds = offer.describes_type || !request.forces_type_validation;
+    mismatches.require(holds, PolicyId::TYPE_CONSISTENCY, "no type information", "force_type_validation", rule);
     if mismatches.0.is_empty() { MatchResult::Match } else { MatchResult::Incompatible(mismatches.0) }
 }
 

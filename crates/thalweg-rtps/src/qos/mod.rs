@@ -59,7 +59,15 @@ pub struct WriterQos {
     pub attached: AttachedData,
     /// By what way samples travel; neither announced nor matched.
     pub transmission: Transmission,
+    /// How long a reliable reader may owe acknowledgements without any progress before the writer gives it up: its samples are no
+    /// longer kept for it, and the writer's status, `wait_for_acknowledgments` and the reader's count of lost samples tell. Default
+    /// infinite: a reader is owed its samples until it is unmatched or its participant's lease ends (DDS 1.4 §2.2.3.14). At least
+    /// [`READER_PATIENCE_MIN`]; neither announced nor matched.
+    pub reader_patience: Duration,
 }
+
+/// The shortest [`WriterQos::reader_patience`]: a reader needs time to be asked and to answer.
+pub const READER_PATIENCE_MIN: Duration = Duration::from_millis(100);
 
 /// The periods that a writer promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +76,8 @@ pub struct WriterTiming {
     pub deadline: Duration,
     /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// How long a sample is worth delivering. Default infinite; nothing else is effective.
+    /// How long a sample is worth delivering. Default infinite; nothing else is effective for writers here, but readers keep to
+    /// what other vendors' writers announce.
     pub lifespan: Duration,
 }
 
@@ -143,6 +152,7 @@ impl Default for WriterQos {
             partition: Vec::new(),
             attached: AttachedData::default(),
             transmission: Transmission::default(),
+            reader_patience: INFINITE,
         }
     }
 }

@@ -49,6 +49,7 @@ policies! {
     DATA_REPRESENTATION = 23, "How samples are encoded.";
     TYPE_CONSISTENCY = 24, "How far the types of writer and reader may differ.";
     TRANSMISSION = 0x8f00, "By what way samples travel; a policy of Thalweg.";
+    READER_PATIENCE = 0x8f01, "How long a writer waits for a reader that makes no progress; a policy of Thalweg.";
 }
 
 impl fmt::Display for PolicyId {
@@ -127,7 +128,8 @@ pub struct ResourceLimits {
 pub struct Liveliness {
     /// Who asserts it.
     pub kind: LivelinessKind,
-    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts.
+    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts. Nothing else is
+    /// effective here; a reader of infinite lease matches writers of any.
     pub lease: Duration,
 }
 

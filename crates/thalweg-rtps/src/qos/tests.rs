@@ -9,8 +9,9 @@ const SECOND: Duration = Duration::from_secs(1);
 fn matched(change: impl FnOnce(&mut WriterQos, &mut ReaderQos), expect: &str) {
     let (mut writer, mut reader) = (WriterQos::default(), ReaderQos::default());
     change(&mut writer, &mut reader);
-    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &writer };
-    let request = Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &reader };
+    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, describes_type: false, qos: &writer };
+    let request =
+        Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, forces_type_validation: false, qos: &reader };
     let result = match_endpoints(&offer, &request);
     assert_eq!(result.to_string(), if expect.is_empty() { "writer and reader match" } else { expect });
     assert_eq!(result.is_match(), expect.is_empty());
@@ -28,8 +29,9 @@ fn defaults_match_and_are_effective() {
 #[test]
 fn names_and_keys_must_agree() {
     let (writer, reader) = (WriterQos::default(), ReaderQos::default());
-    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &writer };
-    let request = Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &reader };
+    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, describes_type: false, qos: &writer };
+    let request =
+        Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, forces_type_validation: false, qos: &reader };
     let check = |offer: Offer<'_>, request: Request<'_>, expect: &str| {
         assert_eq!(match_endpoints(&offer, &request).to_string(), expect);
     };
@@ -167,6 +169,23 @@ fn the_first_offered_representation_is_in_the_requested_list_and_an_empty_list_i
 }
 
 #[test]
+fn a_reader_that_forces_type_validation_wants_writers_that_describe_their_type() {
+    let (writer, reader) = (WriterQos::default(), ReaderQos::default());
+    let check = |describes_type: bool, forces_type_validation: bool, expect: &str| {
+        let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, describes_type, qos: &writer };
+        let request =
+            Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, forces_type_validation, qos: &reader };
+        assert_eq!(match_endpoints(&offer, &request).to_string(), expect);
+    };
+    for (describes, forces) in [(false, false), (true, false), (true, true)] {
+        check(describes, forces, "writer and reader match");
+    }
+    let expect = "TYPE_CONSISTENCY: offered no type information, requested force_type_validation: the reader forces type \
+                  validation, which needs type information (DDS-XTypes 1.3 §7.6.3.4)";
+    check(false, true, expect);
+}
+
+#[test]
 fn all_mismatches_are_told_in_the_order_of_their_ids() {
     let (mut writer, mut reader) = (WriterQos::default(), ReaderQos::default());
     writer.reliability = Reliability::BestEffort;
@@ -179,8 +198,9 @@ fn all_mismatches_are_told_in_the_order_of_their_ids() {
     reader.timing.deadline = SECOND;
     reader.liveliness.lease = SECOND;
     reader.destination_order = DestinationOrder::BySource;
-    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &writer };
-    let request = Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, qos: &reader };
+    let offer = Offer { topic_name: "T", type_name: "Y", keyed: Keyed::No, describes_type: false, qos: &writer };
+    let request =
+        Request { topic_name: "T", type_name: "Y", keyed: Keyed::No, forces_type_validation: false, qos: &reader };
     let MatchResult::Incompatible(mismatches) = match_endpoints(&offer, &request) else { panic!("they match") };
     let ids: Vec<_> = mismatches.iter().map(|mismatch| mismatch.policy.0).collect();
     assert_eq!(ids, [2, 3, 4, 5, 6, 8, 11, 12, 23]);
@@ -339,6 +359,11 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
         "LIVELINESS MANUAL_BY_PARTICIPANT with lease infinite is not effective yet: the application cannot assert \
          liveliness; use AUTOMATIC",
     );
+    refused(
+        |writer, reader| (writer.liveliness.lease, reader.liveliness.lease) = (SECOND, SECOND),
+        "LIVELINESS AUTOMATIC with lease 1s is not effective yet: writers are gone when their participant's lease ends; \
+         leave it infinite and set the participant's lease",
+    );
     let order = DestinationOrder::BySource;
     refused(
         |writer, reader| (writer.destination_order, reader.destination_order) = (order, order),
@@ -405,7 +430,7 @@ fn inconsistent_policies_are_refused() {
     );
     refused(
         |_, reader| reader.liveliness.lease = Duration::ZERO,
-        "LIVELINESS AUTOMATIC with lease 0ns is inconsistent: nobody can assert liveliness that often; give a lease above 0",
+        "LIVELINESS AUTOMATIC with lease 0ns is inconsistent: nobody can assert liveliness that often; leave the lease infinite",
     );
     refused(
         |writer, _| writer.partition = vec!["x".to_owned(); PARTITIONS_MAX + 1],

@@ -36,7 +36,7 @@ pub struct Received {
 }
 
 impl Received {
-    pub(super) fn into_cached(self, writer: Guid, now: Instant) -> CachedSample {
+    pub(super) fn into_cached(self, writer: Guid, now: Instant, expires: Instant) -> CachedSample {
         CachedSample {
             payload: self.content,
             payload_kind: self.content_kind,
@@ -45,6 +45,7 @@ impl Received {
             sequence: self.sequence,
             source_timestamp: self.timestamp,
             received: now,
+            expires,
             instance: self.instance,
             change: self.kind,
         }
@@ -67,6 +68,15 @@ pub struct BatchRange {
 pub enum Arrival {
     /// A sample.
     Sample(Received),
+    /// A sample whose instance the driver is to tell, see [`Reader::poll_keys`](super::Reader::poll_keys).
+    AwaitsKey {
+        /// All but its instance.
+        sample: Received,
+        /// What the wire says of its instance, for the case that its key cannot be computed.
+        hint: Option<KeyHash>,
+    },
+    /// A sample whose instance nothing tells: neither its bytes nor a key hash beside them.
+    Unidentified(SequenceNumber),
     /// Numbers that are used up without a sample: all from `start` to below `end`.
     Irrelevant {
         /// The first of them.

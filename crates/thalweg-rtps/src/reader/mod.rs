@@ -2,8 +2,22 @@
 
 mod arrival;
 mod batches;
+mod departed;
+#[cfg(test)]
+mod departed_tests;
+mod explanation;
+mod footprint;
+#[cfg(test)]
+mod fragment_tests;
+mod hold;
+mod identify;
+#[cfg(test)]
+mod lifespan_tests;
 mod reassembly;
 mod respond;
+mod shortfall;
+#[cfg(test)]
+mod shortfall_tests;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -12,20 +26,26 @@ mod writer_proxy;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use explanation::ReaderExplanation;
+pub use footprint::ReaderFootprint;
+pub use identify::{Identified, KeyRequest};
 pub use reassembly::ReassemblyBudget;
+pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{CachedSample, Insert, ReadFilter, SampleCache, TakenSample};
+use crate::history::{CachedSample, Insert, ReadFilter, RejectReason, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::round_trip::RoundTrip;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant};
 use crate::trace::{self, Mark, Passage};
-use crate::types::{Guid, Keyed, SequenceNumber};
+use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
+use departed::Departed;
 use reassembly::Assembled;
-use window::Placed;
-use writer_proxy::{RequestCounts, WriterProxy};
+use shortfall::Shortfall;
+use window::Window;
+use writer_proxy::WriterProxy;
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +54,8 @@ pub struct ReaderOutcome {
     pub data_available: bool,
     /// [`Reader::poll_transmit`] has something to send now.
     pub answer_due: bool,
+    /// [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Numbers that tell what a reader did; all start at zero.
@@ -43,14 +65,17 @@ pub struct ReaderCounters {
     pub received: u64,
     /// Samples that arrived more than once.
     pub duplicates: u64,
-    /// Samples that were written but will never arrive (SAMPLE_LOST).
+    /// Samples that were written but will never be handed over (SAMPLE_LOST); why: [`Reader::losses`].
     pub lost: u64,
     /// Samples refused because they lie too far ahead of a missing one, or exceed the memory for such samples.
     pub too_far: u64,
     /// Fragments refused: over budget or inconsistent.
     pub fragments_refused: u64,
-    /// Times the cache had no room (SAMPLE_REJECTED); reliable samples are kept back, best-effort ones dropped.
+    /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
+    /// dropped.
     pub rejected: u64,
+    /// Samples that went because their writer's LIFESPAN was over before they were taken; neither lost nor rejected.
+    pub expired: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
 }
@@ -62,6 +87,8 @@ pub struct TakeOutcome {
     pub count: usize,
     /// Set when room was freed that a writer waits for: pass it to `Participant::rearm`.
     pub arm: Option<Instant>,
+    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`] has something to ask.
+    pub keys_due: bool,
 }
 
 /// Memory that a reader's recycled buffers may keep in each size class.
@@ -73,10 +100,8 @@ pub struct Reader {
     guid: Guid,
     reliable: bool,
     wants_history: bool,
-    keyed: Keyed,
     writers: Vec<WriterProxy>,
-    /// What writers that are forgotten have seen: one that comes back may not have forgotten this reader.
-    counts: RequestCounts,
+    departed: Departed,
     /// What the latest requests took, whoever was asked.
     round_trip: RoundTrip,
     cache: SampleCache,
@@ -89,6 +114,9 @@ pub struct Reader {
     next_due: Option<Instant>,
     armed: Option<Instant>,
     counters: ReaderCounters,
+    shortfall: Shortfall,
+    /// The wall clock, where it is known.
+    epoch: Option<EpochOffset>,
 }
 
 impl Reader {
@@ -98,9 +126,8 @@ impl Reader {
             guid,
             reliable: qos.reliability != Reliability::BestEffort,
             wants_history: qos.durability != Durability::Volatile,
-            keyed,
             writers: Vec::new(),
-            counts: RequestCounts::default(),
+            departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
             cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
             pool: PayloadPool::new(POOL_BYTES),
@@ -110,6 +137,8 @@ impl Reader {
             next_due: None,
             armed: None,
             counters: ReaderCounters::default(),
+            shortfall: Shortfall::default(),
+            epoch: None,
         }
     }
 
@@ -120,12 +149,29 @@ impl Reader {
 
     /// Whether its topic has a key.
     pub fn keyed(&self) -> Keyed {
-        self.keyed
+        self.cache.keyed()
     }
 
     /// Numbers that tell what this reader did.
     pub fn counters(&self) -> ReaderCounters {
-        self.counters
+        let (lost, rejected) = (self.shortfall.losses.total(), self.shortfall.rejections.total);
+        ReaderCounters { lost, rejected, ..self.counters }
+    }
+
+    /// SAMPLE_LOST: how many samples will never be taken, and why.
+    pub fn losses(&self) -> Losses {
+        self.shortfall.losses
+    }
+
+    /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
+    pub fn rejections(&self) -> Rejections {
+        self.shortfall.rejections
+    }
+
+    /// Which statuses have changed since the last call.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> StatusNews {
+        self.shortfall.take_news()
     }
 
     /// The samples that wait to be taken.
@@ -138,29 +184,59 @@ impl Reader {
         self.writers.iter().map(|writer| writer.matched.guid)
     }
 
+    /// Takes note of the wall clock, by which the age of samples of writers with a LIFESPAN is told.
+    #[inline]
+    pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
+        self.epoch = epoch;
+    }
+
     /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
-    /// only when samples had waited for room.
+    /// only when samples had waited for room, or may have expired.
     pub fn take(
         &mut self,
-        clock: impl FnOnce() -> Instant,
+        clock: impl Fn() -> Instant,
         max: usize,
         filter: &ReadFilter,
         into: &mut Vec<TakenSample>,
     ) -> TakeOutcome {
+        let expired = self.expire(&clock);
         let count = self.cache.take(max, filter, into);
-        if !self.stalled || count == 0 {
-            return TakeOutcome { count, arm: None };
+        if !self.stalled || count == 0 && !expired {
+            return TakeOutcome { count, ..TakeOutcome::default() };
         }
+        self.refilled |= self.use_room(clock());
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
+    }
+
+    /// Lets samples go whose time is over; true when there were any.
+    #[inline]
+    fn expire(&mut self, clock: impl Fn() -> Instant) -> bool {
+        if self.cache.next_expiry() == Instant::NEVER {
+            return false;
+        }
+        let expired = self.cache.expire(clock());
+        self.counters.expired += expired;
+        expired > 0
+    }
+
+    /// Hands over what had waited for room; true when something had.
+    fn use_room(&mut self, now: Instant) -> bool {
         self.stalled = false;
-        let now = clock();
+        let mut refilled = false;
         for index in 0..self.writers.len() {
-            if self.drain(index) > 0 {
-                self.refilled = true;
+            if self.drain(now, index) > 0 {
+                refilled = true;
                 self.writers[index].answer_at(now);
                 self.note_due(now);
             }
         }
-        TakeOutcome { count, arm: self.newly_armed() }
+        refilled
+    }
+
+    /// Does what is due at `now` besides answers: samples expire, and others take their room.
+    pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
+        let data_available = self.expire(|| now) && self.stalled && self.use_room(now);
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -169,11 +245,25 @@ impl Reader {
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.
-    pub fn read(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
-        self.cache.read(max, filter, into)
+    pub fn read(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        let refilled = self.expire(&clock) && self.stalled && self.use_room(clock());
+        self.refilled |= refilled;
+        let count = self.cache.read(max, filter, into);
+        if !refilled {
+            return TakeOutcome { count, ..TakeOutcome::default() };
+        }
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
-    /// Matches a writer (or replaces what is known of it).
+    /// Matches a writer (or replaces what is known of it). One that was matched before and comes back, as after a lease that
+    /// ended too early, continues where this reader was: nothing is handed over twice, what was written meanwhile and is still
+    /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
         matched.reliable &= self.reliable;
         match self.find(matched.guid) {
@@ -181,7 +271,12 @@ impl Reader {
             Err(index) => {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
-                let proxy = WriterProxy::new(now, matched, self.wants_history, budget, self.counts, crowd);
+                let next = self.departed.recall(matched.guid);
+                let counts = self.departed.counts();
+                let mut proxy = WriterProxy::new(now, matched, self.wants_history, budget, counts, crowd);
+                if let Some(next) = next {
+                    proxy.resume(next);
+                }
                 let due = proxy.requests.due;
                 self.writers.insert(index, proxy);
                 if let Some(due) = due {
@@ -194,10 +289,11 @@ impl Reader {
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         let Ok(index) = self.find(guid) else { return ReaderOutcome::default() };
-        self.counts = self.counts.max(self.writers.remove(index).requests.counts);
+        let writer = self.writers.remove(index);
+        self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
-        ReaderOutcome { data_available: self.cache.len() > before, answer_due: false }
+        ReaderOutcome { data_available: self.cache.len() > before, ..ReaderOutcome::default() }
     }
 
     fn find(&self, guid: Guid) -> Result<usize, usize> {
@@ -217,7 +313,13 @@ impl Reader {
         } else {
             self.handle_best_effort(now, index, arrivals)
         };
-        ReaderOutcome { data_available, answer_due: self.is_due(now) }
+        self.outcome(now, index, data_available)
+    }
+
+    /// What an input that concerned one writer changed.
+    fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
+        let keys_due = self.writers[index].window.awaiting_keys(1).next().is_some();
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
     }
 
     fn handle_best_effort(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -225,15 +327,30 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
-                Arrival::Sample(sample) => match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                Arrival::Sample(sample) if writer.window.is_empty() => {
+                    match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                        None => self.counters.duplicates += 1,
+                        Some(skipped) => {
+                            self.shortfall.lose(LossReason::NeverArrived, skipped);
+                            available |= self.deliver(now, index, sample).unwrap_or(false);
+                        }
+                    }
+                }
+                Arrival::Sample(sample) => available |= self.queue(now, index, sample, Window::place),
+                Arrival::AwaitsKey { sample, hint } => {
+                    available |=
+                        self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
+                }
+                Arrival::Unidentified(sequence) => match writer.accept_best_effort(sequence, sequence.next()) {
                     None => self.counters.duplicates += 1,
                     Some(skipped) => {
-                        self.counters.lost += skipped;
-                        available |= self.deliver(now, index, sample).unwrap_or(false);
+                        self.shortfall.lose(LossReason::NeverArrived, skipped);
+                        self.shortfall.lose(LossReason::KeyUnknown, 1);
                     }
                 },
                 Arrival::Irrelevant { start, end } => {
-                    self.counters.lost += writer.accept_best_effort(start, end).unwrap_or(0);
+                    let skipped = writer.accept_best_effort(start, end).unwrap_or(0);
+                    self.shortfall.lose(LossReason::NeverArrived, skipped);
                 }
                 Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
             }
@@ -244,13 +361,18 @@ impl Reader {
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
     /// room for it.
     fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
-        if !self.cache.has_room(sample.instance, sample.content.len()) {
-            self.counters.rejected += 1;
+        let expires = self.writers[index].expiry(now, &sample, self.epoch);
+        if expires <= now {
+            self.counters.expired += 1;
+            return Ok(false);
+        }
+        if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
+            self.reject(index, reason, sample.instance, sample.sequence);
             return Err(sample);
         }
         self.counters.received += 1;
         let writer = self.writers[index].matched.guid;
-        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now)) != Insert::Ignored)
+        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now, expires)) != Insert::Ignored)
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -272,20 +394,25 @@ impl Reader {
                             }
                             Err(sample) => {
                                 self.stalled = true;
-                                self.hold(now, index, sample);
+                                self.hold(now, index, sample, Window::place);
                                 self.note_repaired(now, index);
                             }
                         }
                     } else {
-                        let fills_gap = sample.sequence == writer.window.next();
-                        gap |= !self.hold(now, index, sample) && !fills_gap;
-                        if fills_gap {
-                            available |= self.drain(index) > 0;
-                            self.note_repaired(now, index);
-                        }
+                        let placed = self.place(now, index, sample, Window::place);
+                        available |= placed.delivered;
+                        gap |= placed.leaves_gap;
                     }
                 }
+                Arrival::AwaitsKey { sample, hint } => {
+                    writer.heard(sample.sequence);
+                    let awaiting = |window: &mut Window, sample| window.place_awaiting_key(sample, hint);
+                    let placed = self.place(now, index, sample, awaiting);
+                    available |= placed.delivered;
+                    gap |= placed.leaves_gap;
+                }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
+                Arrival::Unidentified(sequence) => available |= self.give_up(now, index, sequence),
                 Arrival::BatchEnd(range) => writer.batch_arrived(range),
                 Arrival::NextDatagram => self.note_gap(now, index, std::mem::take(&mut gap)),
             }
@@ -310,48 +437,67 @@ impl Reader {
         }
     }
 
-    /// Keeps a sample until those before it are delivered. True when it was here before.
-    fn hold(&mut self, now: Instant, index: usize, sample: Received) -> bool {
-        let writer = &mut self.writers[index];
-        let cached = sample.into_cached(writer.matched.guid, now);
-        match writer.window.place(cached) {
-            Placed::Stored => return false,
-            Placed::Duplicate => self.counters.duplicates += 1,
-            Placed::TooFar => {
-                self.counters.too_far += 1;
-                return false;
-            }
-        }
-        true
-    }
-
     /// The numbers from `start` to below `end` will never come. True when the application can take something new.
     fn skip(&mut self, now: Instant, index: usize, start: SequenceNumber, end: SequenceNumber) -> bool {
         let writer = &mut self.writers[index];
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         self.note_repaired(now, index);
         delivered > 0
     }
 
+    /// A sample came that cannot be handed over: its instance cannot be told. True when the application can take something new.
+    fn give_up(&mut self, now: Instant, index: usize, sequence: SequenceNumber) -> bool {
+        let window = &self.writers[index].window;
+        if !window.is_new(sequence) {
+            self.counters.duplicates += 1;
+        } else if !window.reaches(sequence) {
+            self.counters.too_far += 1;
+        } else {
+            self.writers[index].heard(sequence);
+            self.shortfall.lose(LossReason::KeyUnknown, 1);
+            return self.skip(now, index, sequence, sequence.next());
+        }
+        false
+    }
+
+    /// The cache has no room for a sample. It counts once, however often it is offered again.
+    fn reject(&mut self, index: usize, reason: RejectReason, instance: KeyHash, sequence: SequenceNumber) {
+        let counted = &mut self.writers[index].rejected_up_to;
+        if sequence > *counted {
+            *counted = sequence;
+            self.shortfall.reject(reason, instance);
+        }
+    }
+
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
-    fn drain(&mut self, index: usize) -> usize {
-        let window = &mut self.writers[index].window;
+    fn drain(&mut self, now: Instant, index: usize) -> usize {
+        let reliable = self.writers[index].matched.reliable;
         let mut delivered = 0;
-        while let Some(sample) = window.ready() {
-            if !self.cache.has_room(sample.instance, sample.payload.len()) {
+        while let Some(sample) = self.writers[index].window.ready() {
+            if sample.expires <= now {
+                self.writers[index].window.take_ready();
+                self.counters.expired += 1;
+                continue;
+            }
+            if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+                let (instance, sequence) = (sample.instance, sample.sequence);
+                self.reject(index, reason, instance, sequence);
+                if !reliable {
+                    self.writers[index].window.take_ready();
+                    continue;
+                }
                 self.stalled = true;
-                self.counters.rejected += 1;
                 break;
             }
-            let Some(sample) = window.take_ready() else { break };
+            let Some(sample) = self.writers[index].window.take_ready() else { break };
             self.counters.received += 1;
             delivered += 1;
             insert(&mut self.cache, self.guid, sample);
         }
-        let next = window.next();
         let writer = &mut self.writers[index];
+        let next = writer.window.next();
         writer.reassembly.forget_below(next);
         writer.batches.advanced(next);
         delivered
@@ -388,9 +534,9 @@ impl Reader {
                     self.note_due(due);
                 }
             }
-            Assembled::Unfinished => self.counters.lost += writer.forget_stale_fragments(),
+            Assembled::Unfinished => self.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments()),
         }
-        (None, ReaderOutcome { data_available: false, answer_due: self.is_due(now) })
+        (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })
     }
 
     /// Takes a GAP into account: numbers that will never come.
@@ -401,13 +547,17 @@ impl Reader {
             return ReaderOutcome::default();
         }
         proxy.heard(SequenceNumber::ZERO);
+        if proxy.is_passed_over(gap) && !(self.wants_history && proxy.matched.keeps_history) {
+            let lost = proxy.window.lose_below(gap.list.base());
+            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+        }
         proxy.window.mark_irrelevant(gap.start, gap.list.base());
         for sequence in gap.list.iter() {
             proxy.window.mark_irrelevant(sequence, sequence.next());
         }
-        let delivered = self.drain(index);
+        let delivered = self.drain(now, index);
         self.note_repaired(now, index);
-        ReaderOutcome { data_available: delivered > 0, answer_due: self.is_due(now) }
+        self.outcome(now, index, delivered > 0)
     }
 
     fn note_due(&mut self, due: Instant) {
@@ -418,14 +568,15 @@ impl Reader {
         self.next_due.is_some_and(|due| due <= now)
     }
 
-    /// When [`Reader::poll_transmit`] will have something to send.
+    /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.next_due
+        let expiry = Some(self.cache.next_expiry()).filter(|expiry| *expiry != Instant::NEVER);
+        [self.next_due, expiry].into_iter().flatten().min()
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
     pub(crate) fn newly_armed(&mut self) -> Option<Instant> {
-        let next = self.next_due?;
+        let next = self.poll_timeout()?;
         let earlier = self.armed.is_none_or(|armed| next < armed);
         earlier.then(|| {
             self.armed = Some(next);

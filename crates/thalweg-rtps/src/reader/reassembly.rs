@@ -91,6 +91,10 @@ impl Reassembly {
         Reassembly { unfinished: Vec::new(), spare: Vec::new(), budget }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.unfinished.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.unfinished.is_empty()
     }

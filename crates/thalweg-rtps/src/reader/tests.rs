@@ -10,37 +10,38 @@ use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, VendorId};
 use crate::wire::batch::HeartbeatBatch;
 use crate::wire::{Heartbeat, Message, SequenceSet, Submessage};
 
-const WRITER: Guid = Guid::new(GuidPrefix([1; 12]), EntityId([0, 0, 1, 3]));
-const READER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 4]));
+pub(super) const WRITER: Guid = Guid::new(GuidPrefix([1; 12]), EntityId([0, 0, 1, 3]));
+pub(super) const READER: Guid = Guid::new(GuidPrefix([2; 12]), EntityId([0, 0, 1, 4]));
 
 /// A reader with one writer, whose datagrams the test makes up.
-struct Session {
-    now: Instant,
-    reader: Reader,
-    outbox: Outbox,
+pub(super) struct Session {
+    pub(super) now: Instant,
+    pub(super) reader: Reader,
+    pub(super) outbox: Outbox,
     count: u32,
     /// Of the last ACKNACK of the reader.
     acknack_count: u32,
     got: Vec<i64>,
 }
 
-fn matched_writer() -> MatchedWriter {
+pub(super) fn matched_writer() -> MatchedWriter {
     MatchedWriter {
         guid: WRITER,
         vendor: VendorId::THALWEG,
         reliable: true,
         keeps_history: false,
         greets: false,
+        lifespan: crate::time::INFINITE,
         round_trip: crate::round_trip::ASSUMED,
         unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
     }
 }
 
-fn number(number: i64) -> SequenceNumber {
+pub(super) fn number(number: i64) -> SequenceNumber {
     SequenceNumber(number)
 }
 
-fn sample(sequence: i64) -> Arrival {
+pub(super) fn sample(sequence: i64) -> Arrival {
     Arrival::Sample(Received {
         sequence: number(sequence),
         timestamp: None,
@@ -51,17 +52,17 @@ fn sample(sequence: i64) -> Arrival {
     })
 }
 
-fn set(set: &SequenceSet) -> String {
+pub(super) fn set(set: &SequenceSet) -> String {
     let members: Vec<String> = set.iter().map(|number| number.to_string()).collect();
     format!("{}:{}", set.base(), members.join(","))
 }
 
 impl Session {
-    fn new(reliability: Reliability, samples_max: Option<u32>) -> Session {
+    pub(super) fn new(reliability: Reliability, samples_max: Option<u32>) -> Session {
         Session::with_budget(reliability, samples_max, 1 << 20)
     }
 
-    fn with_budget(reliability: Reliability, samples_max: Option<u32>, bytes_max: usize) -> Session {
+    pub(super) fn with_budget(reliability: Reliability, samples_max: Option<u32>, bytes_max: usize) -> Session {
         let resource_limits = ResourceLimits { max_samples: samples_max, ..ResourceLimits::default() };
         let qos = ReaderQos { reliability, history: History::KeepAll, resource_limits, ..ReaderQos::default() };
         let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(bytes_max));
@@ -70,31 +71,31 @@ impl Session {
         Session { now, reader, outbox: Outbox::new(), count: 0, acknack_count: 0, got: Vec::new() }
     }
 
-    fn reliable() -> Session {
+    pub(super) fn reliable() -> Session {
         Session::new(Reliability::Reliable { max_blocking_time: Duration::ZERO }, None)
     }
 
-    fn data(&mut self, numbers: &[i64]) -> &mut Session {
+    pub(super) fn data(&mut self, numbers: &[i64]) -> &mut Session {
         for sequence in numbers {
             self.reader.handle_arrivals(self.now, WRITER, std::iter::once(sample(*sequence)));
         }
         self
     }
 
-    fn batch(&mut self, batch: i64, numbers: std::ops::RangeInclusive<i64>) -> &mut Session {
+    pub(super) fn batch(&mut self, batch: i64, numbers: std::ops::RangeInclusive<i64>) -> &mut Session {
         let range = BatchRange { batch: number(batch), first: number(*numbers.start()), last: number(*numbers.end()) };
         let arrivals = numbers.map(sample).chain([Arrival::BatchEnd(range)]);
         self.reader.handle_arrivals(self.now, WRITER, arrivals);
         self
     }
 
-    fn heartbeat(&mut self, first: i64, last: i64) -> &mut Session {
+    pub(super) fn heartbeat(&mut self, first: i64, last: i64) -> &mut Session {
         let heartbeat = self.heartbeat_of(first, last);
         self.reader.handle_heartbeat(self.now, WRITER, &heartbeat);
         self
     }
 
-    fn heartbeat_batch(&mut self, batches: (i64, i64), first: i64, last: i64) -> &mut Session {
+    pub(super) fn heartbeat_batch(&mut self, batches: (i64, i64), first: i64, last: i64) -> &mut Session {
         let heartbeat = self.heartbeat_of(first, last);
         let (first_batch, last_batch) = (number(batches.0), number(batches.1));
         let batch = HeartbeatBatch { first_batch, last_batch, heartbeat };
@@ -102,7 +103,7 @@ impl Session {
         self
     }
 
-    fn heartbeat_of(&mut self, first: i64, last: i64) -> Heartbeat {
+    pub(super) fn heartbeat_of(&mut self, first: i64, last: i64) -> Heartbeat {
         self.count += 1;
         let (reader, writer) = (EntityId::UNKNOWN, WRITER.entity);
         let (first, last, count) = (number(first), number(last), self.count);
@@ -110,7 +111,7 @@ impl Session {
     }
 
     /// What the reader says now, after `pause`: acknowledgements with base and missing numbers, counted behind `#`.
-    fn answer_after(&mut self, pause: Duration) -> String {
+    pub(super) fn answer_after(&mut self, pause: Duration) -> String {
         self.now += pause;
         self.outbox.clear();
         self.reader.poll_transmit(self.now, &mut self.outbox);
@@ -134,7 +135,7 @@ impl Session {
         said.join("; ")
     }
 
-    fn taken(&mut self) -> Vec<i64> {
+    pub(super) fn taken(&mut self) -> Vec<i64> {
         let mut taken = Vec::new();
         self.reader.take(|| self.now, usize::MAX, &ReadFilter::ALL, &mut taken);
         taken.iter().map(|sample| sample.info.sequence.0).collect()
@@ -142,19 +143,19 @@ impl Session {
 
     /// The reader asks a writer that it has not heard of.
     #[track_caller]
-    fn check_asks(&mut self) {
+    pub(super) fn check_asks(&mut self) {
         assert_eq!(self.answer_after(LATER), "samples 1:");
     }
 
     #[track_caller]
-    fn check(&mut self, answer: &str, taken: &[i64]) {
+    pub(super) fn check(&mut self, answer: &str, taken: &[i64]) {
         assert_eq!(self.answer_after(Duration::ZERO), answer);
         assert_eq!(self.taken(), taken);
     }
 }
 
 /// Any time after which every request is due again.
-const LATER: Duration = Duration::from_secs(5);
+pub(super) const LATER: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_writer_that_was_forgotten_and_comes_back_gets_higher_counts() {
@@ -270,6 +271,14 @@ fn a_full_cache_is_never_acknowledged_by_batches_it_could_not_deliver() {
     session.batch(3, 7..=11).batch(4, 12..=13).heartbeat_batch((1, 4), 1, 13);
     session.check("batches 4:", &[7, 8, 9, 10, 11]);
     session.check("batches 5:", &[12, 13]);
+}
+
+#[test]
+fn what_waits_for_room_is_not_asked_for_again() {
+    let mut session = Session::new(Reliability::Reliable { max_blocking_time: Duration::ZERO }, Some(2));
+    // Batches 2 to 4 came as a DATA each, batch 5 is lost.
+    session.batch(1, 1..=2).data(&[3, 4, 5]).batch(6, 9..=11).heartbeat_batch((1, 6), 1, 11);
+    assert_eq!(session.answer_after(Duration::ZERO), "samples 3:6,7,8");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::history::CachedSample;
-use crate::types::SequenceNumber;
+use crate::types::{KeyHash, SequenceNumber};
 use crate::wire::SequenceSet;
 
 /// Numbers a reliable reader keeps track of beyond the first missing one. A writer that jumps further is asked to repeat
@@ -18,6 +18,8 @@ enum Slot {
     Missing,
     Irrelevant,
     Held(CachedSample),
+    /// Its instance is not known yet; the hint of the wire does if its key cannot be computed.
+    AwaitsKey(CachedSample, Option<KeyHash>),
 }
 
 impl Slot {
@@ -41,12 +43,16 @@ pub(super) enum Placed {
 pub(super) struct Window {
     next: SequenceNumber,
     slots: VecDeque<Slot>,
+    /// How many of the slots are missing.
+    missing: usize,
     held_bytes: usize,
+    /// What is missing below this was counted as lost; what lies beyond the slots is not remembered otherwise.
+    lost_below: SequenceNumber,
 }
 
 impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
-        Window { next, slots: VecDeque::new(), held_bytes: 0 }
+        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next }
     }
 
     /// The first number that is neither delivered nor irrelevant.
@@ -57,6 +63,11 @@ impl Window {
     /// Highest number that is kept, or the one before `next`.
     pub(super) fn highest(&self) -> SequenceNumber {
         self.next + (self.slots.len() as i64 - 1)
+    }
+
+    /// Numbers kept, and the bytes that the samples among them are charged.
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.slots.len(), self.held_bytes)
     }
 
     /// True when nothing waits for a missing sample.
@@ -71,7 +82,12 @@ impl Window {
     }
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
-        sequence >= self.next && !matches!(self.slot(sequence), Some(Slot::Held(_) | Slot::Irrelevant))
+        sequence >= self.next && self.slot(sequence).is_none_or(Slot::is_missing)
+    }
+
+    /// True when `sequence` is not beyond what is kept track of.
+    pub(super) fn reaches(&self, sequence: SequenceNumber) -> bool {
+        sequence - self.next < NUMBERS_MAX
     }
 
     /// True when nothing from `first` to `last` is missing.
@@ -87,27 +103,64 @@ impl Window {
     }
 
     pub(super) fn place(&mut self, sample: CachedSample) -> Placed {
-        let distance = sample.sequence - self.next;
+        self.occupy(sample.sequence, sample.payload.len(), Slot::Held(sample))
+    }
+
+    /// As [`Window::place`] for a sample that [`Window::identify`] is to complete; nothing behind it is delivered before.
+    pub(super) fn place_awaiting_key(&mut self, sample: CachedSample, hint: Option<KeyHash>) -> Placed {
+        self.occupy(sample.sequence, sample.payload.len(), Slot::AwaitsKey(sample, hint))
+    }
+
+    fn occupy(&mut self, sequence: SequenceNumber, bytes: usize, slot: Slot) -> Placed {
+        let distance = sequence - self.next;
         if distance < 0 {
             return Placed::Duplicate;
         }
-        if distance >= NUMBERS_MAX || self.held_bytes + sample.payload.len() > HELD_BYTES_MAX && distance > 0 {
+        if distance >= NUMBERS_MAX || self.held_bytes + bytes > HELD_BYTES_MAX && distance > 0 {
             return Placed::TooFar;
         }
         let index = distance as usize;
         self.extend_to(index + 1);
-        if !matches!(self.slots[index], Slot::Missing) {
+        if !self.slots[index].is_missing() {
             return Placed::Duplicate;
         }
-        self.held_bytes += sample.payload.len();
-        self.slots[index] = Slot::Held(sample);
+        self.held_bytes += bytes;
+        self.missing -= 1;
+        self.slots[index] = slot;
         Placed::Stored
     }
 
     fn extend_to(&mut self, len: usize) {
         while self.slots.len() < len {
             self.slots.push_back(Slot::Missing);
+            self.missing += 1;
         }
+    }
+
+    /// The first samples to be identified, so far as nothing in front of them is missing; looks at `max` numbers.
+    pub(super) fn awaiting_keys(&self, max: usize) -> impl Iterator<Item = &CachedSample> {
+        let in_order = self.slots.iter().take(max).take_while(|slot| !slot.is_missing());
+        in_order.filter_map(|slot| if let Slot::AwaitsKey(sample, _) = slot { Some(sample) } else { None })
+    }
+
+    /// Gives a sample its instance: what was computed, else the hint. False when there is neither: the number is used up.
+    pub(super) fn identify(&mut self, sequence: SequenceNumber, computed: Option<KeyHash>) -> bool {
+        let index = usize::try_from(sequence - self.next).ok();
+        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else { return true };
+        let (mut sample, hint) = match std::mem::replace(slot, Slot::Irrelevant) {
+            Slot::AwaitsKey(sample, hint) => (sample, hint),
+            other => {
+                *slot = other;
+                return true;
+            }
+        };
+        let Some(instance) = computed.or(hint) else {
+            self.held_bytes -= sample.payload.len();
+            return false;
+        };
+        sample.instance = instance;
+        *slot = Slot::Held(sample);
+        true
     }
 
     /// Declares `start..end` irrelevant; samples that did arrive stay. Numbers beyond the window are left to a later GAP.
@@ -135,8 +188,9 @@ impl Window {
 
     fn mark_slots(&mut self, from: usize, to: usize) {
         for slot in self.slots.range_mut(from..to) {
-            if matches!(slot, Slot::Missing) {
+            if slot.is_missing() {
                 *slot = Slot::Irrelevant;
+                self.missing -= 1;
             }
         }
     }
@@ -164,11 +218,19 @@ impl Window {
         if first <= self.next {
             return 0;
         }
-        let kept = (first - self.next).min(self.slots.len() as i64) as usize;
-        let missing_kept = self.slots.range(..kept).filter(|slot| matches!(slot, Slot::Missing)).count() as u64;
-        let beyond = (first - self.next) as u64 - kept as u64;
+        let start = self.next.max(self.lost_below);
+        let lost = if first > start { self.missing_between(start, first) } else { 0 };
+        self.lost_below = self.lost_below.max(first);
         self.mark_irrelevant(self.next, first);
-        missing_kept + beyond
+        lost
+    }
+
+    /// How many of the numbers from `start`, which is not below `next`, to below `end` have not arrived.
+    fn missing_between(&self, start: SequenceNumber, end: SequenceNumber) -> u64 {
+        let slots = self.slots.len() as i64;
+        let (from, to) = ((start - self.next).min(slots), (end - self.next).min(slots));
+        let missing = self.slots.range(from as usize..to as usize).filter(|slot| slot.is_missing()).count() as u64;
+        missing + ((end - start) - (to - from)) as u64
     }
 
     /// The sample that can be delivered next, without removing it.
@@ -178,6 +240,11 @@ impl Window {
             Some(Slot::Held(sample)) => Some(sample),
             _ => None,
         }
+    }
+
+    /// True when the next sample is here and waits for room only.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::Held(_)))
     }
 
     /// Removes the sample that [`Window::ready`] showed.
@@ -211,7 +278,7 @@ impl Window {
 
     /// True when a number up to `last` is missing.
     pub(super) fn misses_any(&self, last: SequenceNumber) -> bool {
-        last > self.highest() || self.slots.iter().any(|slot| matches!(slot, Slot::Missing))
+        last > self.highest() || self.missing > 0
     }
 }
 
@@ -232,6 +299,7 @@ mod tests {
             sequence: SequenceNumber(sequence),
             source_timestamp: None,
             received: Instant::ZERO,
+            expires: Instant::NEVER,
             instance: KeyHash::default(),
             change: ChangeKind::Write,
         }
@@ -290,6 +358,24 @@ mod tests {
         assert_eq!(window.place(sample(1 + NUMBERS_MAX)), Placed::TooFar);
         assert_eq!(window.place(sample(NUMBERS_MAX)), Placed::Stored);
         assert_eq!(window.place(sample(i64::MAX)), Placed::TooFar);
+    }
+
+    #[test]
+    fn what_was_delivered_is_charged_no_longer() {
+        let mut window = Window::new(number(1));
+        let payload = Payload::from(vec![0; HELD_BYTES_MAX / 2]);
+        for round in 0..4 {
+            let first = 1 + round * 3;
+            for sequence in [first + 1, first + 2] {
+                let sample = CachedSample { payload: payload.clone(), ..sample(sequence) };
+                assert_eq!(window.place(sample), Placed::Stored, "sample {sequence}");
+            }
+            assert_eq!(window.load(), (3, HELD_BYTES_MAX));
+            assert_eq!(window.place(sample(first + 3)), Placed::TooFar, "the budget is used up");
+            assert_eq!(window.place(sample(first)), Placed::Stored);
+            assert_eq!(drain(&mut window), [first, first + 1, first + 2]);
+            assert_eq!(window.load(), (0, 0));
+        }
     }
 
     #[test]

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use super::arrival::BatchRange;
+use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::Window;
 use super::{REPEAT_MAX, REPEAT_MIN};
+use crate::history::ChangeKind;
 use crate::round_trip::RoundTrip;
-use crate::time::Instant;
+use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
-use crate::wire::DataFrag;
+use crate::wire::{DataFrag, Gap, Heartbeat};
 
 /// A writer that discovery matched with a reader, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct MatchedWriter {
     pub keeps_history: bool,
     /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
     pub greets: bool,
+    /// How long after its source time a sample is worth handing over; [`INFINITE`](crate::time::INFINITE) for ever.
+    pub lifespan: Duration,
     /// What a request and its answer are taken to need before the first ones.
     pub round_trip: Duration,
     /// Where to answer to; best first.
@@ -59,6 +62,12 @@ pub(super) struct WriterProxy {
     pub skip_history: bool,
     pub contacted: bool,
     started: bool,
+    /// It was matched before, and has not told since what it has.
+    resumed: bool,
+    /// Its first sample was missing and asked for.
+    asked_for_first: bool,
+    /// The last sample that counts as rejected.
+    pub rejected_up_to: SequenceNumber,
 }
 
 /// The counts of the ACKNACKs and NACK_FRAGs sent so far, by which a writer tells new ones from repeated ones.
@@ -134,7 +143,59 @@ impl WriterProxy {
             skip_history,
             contacted: false,
             started: false,
+            resumed: false,
+            asked_for_first: false,
+            rejected_up_to: SequenceNumber::ZERO,
         }
+    }
+
+    /// When a sample that came at `now` expires. A source time in the future means that the clocks disagree; life then begins
+    /// when the sample arrives, as it does without a source time (DDS 1.4 §2.2.3.16).
+    #[inline]
+    pub(super) fn expiry(&self, now: Instant, sample: &Received, epoch: Option<EpochOffset>) -> Instant {
+        if self.matched.lifespan == INFINITE || sample.kind != ChangeKind::Write {
+            return Instant::NEVER;
+        }
+        let source = sample.timestamp.zip(epoch).map(|(timestamp, epoch)| epoch.instant(timestamp));
+        source.map_or(now, |source| source.min(now)) + self.matched.lifespan
+    }
+
+    /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs
+    /// is forgotten; best-effort ones repeat nothing.
+    pub(super) fn place_to_resume(&self) -> Option<SequenceNumber> {
+        let is_known = self.matched.reliable && self.contacted && !self.matched.guid.entity.is_builtin();
+        is_known.then(|| self.window.next()).filter(|next| *next > SequenceNumber::FIRST)
+    }
+
+    /// The writer was matched before, and `next` was the number expected of it.
+    pub(super) fn resume(&mut self, next: SequenceNumber) {
+        self.window = Window::new(next);
+        self.announced = next.previous();
+        self.announced_by_heartbeat = Some(next.previous());
+        self.skip_history = false;
+        self.resumed = true;
+    }
+
+    /// A writer of another vendor that came back under its old GUID and has written less than was received of it is a new one:
+    /// some vendors' GUIDs follow from a process id. It begins at its first number.
+    pub(super) fn notice_restart(&mut self, heartbeat: &Heartbeat) {
+        if heartbeat.last < heartbeat.first || !std::mem::take(&mut self.resumed) {
+            return; // An empty history tells nothing.
+        }
+        if self.matched.vendor != VendorId::THALWEG && heartbeat.last < self.window.next().previous() {
+            self.window = Window::new(SequenceNumber::FIRST);
+            self.announced = SequenceNumber::ZERO;
+            self.announced_by_heartbeat = None;
+        }
+    }
+
+    /// A GAP from the very first number is how Thalweg's writers tell a reader that is new to them where to start. True when it
+    /// passes over what this reader, which is not new, still expected: the writer had lost it. Repairs begin at what was asked
+    /// for, so one may only look like that if the first number itself was.
+    pub(super) fn is_passed_over(&self, gap: &Gap) -> bool {
+        let next = self.window.next();
+        let is_greeting = gap.start == SequenceNumber::FIRST && !self.asked_for_first;
+        is_greeting && next > SequenceNumber::FIRST && gap.list.base() > next && self.announced_by_heartbeat.is_some()
     }
 
     /// Something came from the writer, which proves that it knows us or at least reaches us.
@@ -144,9 +205,9 @@ impl WriterProxy {
     }
 
     /// The numbers from `start` to below `end` have come. Returns how many samples were skipped before them, or `None` when
-    /// they are repeated or older ones.
+    /// they are repeated or older ones. With `end` as `start` only what is before them is skipped.
     pub(super) fn accept_best_effort(&mut self, start: SequenceNumber, end: SequenceNumber) -> Option<u64> {
-        let next = self.window.next();
+        let next = self.window.highest().next();
         if start < next {
             return None;
         }
@@ -269,6 +330,7 @@ impl WriterProxy {
         let waits_for_contact = !self.contacted;
         if still_missing || waits_for_contact {
             let (next, announced) = (self.window.next(), self.announced);
+            self.asked_for_first |= still_missing && next == SequenceNumber::FIRST;
             let again = self.requests.asked.is_some();
             self.requests.asked = still_missing.then_some(Asked { last: now, again, next, announced });
             self.requests.due = Some(now + self.requests.repeat.max(self.repeat_period()));

@@ -14,6 +14,8 @@ pub const HEADER_LEN: usize = 20;
 pub const INFO_DST_LEN: usize = 16;
 /// Bytes of an INFO_TS that carries a time.
 pub const INFO_TS_LEN: usize = 12;
+/// Bytes of an INFO_TS that takes a time back.
+pub const INFO_TS_NONE_LEN: usize = SUBMESSAGE_HEADER_LEN;
 /// Bytes of a DATA in front of its inline QoS and payload.
 pub const DATA_HEAD_LEN: usize = 24;
 /// Bytes of a DATA_FRAG in front of its inline QoS and payload.

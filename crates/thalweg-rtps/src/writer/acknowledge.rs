@@ -6,7 +6,7 @@ use super::flow::{Position, kernel_cost};
 use super::reader_proxy::Owed;
 use super::repair::cut_of;
 use super::repairs::Repairs;
-use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, Writer, earlier};
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, earlier};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -19,7 +19,7 @@ pub struct WriterOutcome {
     pub space: bool,
     /// Every awaited reader has acknowledged everything, and had not before.
     pub all_acknowledged: bool,
-    /// A reader stopped answering and is no longer waited for.
+    /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
 }
 
@@ -37,8 +37,13 @@ struct Answer {
     is_final: bool,
 }
 
-/// How long a reader may stay silent while it holds up others, at least; ten round trips where that is longer.
-const SILENCE_MIN: Duration = Duration::from_secs(1);
+impl Answer {
+    /// True for what readers send before they have heard anything of the writer (RTPS 2.5 §8.4.2.3.4): RTI and Fast DDS from 0 on,
+    /// Cyclone DDS from 1 on with a count of 0.
+    fn is_preemptive(&self) -> bool {
+        !self.asks && (self.base < SequenceNumber::FIRST || self.base == SequenceNumber::FIRST && self.count == 0)
+    }
+}
 
 impl Writer {
     /// Takes an ACKNACK into account; unknown readers and repeated messages change nothing.
@@ -90,7 +95,8 @@ impl Writer {
         let reached = Position::max(acknowledged, proxy.acknowledged);
         let answered = self.flow.answered(reached, took);
         let first_contact = !proxy.proven;
-        proxy.proven = true;
+        proxy.proven |= !proxy.must_prove_itself() || !answer.is_preemptive();
+        let proves = first_contact && proxy.proven;
         let newest = self.history.get(acknowledged.sample);
         let was_large = newest.is_some_and(|sample| sample.fragment_bytes.is_some());
         let was_active = proxy.active;
@@ -113,9 +119,13 @@ impl Writer {
         if !answer.is_final && proxy.repairs.is_empty() && (first_contact || !answer.asks) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
+        // What it was not told of until now.
+        if proves && proxy.matched.vendor != VendorId::THALWEG && proxy.acknowledged.sample < unsent.previous() {
+            proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
+        }
         let path_changed = proxy.adapt_path(now, &answered, place);
         let group_fails = proxy.judge_group(!answer.asks);
-        if was_active != proxy.active || group_fails {
+        if was_active != proxy.active || group_fails || proves {
             self.readers_changed();
         } else if path_changed {
             self.paths_changed();
@@ -190,7 +200,7 @@ impl Writer {
         WriterOutcome { space, ..WriterOutcome::default() }
     }
 
-    /// Repeats heartbeats and gives up readers that hold up others. To be called at [`Writer::poll_timeout`].
+    /// Repeats heartbeats and gives up readers that exhaust the writer's patience. To be called at [`Writer::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) -> WriterOutcome {
         let mut outcome = WriterOutcome::default();
         self.flow.end_pauses(now);
@@ -204,14 +214,18 @@ impl Writer {
         let all_sent = Position { sample: sent, fragments: self.outgoing.place.fragment };
         let all_asked = self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO);
         let uses_group = self.route.uses_group();
-        // Who holds up samples that wait to be sent is asked again soon.
-        let longest = if self.collection.was_blocked() { HEARTBEAT_PERIOD_BLOCKED_MAX } else { HEARTBEAT_PERIOD_MAX };
+        // A reader that holds up samples or a write is asked again soon.
+        let longest = match (self.collection.was_blocked(), self.blocked) {
+            (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
+            (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
+            (false, false) => HEARTBEAT_PERIOD_MAX,
+        };
         let crowd = self.heartbeat.round_trip.estimate();
         let mut next = self.call_given_up_readers(now, last);
         for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             let lags = proxy.acknowledged.sample < last;
             if lags {
-                // Who has everything that was sent does not stand still: the others hold up the writer.
+                // A reader that has acknowledged everything sent is not stalled: the others hold up the writer.
                 let owes = proxy.acknowledged < all_sent;
                 proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
             }
@@ -234,7 +248,7 @@ impl Writer {
             let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest, crowd) } else { due };
             next = earlier(next, Some(due));
         }
-        let Some(next) = next else { return outcome };
+        let Some(mut next) = next else { return outcome };
         if self.leave_laggards_behind(now) {
             self.paths_changed();
             outcome.space = self.release_acknowledged();
@@ -243,7 +257,10 @@ impl Writer {
         if outcome.given_up.is_some() {
             self.readers_changed();
             outcome.space |= self.release_acknowledged();
-            outcome.all_acknowledged = self.all_acknowledged();
+        }
+        let stalled = self.readers.iter().filter(|proxy| proxy.is_awaited()).filter_map(|proxy| proxy.behind_since);
+        if let Some(since) = stalled.min() {
+            next = next.min((since + self.heartbeat.patience).max(now));
         }
         self.heartbeat.due = Some(next);
         outcome
@@ -281,14 +298,13 @@ impl Writer {
         any
     }
 
-    /// A reader whose acknowledgement does not move while others are ahead of it is not waited for any more. Alone it
-    /// harms nobody: its writer blocks, as RELIABILITY asks.
+    /// A reader that has owed acknowledgements without any progress for as long as the QoS allows is not waited for any more.
+    /// What it misses from then on it learns from the first number of HEARTBEATs, and counts as lost.
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
-        let ahead = self.readers.iter().filter(|p| p.is_awaited()).map(|p| p.acknowledged).max()?;
+        let patience = self.heartbeat.patience;
         let stuck = self.readers.iter_mut().find(|proxy| {
-            let patience = SILENCE_MIN.max(proxy.round_trip.estimate() * 10);
             let stands_still = proxy.behind_since.is_some_and(|since| now.since(since) >= patience);
-            proxy.is_awaited() && proxy.acknowledged < ahead && stands_still
+            proxy.is_awaited() && stands_still
         })?;
         stuck.active = false;
         stuck.asking.at = now;
@@ -297,15 +313,26 @@ impl Writer {
         Some(stuck.matched.guid)
     }
 
-    /// Frees what every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
+    /// Frees what was sent and every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
+    ///
+    /// A reader that has just come acknowledges what was written before it, which says nothing of whether that was sent: others may
+    /// still be owed it.
     pub(super) fn release_acknowledged(&mut self) -> bool {
         let sent = self.outgoing.place.sample.previous();
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
-        let slowest = awaited.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
-        self.history.acknowledged(self.known_to_all().unwrap_or(slowest.sample));
+        let slowest = awaited.map(|proxy| proxy.acknowledged.sample).min().unwrap_or(sent);
+        let known = self.known_to_all().unwrap_or(slowest).min(sent);
+        self.history.acknowledged(known);
+        if !self.keeps_history {
+            for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up()) {
+                proxy.forsaken = proxy.forsaken.max(known);
+            }
+        }
         let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
         let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
-        self.flow.record_acknowledged(slowest, slowest.sample >= sent && self.outgoing.place.fragment == 0);
+        let in_mid_sample = self.outgoing.place.fragment > 0;
+        let all = slowest.sample > sent || slowest.sample == sent && !in_mid_sample;
+        self.flow.record_acknowledged(slowest, all);
         let drained = self.blocked && self.has_drained();
         self.blocked &= !drained;
         self.is_followed() || drained
@@ -320,7 +347,7 @@ impl Writer {
 }
 
 impl Owed {
-    fn max_with(self, other: Owed) -> Owed {
+    pub(super) fn max_with(self, other: Owed) -> Owed {
         if self == Owed::Greeting { self } else { other }
     }
 }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use super::Writer;
 use super::flow::kernel_cost;
 use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, sample_bytes};
-use super::reader_proxy::ReaderProxy;
 use super::route::fragment_bytes_in;
 use crate::history::HeldSample;
 use crate::outbox::Outbox;
@@ -37,16 +36,24 @@ pub(crate) struct Paid {
 /// What only asynchronous writers keep.
 #[derive(Debug)]
 pub(super) struct Asynchronous {
-    /// Samples that were not sent completely, with when they were written.
+    /// Samples that were not sent completely, with when they were written; those that KEEP_LAST overwrote go now and then.
     written: VecDeque<(SequenceNumber, Instant)>,
     /// Who goes first when new samples and repairs both wait: they take turns, so that neither starves the other.
     repairs_first: bool,
 }
 
+/// Entries for samples that are gone which are tolerated beside twice those that are held.
+const WRITTEN_SPARE: usize = 64;
+
 impl Asynchronous {
     pub(super) fn of(method: &Method) -> Option<Asynchronous> {
         let is_asynchronous = matches!(method, Method::Asynchronous { .. });
         is_asynchronous.then(|| Asynchronous { written: VecDeque::new(), repairs_first: true })
+    }
+
+    /// How many samples wait, those that KEEP_LAST has overwritten lately included.
+    pub(super) fn written(&self) -> usize {
+        self.written.len()
     }
 }
 
@@ -54,7 +61,11 @@ impl Writer {
     /// Notes when a sample was written. True when the participant must be told: nothing waited before.
     pub(super) fn note_written(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
         let Some(asynchronous) = &mut self.outgoing.asynchronous else { return false };
-        asynchronous.written.push_back((sequence, now));
+        let written = &mut asynchronous.written;
+        if written.len() >= WRITTEN_SPARE + 2 * self.history.len() {
+            written.retain(|(sequence, _)| self.history.get(*sequence).is_some());
+        }
+        written.push_back((sequence, now));
         self.outgoing.place.sample == sequence
     }
 
@@ -136,8 +147,7 @@ impl Writer {
             Some(fragment_bytes) => fragment_datagram_bytes(&sample, fragment_bytes),
             None => self.packed_bytes(&sample),
         };
-        let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
-        if awaited && !self.flow.admits(kernel_cost(bytes + write::HEADER_LEN)) {
+        if self.first_owed() <= place.sample && !self.flow.admits(kernel_cost(bytes + write::HEADER_LEN)) {
             return None;
         }
         Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64 * destinations)

@@ -164,14 +164,6 @@ impl Congestion {
         matches!(self.phase, Phase::Paced(_))
     }
 
-    /// Bytes of kernel memory in a second; `None` while nothing is paced.
-    pub(super) fn rate(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Open { .. } => None,
-            Phase::Paced(pace) => Some(pace.rate),
-        }
-    }
-
     /// What may leave now; the datagram that exceeds it may leave as well.
     pub(super) fn credit(&mut self, now: Instant) -> u64 {
         match &mut self.phase {

@@ -27,7 +27,9 @@ impl Writer {
             || self.heartbeat.due.is_some_and(|due| due <= now)
             || self.guid.entity.is_builtin()
             || self.serves_both_forms();
-        if due {
+        if due && self.heartbeat.is_withheld {
+            self.ask_one_by_one(now);
+        } else if due {
             let heartbeat = self.next_heartbeat_to_all(now);
             let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).resume();
             packer.reserve_heartbeat();
@@ -55,10 +57,23 @@ impl Writer {
 
     /// A HEARTBEAT of what was sent so far for every reader.
     fn next_heartbeat_to_all(&mut self, now: Instant) -> Heartbeat {
+        self.note_all_asked(now);
+        self.next_heartbeat(now, self.route.reader())
+    }
+
+    fn note_all_asked(&mut self, now: Instant) {
         self.heartbeat.asked_for = self.outgoing.place.sample.previous();
         self.heartbeat.wanted = false;
         self.heartbeat.all_asked.asks(now);
-        self.next_heartbeat(now, self.route.reader())
+    }
+
+    /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
+    fn ask_one_by_one(&mut self, now: Instant) {
+        self.note_all_asked(now);
+        self.heartbeat.all_asked.is_one_by_one();
+        for reader in self.readers.iter_mut().filter(|reader| reader.is_awaited() && !reader.must_prove_itself()) {
+            reader.owed = reader.owed.max_with(Owed::Heartbeat);
+        }
     }
 
     /// A HEARTBEAT of what was sent so far for one reader, or for all that the datagram reaches.
@@ -87,6 +102,11 @@ impl Writer {
         }
         self.heartbeat.wanted = false;
         if !self.readers.iter().any(ReaderProxy::is_awaited) {
+            return;
+        }
+        if self.heartbeat.is_withheld {
+            self.ask_one_by_one(now);
+            self.transmit_owed_heartbeats(now, outbox);
             return;
         }
         for form in [Form::Batch, Form::Plain] {
@@ -127,18 +147,25 @@ impl Writer {
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
                 return true;
             }
-            let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
+            let mut heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
             let reader = &mut self.readers[index];
             reader.asking.asks(now);
             let greeting = std::mem::replace(&mut reader.owed, Owed::Nothing) == Owed::Greeting;
+            let is_withheld = reader.must_prove_itself();
+            if is_withheld {
+                (heartbeat.first, heartbeat.last) = (reader.start, reader.start.previous());
+            }
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
-            if greeting && reader.start > SequenceNumber::FIRST {
+            // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
+            if greeting && reader.start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
                 packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, reader.start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);
             self.push_heartbeat(form, &heartbeat, outbox);
-            self.transmit_fragment_heartbeat(now, heartbeat.reader, outbox);
+            if !is_withheld {
+                self.transmit_fragment_heartbeat(now, heartbeat.reader, outbox);
+            }
         }
         false
     }

@@ -7,6 +7,8 @@ mod collection;
 mod congestion;
 mod explanation;
 mod flow;
+mod footprint;
+mod former;
 mod heartbeat;
 pub mod neighbourhood;
 mod pacing;
@@ -28,6 +30,7 @@ use ahead::Ahead;
 use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
+pub use footprint::WriterFootprint;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
@@ -41,6 +44,7 @@ use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
 use flow::Flow;
+use former::FormerReaders;
 use reader_proxy::{AllAsked, ReaderProxy};
 use route::Route;
 use transmission::Place;
@@ -109,7 +113,7 @@ pub struct WriterCounters {
     pub refused: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
     pub overwritten_unacknowledged: u64,
-    /// Times a silent reader was given up so that it does not hold up the others.
+    /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`].
     pub readers_given_up: u64,
     /// DATA_BATCH submessages sent for the first time.
     pub batches: u64,
@@ -124,6 +128,8 @@ const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
 
 /// The slowest repetition while samples wait to be sent until somebody acknowledges others.
 const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
+/// And while a write waits for room.
+const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(200);
 
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
 #[derive(Debug)]
@@ -134,6 +140,7 @@ pub struct Writer {
     keeps_history: bool,
     history: WriterHistory,
     readers: Vec<ReaderProxy>,
+    former: FormerReaders,
     route: Route,
     outgoing: Outgoing,
     collection: Collection,
@@ -155,6 +162,8 @@ struct Capacity {
     bytes: usize,
     /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
     ask_every: i64,
+    /// Sending has made room for a write that was refused, and nobody was told.
+    is_untold: bool,
 }
 
 /// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
@@ -168,7 +177,7 @@ impl Capacity {
             History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
             History::KeepLast(_) => i64::MAX,
         };
-        Capacity { samples, bytes, ask_every }
+        Capacity { samples, bytes, ask_every, is_untold: false }
     }
 }
 
@@ -205,6 +214,10 @@ struct HeartbeatState {
     due: Option<Instant>,
     /// What the latest answers took, whoever gave them: in a crowd everybody is slow.
     round_trip: RoundTrip,
+    /// Some reader must prove itself before it is told of samples: HEARTBEATs go to the others one by one.
+    is_withheld: bool,
+    /// How long a reader may owe acknowledgements without any progress.
+    patience: Duration,
 }
 
 impl Writer {
@@ -222,6 +235,7 @@ impl Writer {
             keeps_history,
             history: WriterHistory::new(qos.history, qos.resource_limits, keeps_history, options.history_bytes_max),
             readers: Vec::new(),
+            former: FormerReaders::default(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
                 place: Place::before(SequenceNumber::FIRST),
@@ -244,6 +258,8 @@ impl Writer {
                 wanted: false,
                 due: None,
                 round_trip: RoundTrip::assuming(Duration::ZERO),
+                is_withheld: false,
+                patience: qos.reader_patience,
             },
             armed: None,
             blocked: false,
@@ -278,25 +294,36 @@ impl Writer {
         self.history.len()
     }
 
-    /// True when every matched reliable reader that still answers has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
+    /// True when every matched reliable reader has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
     pub fn all_acknowledged(&self) -> bool {
         self.readers_behind() == 0
     }
 
-    /// Reliable readers that are not waited for at the moment because they stopped acknowledging.
+    /// Reliable readers that are not waited for at the moment because they have exhausted [`WriterQos::reader_patience`].
     pub fn readers_given_up(&self) -> usize {
         self.readers.iter().filter(|reader| reader.is_given_up()).count()
     }
 
-    /// Reliable readers that owe an acknowledgement.
+    /// Reliable readers that owe an acknowledgement, given up or not.
     pub fn readers_behind(&self) -> usize {
         let last = self.history.last();
-        self.readers.iter().filter(|reader| reader.is_awaited() && reader.acknowledged.sample < last).count()
+        self.readers.iter().filter(|reader| reader.matched.reliable && reader.acknowledged.sample < last).count()
+    }
+
+    /// True when no reader that is waited for owes an acknowledgement.
+    fn is_waiting_for_nobody(&self) -> bool {
+        let last = self.history.last();
+        !self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < last)
     }
 
     /// Whether [`Writer::write`] would find room for a payload of this instance now.
     pub fn has_room(&self, instance: &KeyHash, payload_bytes: usize) -> bool {
         self.history.room_for(instance, payload_bytes)
+    }
+
+    /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
+    pub fn poll_space(&mut self) -> bool {
+        std::mem::take(&mut self.capacity.is_untold)
     }
 
     /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
@@ -363,9 +390,19 @@ impl Writer {
         if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
             known.matched = matched;
         } else {
-            let start = if matched.wants_history { SequenceNumber::FIRST } else { self.history.last().next() };
+            let next = self.history.last().next();
+            let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);
+            let start = match former {
+                Some(acknowledged) => acknowledged.next().max(self.history.first()).min(next),
+                None if matched.wants_history => self.history.first(),
+                None => next,
+            };
             let joined = self.outgoing.place.sample.previous();
-            self.readers.push(ReaderProxy::new(now, matched, start, joined));
+            let mut proxy = ReaderProxy::new(now, matched, start, joined);
+            if former.is_some_and(|acknowledged| acknowledged.next() < start) {
+                proxy.forsaken = start.previous();
+            }
+            self.readers.push(proxy);
         }
         self.readers_changed();
         self.hasten_heartbeat(now);
@@ -373,7 +410,12 @@ impl Writer {
 
     /// Forgets a reader. Returns whether that freed room for a blocked write.
     pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
-        self.readers.retain(|reader| reader.matched.guid != guid);
+        if let Some(index) = self.readers.iter().position(|reader| reader.matched.guid == guid) {
+            let reader = self.readers.remove(index);
+            if reader.matched.reliable && reader.proven {
+                self.former.remember(guid, reader.acknowledged.sample.max(reader.forsaken));
+            }
+        }
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
             self.history.seal();
@@ -397,6 +439,7 @@ impl Writer {
         let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
         let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
         self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
+        self.heartbeat.is_withheld = self.readers.iter().any(ReaderProxy::must_prove_itself);
     }
 
     /// What its latest answers took, whoever gave them; zero before the first one.
@@ -436,7 +479,7 @@ impl Writer {
     fn has_drained(&self) -> bool {
         let few = self.history.len() <= self.capacity.samples / 4 * 3;
         let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
-        few && small || self.all_acknowledged()
+        few && small || self.is_waiting_for_nobody()
     }
 
     /// When [`Writer::handle_timeout`] is to be called.

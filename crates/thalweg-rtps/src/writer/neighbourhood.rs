@@ -129,7 +129,7 @@ impl Neighbourhood {
 }
 
 /// Whether both addresses share the leading bits.
-pub(crate) fn same_subnet(own: IpAddr, other: IpAddr, prefix_bits: u8) -> bool {
+pub fn same_subnet(own: IpAddr, other: IpAddr, prefix_bits: u8) -> bool {
     match (own, other) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix_bits.min(32))).unwrap_or(0);

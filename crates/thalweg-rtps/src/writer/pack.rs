@@ -6,6 +6,7 @@ use super::MatchedReader;
 use super::flow::kernel_cost;
 use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;
+use crate::time::Timestamp;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 use crate::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
 use crate::wire::{Gap, SequenceSet, parameters};
@@ -28,6 +29,8 @@ pub(super) struct Packer<'a> {
     /// How many datagrams the outbox may have.
     datagrams_max: usize,
     open: bool,
+    /// The source time that holds at the end of the open datagram; a datagram begins without one (RTPS 2.5 §8.3.7.9).
+    stamped: Option<Timestamp>,
 }
 
 impl<'a> Packer<'a> {
@@ -47,6 +50,7 @@ impl<'a> Packer<'a> {
             allowance: u64::MAX,
             datagrams_max: OUTBOX_MAX_DATAGRAMS,
             open: false,
+            stamped: None,
         }
     }
 
@@ -112,6 +116,16 @@ impl<'a> Packer<'a> {
             write::info_destination(buffer, prefix);
         }
         self.open = true;
+        self.stamped = None;
+    }
+
+    /// Makes `timestamp` the source time of the samples that follow. Where it holds already nothing is said: some peers take an
+    /// INFO_TS that takes no time back for the end of the message (zzdds 0.2.0).
+    fn stamp(&mut self, timestamp: Option<Timestamp>) {
+        if self.stamped != timestamp {
+            write::info_timestamp(self.outbox.buffer(), timestamp);
+            self.stamped = timestamp;
+        }
     }
 
     /// Makes sure that a HEARTBEAT fits, in a datagram of its own where it would make the last of several equal ones longer
@@ -127,7 +141,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Goes on with the datagram that the outbox has open.
+    /// Goes on with the datagram that the outbox has open, for submessages that have no source time.
     pub(super) fn resume(mut self) -> Packer<'a> {
         self.open = self.outbox.open_len() > 0;
         self
@@ -148,13 +162,18 @@ pub(super) fn fragments_of(sample: &HeldSample<'_>, fragment_bytes: u16) -> u32 
 /// An upper bound of the bytes that a sample takes in a datagram.
 pub(super) fn sample_bytes(sample: &HeldSample<'_>) -> usize {
     let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
-    SAMPLE_OVERHEAD_BYTES + inline_qos + sample.len()
+    SAMPLE_OVERHEAD_BYTES - write::INFO_TS_LEN + stamp_bytes(sample) + inline_qos + sample.len()
 }
 
 /// An upper bound of the bytes that a fragment of a sample takes in a datagram.
 pub(super) fn fragment_datagram_bytes(sample: &HeldSample<'_>, fragment_bytes: u16) -> usize {
     let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
-    write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
+    stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
+}
+
+/// Bytes of the INFO_TS that a sample may need: one that takes back the time of the sample before it is short.
+fn stamp_bytes(sample: &HeldSample<'_>) -> usize {
+    if sample.timestamp.is_some() { write::INFO_TS_LEN } else { write::INFO_TS_NONE_LEN }
 }
 
 /// What stands around a sample that travels as DATA: INFO_TS, DATA and padding.
@@ -202,8 +221,8 @@ pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: 
         _ => DataKind::Key,
     };
     let inline_qos = inline_qos(scratch, sample);
+    packer.stamp(sample.timestamp);
     let buffer = packer.outbox.buffer();
-    write::info_timestamp(buffer, sample.timestamp);
     let head = DataHead { reader: pair.reader, writer: pair.writer, sequence: sample.sequence, inline_qos, kind };
     write::data(buffer, &head, bytes);
     push_bytes(packer.outbox, sample, 0..bytes);
@@ -222,7 +241,7 @@ pub(super) fn push_fragment(
     let start = index as usize * usize::from(fragment_bytes);
     let range = start..(start + usize::from(fragment_bytes)).min(sample.len());
     let inline_qos = inline_qos(scratch, sample);
-    packer.reserve(write::INFO_TS_LEN + write::DATA_FRAG_HEAD_LEN + inline_qos.len() + range.len() + 3);
+    packer.reserve(stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos.len() + range.len() + 3);
     let head = DataFragHead {
         reader: pair.reader,
         writer: pair.writer,
@@ -234,9 +253,8 @@ pub(super) fn push_fragment(
         inline_qos,
         key: sample.kind != ChangeKind::Write,
     };
-    let buffer = packer.outbox.buffer();
-    write::info_timestamp(buffer, sample.timestamp);
-    write::data_frag(buffer, &head, range.len());
+    packer.stamp(sample.timestamp);
+    write::data_frag(packer.outbox.buffer(), &head, range.len());
     let bytes = range.len();
     push_bytes(packer.outbox, sample, range);
     write::padding(packer.outbox.buffer(), bytes);

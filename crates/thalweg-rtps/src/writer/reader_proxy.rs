@@ -75,12 +75,20 @@ impl Asking {
 pub(super) struct AllAsked {
     pub last: Option<Instant>,
     before: Option<Instant>,
+    /// The last time each of them was asked alone.
+    one_by_one: bool,
 }
 
 impl AllAsked {
     /// Everybody is asked now.
     pub(super) fn asks(&mut self, now: Instant) {
-        (self.before, self.last) = (self.last, Some(now));
+        let before = self.last.filter(|_| !self.one_by_one);
+        *self = AllAsked { last: Some(now), before, one_by_one: false };
+    }
+
+    /// They are asked each alone.
+    pub(super) fn is_one_by_one(&mut self) {
+        self.one_by_one = true;
     }
 }
 
@@ -112,8 +120,10 @@ pub(super) struct ReaderProxy {
     /// others.
     pub joined: SequenceNumber,
     pub acknowledged: Position,
-    /// It sent an ACKNACK: it has proved that it matches us too.
+    /// It sent an ACKNACK that only a reader sends which matches us too.
     pub proven: bool,
+    /// Last sample that the history dropped while the reader was given up or away, although it was owed to it.
+    pub forsaken: SequenceNumber,
     pub active: bool,
     pub asking: Asking,
     pub last_heard: Instant,
@@ -152,6 +162,7 @@ impl ReaderProxy {
             joined,
             acknowledged: Position::whole(start.previous()),
             proven: false,
+            forsaken: SequenceNumber::ZERO,
             active: true,
             asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: 0, ambiguous: false },
             last_heard: now,
@@ -162,6 +173,13 @@ impl ReaderProxy {
             last_acknack_count: None,
             last_nack_frag_count: None,
         }
+    }
+
+    /// True while nothing may tell the reader of samples that concern it, lest it takes them for history that it has missed: Cyclone
+    /// DDS skips everything up to the last number of the first HEARTBEAT that it sees, and acknowledges it. Thalweg's readers start
+    /// where they are told to.
+    pub(super) fn must_prove_itself(&self) -> bool {
+        self.matched.reliable && !self.proven && self.matched.vendor != VendorId::THALWEG
     }
 
     /// Counts towards acknowledgement: reliable and not given up for silence.
@@ -211,10 +229,11 @@ impl ReaderProxy {
         announced: Option<Instant>,
     ) -> Option<Duration> {
         let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
-        let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
+        let last = since(all_asked.last).filter(|_| !all_asked.one_by_one);
+        let all = u32::from(last.is_some()) + u32::from(since(all_asked.before).is_some());
         let asked = match self.asking.unanswered + all {
             0 => None,
-            1 => since(all_asked.last).or(Some(self.asking.at)),
+            1 => last.or(since(all_asked.before)).or(Some(self.asking.at)),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
         self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > 0;

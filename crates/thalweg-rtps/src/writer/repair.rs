@@ -22,6 +22,9 @@ pub(super) struct Repair<'a> {
     pub place: Place,
     /// First sample that concerns the reader.
     pub start: SequenceNumber,
+    /// Last sample that was dropped although it was owed to the reader: a HEARTBEAT tells it, since a GAP would say that it has
+    /// missed nothing.
+    pub forsaken: SequenceNumber,
     /// Largest datagram that reaches it.
     pub limit: usize,
     /// Whether it understands DATA_BATCH.
@@ -89,7 +92,7 @@ impl<'a> Repair<'a> {
             let sample = held.filter(|sample| self.cut(sample).is_some_and(|cut| cut.covers(large.cut, first)));
             let Some(sample) = sample else {
                 large.clear();
-                if large.sequence < self.place.sample {
+                if large.sequence < self.place.sample && large.sequence > self.forsaken {
                     packer.gap(self.pair.reader, large.sequence, large.sequence.next());
                 }
                 continue;
@@ -166,6 +169,9 @@ impl<'a> Repair<'a> {
             return Served::Full;
         }
         let Some(sample) = self.held(sequence, self.place.sample.previous()) else {
+            if sequence <= self.forsaken {
+                return Served::Until(self.forsaken.next().min(self.place.sample));
+            }
             let next_held = self.history.next_from(sequence.max(self.start)).map_or(self.place.sample, |s| s.sequence);
             let until = next_held.min(self.place.sample).max(sequence.next());
             packer.gap(self.pair.reader, sequence, until);

@@ -7,6 +7,7 @@ use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::Repair;
 use super::route::Route;
 use super::transmission::{Charge, Place, Progress, Transmission};
+use crate::history::WriterHistory;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
@@ -73,7 +74,7 @@ impl Writer {
             self.collection.is_blocked();
             return false;
         }
-        if awaited && self.waits_for_a_full_datagram() {
+        if awaited && self.first_owed() <= self.outgoing.place.sample && self.waits_for_a_full_datagram() {
             if self.flow.has_unasked() {
                 self.request_acknowledgement(now);
             }
@@ -100,14 +101,21 @@ impl Writer {
         self.charge_paths(now, self.flow.sent() - charged_before);
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
-        if !awaited {
-            self.history.acknowledged(self.outgoing.place.sample.previous());
+        if self.first_owed() > start.sample {
+            self.capacity.is_untold |= self.release_acknowledged();
         }
         match self.outgoing.place.sample > last {
             true => self.collection.is_sent(),
             false => self.collection.is_blocked(),
         }
         matches!(progress, Some(Progress::OutboxFull))
+    }
+
+    /// The first sample that a reader that is waited for has not acknowledged. What was not sent below it concerns readers that do
+    /// not acknowledge: the others have come since it was written.
+    pub(super) fn first_owed(&self) -> SequenceNumber {
+        let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
+        awaited.map(|reader| reader.acknowledged.sample.next()).min().unwrap_or(SequenceNumber(i64::MAX))
     }
 
     /// While the window is closed to what was collected, it goes on being collected: opening by and by, the window would else
@@ -128,11 +136,7 @@ impl Writer {
     ) -> Progress {
         let mut awaited_readers = self.readers.iter().filter(|reader| reader.is_awaited());
         let partial = awaited && awaited_readers.all(|reader| reader.matched.vendor == VendorId::THALWEG);
-        let charge = match (awaited, partial) {
-            (false, _) => Charge::Nothing,
-            (true, false) => Charge::Samples,
-            (true, true) => Charge::Fragments(&mut self.heartbeat.fragment_count),
-        };
+        let first_owed = self.first_owed();
         let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).within(allowance);
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
@@ -143,17 +147,19 @@ impl Writer {
             counters: &mut self.counters,
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
-            charge,
+            charge: Charge::Nothing,
             period: self.collection.write_interval(),
         };
-        let end = Place::before(SequenceNumber(i64::MAX));
-        loop {
-            match transmission.run(now, &self.history, &mut packer, &mut self.outgoing.place, end) {
-                // Readers with a narrower path have come since it was written.
-                Progress::TooWide { sample, fitting } => self.history.set_fragment_bytes(sample, fitting),
-                progress => return progress,
-            }
+        let (history, place) = (&mut self.history, &mut self.outgoing.place);
+        let progress = run_until(now, &mut transmission, history, &mut packer, place, first_owed);
+        if progress != Progress::Complete || place.sample < first_owed {
+            return progress;
         }
+        transmission.charge = match partial {
+            false => Charge::Samples,
+            true => Charge::Fragments(&mut self.heartbeat.fragment_count),
+        };
+        run_until(now, &mut transmission, history, &mut packer, place, SequenceNumber(i64::MAX))
     }
 
     /// The same samples in another form for readers that need it.
@@ -196,6 +202,7 @@ impl Writer {
                 history: &self.history,
                 place: self.outgoing.place,
                 start: reader.start,
+                forsaken: reader.forsaken,
                 limit: reader.matched.datagram_bytes,
                 batches: reader.matched.batches && self.form_max == Form::Batch,
                 scratch: &mut self.outgoing.scratch,
@@ -218,6 +225,9 @@ impl Writer {
             // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
             if asks && outbox.open_len() > 0 {
                 self.ask_after_repair(now, index, outbox);
+            } else if outbox.open_len() == 0 && self.readers[index].acknowledged.sample < self.readers[index].forsaken {
+                let reader = &mut self.readers[index];
+                reader.owed = reader.owed.max_with(Owed::Heartbeat);
             }
         }
         false
@@ -234,6 +244,24 @@ impl Writer {
         let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();
         packer.reserve_heartbeat();
         self.push_heartbeat(form, &heartbeat, outbox);
+    }
+}
+
+/// Sends samples below `end`, cut for the paths that there are now.
+fn run_until(
+    now: Instant,
+    transmission: &mut Transmission<'_>,
+    history: &mut WriterHistory,
+    packer: &mut Packer<'_>,
+    place: &mut Place,
+    end: SequenceNumber,
+) -> Progress {
+    loop {
+        match transmission.run(now, history, packer, place, Place::before(end)) {
+            // Readers with a narrower path have come since it was written.
+            Progress::TooWide { sample, fitting } => history.set_fragment_bytes(sample, fitting),
+            progress => return progress,
+        }
     }
 }
 

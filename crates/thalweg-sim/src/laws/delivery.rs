@@ -3,14 +3,54 @@
 use std::collections::BTreeMap;
 
 use thalweg_rtps::history::{ChangeKind, InstanceState};
+use thalweg_rtps::time::INFINITE;
 use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
 
 use crate::plan::{InstanceSharing, Pace};
 use crate::record::{Pair, Record, WrittenRecord};
 
-/// No reader gets a value twice or after a later one of the same writer: best effort and reliable alike.
+/// When a writer says that everybody has acknowledged everything, every matched reliable reader has what it is owed: taken, or
+/// in its cache. Only a reader of which the writer has told that it gave it up, as its QoS asked, may lack what it lost.
+pub fn acknowledged_means_delivered(record: &Record) -> Result<(), String> {
+    record.unkept.first().map_or(Ok(()), |words| Err(words.clone()))
+}
+
+/// A writer gives a reader up only where its QoS sets a limit to its patience.
+pub fn given_up_only_when_asked_to(record: &Record) -> Result<(), String> {
+    for writer in record.writers.iter().filter(|writer| !writer.given_up.is_empty()) {
+        let plan = &record.plan.topics[writer.index.topic].writers[writer.index.place];
+        if plan.qos.reader_patience == INFINITE {
+            return Err(format!("a writer of topic {} gave {:?} up", writer.index.topic, writer.given_up));
+        }
+    }
+    Ok(())
+}
+
+/// A KEEP_LAST reader never holds more than `depth` values of an instance.
+pub fn keeps_no_more_than_the_last(record: &Record) -> Result<(), String> {
+    record.overfull.first().map_or(Ok(()), |words| Err(words.clone()))
+}
+
+/// Source time stamps arrive as they were written, or not at all where there were none; so they never decrease where the
+/// clock does not.
+pub fn time_stamps_arrive_as_written(record: &Record) -> Result<(), String> {
+    for pair in record.pairs() {
+        for taken in pair.taken().filter(|taken| taken.valid) {
+            let place = pair.writer.written.binary_search_by_key(&taken.sequence, |written| written.sequence);
+            let written = place.ok().map(|place| pair.writer.written[place].timestamp);
+            if written.is_some_and(|written| written != taken.timestamp) {
+                let name = pair.name();
+                return Err(format!("{name}: {} came with {:?}, not {written:?}", taken.sequence, taken.timestamp));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No reader gets a value twice or after a later one of the same writer: best effort and reliable alike, also where they lost
+/// and found each other.
 pub fn in_order_and_once(record: &Record) -> Result<(), String> {
-    for pair in record.pairs().filter(|pair| pair.only_match().is_some()) {
+    for pair in record.pairs() {
         let mut last = SequenceNumber::ZERO;
         for taken in pair.taken().filter(|taken| taken.valid) {
             if taken.sequence <= last {
@@ -40,7 +80,7 @@ pub fn last_values_arrive(record: &Record) -> Result<(), String> {
 /// Where the network loses nothing and nobody is overrun, even best effort loses nothing.
 pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(), String> {
     let overrun = record.processes.iter().any(|process| process.dropped > 0);
-    if !record.plan.weather.is_clear() || !record.plan.splits.is_empty() || overrun {
+    if !record.plan.weather.is_clear() || record.plan.is_disturbed() || overrun {
         return Ok(());
     }
     for pair in record.pairs().filter(|pair| !pair.is_reliable() && pair.is_there_at_end()) {
@@ -63,7 +103,7 @@ pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(),
 pub fn instances_end_as_their_writer_said(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
-        own && is_owed_everything(pair) && pair.is_there_at_end()
+        own && is_owed_everything(pair) && pair.only_match().is_some() && pair.is_there_at_end()
     };
     record.pairs().filter(applies).try_for_each(check_instance_states)
 }
@@ -72,18 +112,15 @@ fn keeps_all(pair: &Pair<'_>) -> bool {
     pair.writer_plan().depth().is_none() && pair.reader_plan().depth().is_none()
 }
 
-/// Reliable, matched once and never given up, and the application takes what arrives.
+/// Reliable, matched and never given up, and the application takes what arrives.
 fn is_owed_everything(pair: &Pair<'_>) -> bool {
     let takes = pair.reader_plan().pace != Pace::Never;
-    pair.is_reliable() && takes && !pair.was_given_up() && pair.only_match().is_some()
+    pair.is_reliable() && takes && !pair.was_given_up() && pair.owed_after().is_some()
 }
 
 /// Values that the reader must get, apart from those of instances that were deleted: durability ends with them.
 fn owed<'a>(pair: &Pair<'a>) -> Vec<&'a WrittenRecord> {
-    let after = match pair.is_durable() {
-        true => SequenceNumber::ZERO,
-        false => pair.only_match().map_or(SequenceNumber::ZERO, |one| one.after),
-    };
+    let after = pair.owed_after().unwrap_or_default();
     let departed = if pair.is_durable() { departed_instances(pair) } else { Vec::new() };
     let values = pair.writer.written.iter().filter(|written| written.kind == ChangeKind::Write);
     values.filter(|written| written.sequence > after && !departed.contains(&written.instance)).collect()

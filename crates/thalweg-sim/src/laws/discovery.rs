@@ -27,14 +27,16 @@ pub fn matches_follow_qos(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// Participants know each other soon after the later of them has started, unless the network is split.
+/// Participants know each other soon after the later of them has started, where nothing but the weather keeps them apart.
 pub fn converges(record: &Record) -> Result<(), String> {
-    if !record.plan.splits.is_empty() {
+    if record.plan.is_disturbed() {
         return Ok(());
     }
     for (number, process) in record.processes.iter().enumerate() {
         for (other_number, other) in record.processes.iter().enumerate().filter(|(other, _)| *other != number) {
-            let stays = record.is_there_at_end(number) && record.is_there_at_end(other_number);
+            let stays = record.plan.meet(number, other_number)
+                && record.is_there_at_end(number)
+                && record.is_there_at_end(other_number);
             let starts = record.plan.processes[number].starts.max(record.plan.processes[other_number].starts);
             let lease = record.plan.processes[other_number].lease_duration;
             let bound = if record.plan.weather.loss > 0.0 { lease * 2 } else { BOUND };

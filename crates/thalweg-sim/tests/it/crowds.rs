@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::qos::Reliability;
+use thalweg_rtps::qos::{Reliability, WriterQos};
 use thalweg_rtps::time::Instant;
 use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, TopicPlan, WriterPlan};
 use thalweg_sim::run;
@@ -64,10 +64,15 @@ fn who_is_too_busy_to_answer_is_not_asked_again_and_again() {
     assert!(busy <= at_ease * 2, "{busy} datagrams instead of {at_ease}");
 }
 
+/// Reliable KEEP_ALL with at most so many samples, for a writer that gives a reader up after a second without progress.
+fn impatient(samples_max: Option<u32>) -> WriterQos {
+    WriterQos { reader_patience: Duration::from_secs(1), ..keep_all(samples_max) }
+}
+
 /// A writer with room for 20 samples and three readers on other hosts, one of which does not do its part.
 fn three_readers(spoil: impl FnOnce(&mut Plan)) -> Plan {
     let readers = (1..=3).map(|process| reader(process, reads_all(Some(50)))).collect();
-    let mut plan = plan(4, vec![WriterPlan { samples: 300, ..writer(0, keep_all(Some(20))) }], readers);
+    let mut plan = plan(4, vec![WriterPlan { samples: 300, ..writer(0, impatient(Some(20))) }], readers);
     spoil(&mut plan);
     plan
 }
@@ -104,7 +109,7 @@ fn last_written_to_seven(eighth: Pace) -> Instant {
     readers[7].pace = eighth;
     let period = Duration::from_micros(8_333);
     let busy =
-        WriterPlan { samples: 12_000, burst: 10, period, payload_bytes: 400, ..writer(0, keep_all(Some(4_000))) };
+        WriterPlan { samples: 12_000, burst: 10, period, payload_bytes: 400, ..writer(0, impatient(Some(4_000))) };
     let outcome = check(plan(9, vec![busy], readers));
     let record = outcome.record();
     assert!(record.readers[..7].iter().all(|reader| reader.values() == 12_000), "the seven get everything");

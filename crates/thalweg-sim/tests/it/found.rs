@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use thalweg_rtps::qos::{History, ReaderQos, WriterQos};
+use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
+use thalweg_sim::run;
+use thalweg_sim::trace::Detail;
 
 use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
 
@@ -12,7 +15,8 @@ use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, re
 fn samples_that_waited_for_room_are_announced_after_the_take_that_made_it() {
     let (writing, reading) = durable(keep_all(None), reads_all(Some(5)));
     let late = ReaderPlan { created: at_ms(4_000), ..reader(1, reading) };
-    let outcome = check(plan(2, vec![writer(0, writing)], vec![late]));
+    let outcome = run(plan(2, vec![writer(0, writing)], vec![late]), Detail::Tail);
+    outcome.check(settles).check(delivery::exactly_once).check(delivery::acknowledged_means_delivered);
     assert_eq!(outcome.record().readers[0].values(), 100);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg_rtps::time::Instant;
-use thalweg_sim::plan::{Plan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
+use thalweg_sim::plan::{Cut, Plan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{Outcome, run};
 
@@ -45,7 +45,7 @@ pub fn plan(hosts: usize, writers: Vec<WriterPlan>, readers: Vec<ReaderPlan>) ->
 
 /// Cuts one host off from the others.
 pub fn cut_off(host: usize, from_ms: u64, until_ms: u64) -> SplitPlan {
-    SplitPlan { from: at_ms(from_ms), until: at_ms(until_ms), hosts: 1 << host }
+    SplitPlan { from: at_ms(from_ms), until: at_ms(until_ms), hosts: 1 << host, cut: Cut::BothWays }
 }
 
 pub fn at_ms(milliseconds: u64) -> Instant {

@@ -1,18 +1,37 @@
 //! Worlds whose everything is drawn.
 
+use std::ops::ControlFlow;
+
 use thalweg_rtps::qos::{BACKGROUND, History, Method};
 use thalweg_sim::laws::{delivery, settles};
-use thalweg_sim::{World, run_seeds, trace};
+use thalweg_sim::{WIDE_SEEDS_FROM, World, run_seeds, trace};
 
 /// A debug build is slow: fewer worlds have to do there.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 200 };
 
+fn jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 #[test]
 fn every_law_holds_in_every_world() {
-    let report = run_seeds(0..SEEDS, |_, _| {});
+    let report = run_seeds(0..=SEEDS - 1, jobs(), |_| ControlFlow::Continue(()));
     let breaches: Vec<String> = report.breaches.iter().map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
     assert!(report.taken > SEEDS * 50, "worlds in which little happens prove little: {report:?}");
+}
+
+/// Splits beyond a lease, restarts, pauses, narrow paths, crowds, large samples, groups and damage, without queues that
+/// overflow, hosts that move and intruders.
+#[test]
+fn every_law_holds_in_worlds_with_more_troubles() {
+    for seed in (WIDE_SEEDS_FROM..).take(SEEDS as usize * 2) {
+        let world = World::new(seed);
+        let plan = world.plan();
+        if plan.links.is_empty() && plan.moves.is_empty() && plan.intruders.is_empty() {
+            world.run().check_all();
+        }
+    }
 }
 
 #[test]
@@ -23,6 +42,9 @@ fn the_same_seed_leads_to_the_same_course_of_events() {
         assert_ne!(World::new(seed + 1).run().trace_hash(), first, "seed {seed}");
     }
     assert_eq!(trace(3), trace(3));
+    for seed in WIDE_SEEDS_FROM..WIDE_SEEDS_FROM + 10 {
+        assert_eq!(World::new(seed).run().trace_hash(), World::new(seed).run().trace_hash(), "seed {seed}");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) fn let_readers_follow<'a>(
     writer
 }
 
-/// Waits until every reader that is waited for has acknowledged everything; asks them to do so at once.
+/// Waits until every reader has acknowledged everything; asks them to do so at once.
 pub(super) fn wait_for_acknowledgments(
     state: &RuntimeState,
     cell: &WriterCell,
@@ -74,11 +74,19 @@ pub(super) fn wait_for_acknowledgments(
     // The participant's timer repeats the request while acknowledgements are owed.
     state.rearm(cell.guid().entity, Some(asked));
     let mut writer = cell.writer.lock();
-    while !writer.all_acknowledged() {
+    loop {
+        let forsaken = cell.take_given_up(writer.counters().readers_given_up);
+        let (behind, given_up) = (writer.readers_behind(), writer.readers_given_up());
+        if forsaken > 0 || behind > 0 && behind <= given_up {
+            return Err(given_up_error(cell, forsaken.max(given_up as u64)));
+        }
+        if behind == 0 {
+            return Ok(());
+        }
         if deadline.has_passed() || on_io_thread() {
             let cause = format!(
                 "timed out after {timeout:?}: {} of {} readers owe an acknowledgement",
-                writer.readers_behind(),
+                behind,
                 writer.matched_readers().len()
             );
             let advice = "wait longer, or look with `thalweg ls` which reader does not answer";
@@ -88,7 +96,17 @@ pub(super) fn wait_for_acknowledgments(
         }
         writer = cell.waiters.wait(&cell.writer, writer, deadline);
     }
-    Ok(())
+}
+
+fn given_up_error(cell: &WriterCell, readers: u64) -> Error {
+    let cause = format!(
+        "failed: {readers} {} no progress for {:?} and may lack samples that were written",
+        if readers == 1 { "reader has made" } else { "readers have made" },
+        cell.qos.reader_patience
+    );
+    Error::new(ErrorKind::Error, "wait_for_acknowledgments", cause)
+        .on_topic(&cell.topic.name)
+        .advise("raise reader_patience, or look with `thalweg why` which reader does not acknowledge")
 }
 
 /// Waits until at least `count` readers are matched.

@@ -17,7 +17,7 @@ use super::blocking;
 use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
 use super::{WriterCell, WriterStatusListener};
 use crate::runtime::{Delivery, Runtime};
-use crate::status::{IncompatibleQos, Matched, WriterStatus};
+use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::{Error, ErrorKind, TopicType, trace};
 
 /// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
@@ -188,7 +188,7 @@ impl<T> DataWriter<T> {
         if self.cell.topic.keyed == Keyed::No {
             return Ok(KeyHash::default());
         }
-        let computed = || self.cell.topic.key_of.as_ref().and_then(|key_of| key_of(payload, kind));
+        let computed = || self.cell.topic.keys.instance_of(payload, kind);
         let cannot = || {
             bad("cannot tell the instance of the bytes")
                 .advise("pass its key hash, or create the topic with a function that computes it")
@@ -218,7 +218,9 @@ impl<T> DataWriter<T> {
     /// them to do so at once.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`] after `timeout`, saying how many readers owe an acknowledgement.
+    /// [`ErrorKind::Timeout`] after `timeout`, saying how many readers owe an acknowledgement. [`ErrorKind::Error`] when a reader was
+    /// given up since the last call, or is given up and owes one: with a finite [`WriterQos::reader_patience`] not everything that
+    /// was written may have reached every reader.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<(), Error> {
         blocking::wait_for_acknowledgments(self.runtime.state(), &self.cell, timeout)
     }
@@ -257,6 +259,11 @@ impl<T> DataWriter<T> {
     /// OFFERED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
     pub fn offered_incompatible_qos(&self) -> IncompatibleQos {
         self.cell.tell_incompatible()
+    }
+
+    /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`]; its changes start from zero again.
+    pub fn readers_given_up(&self) -> ReadersGivenUp {
+        self.cell.tell_given_up()
     }
 
     /// GUIDs of the readers matched now.

@@ -174,6 +174,7 @@ pub(super) fn transmit<R>(
     trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let mut sending = writer.start_sending(now, &mut outbox);
+    let mut space = writer.poll_space();
     drop(writer);
     let mut start = now;
     while sending {
@@ -181,8 +182,14 @@ pub(super) fn transmit<R>(
         trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), &outbox));
         outbox.clear();
         let end = clock::now();
-        sending = cell.writer.lock().continue_sending(start, end, datagrams, &mut outbox);
+        let mut writer = cell.writer.lock();
+        sending = writer.continue_sending(start, end, datagrams, &mut outbox);
+        space |= writer.poll_space();
+        drop(writer);
         start = end;
+    }
+    if space {
+        cell.notify_waiters();
     }
     outbox.clear();
     OUTBOX.set(Some(outbox));

@@ -11,7 +11,7 @@ use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
 use crate::runtime::{ListenerSlot, Waiters};
-use crate::status::{IncompatibleQos, Matched, WriterStatus};
+use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
 /// Callback for a writer's news.
@@ -36,6 +36,9 @@ pub(crate) struct WriterCell {
 struct Statuses {
     matched: Matched,
     incompatible: IncompatibleQos,
+    given_up: ReadersGivenUp,
+    /// Readers given up, of those that `wait_for_acknowledgments` has told.
+    given_up_told: u64,
 }
 
 impl WriterCell {
@@ -115,6 +118,25 @@ impl WriterCell {
         statuses.incompatible.add(reader, mismatches);
         self.status_listener.delivery()?;
         Some(WriterStatus::OfferedIncompatibleQos(statuses.incompatible.tell()))
+    }
+
+    pub(crate) fn note_given_up(&self, reader: Guid) -> Option<WriterStatus> {
+        let current = self.writer.lock().readers_given_up();
+        let mut statuses = self.statuses();
+        statuses.given_up.add(reader);
+        self.status_listener.delivery()?;
+        Some(WriterStatus::ReadersGivenUp(statuses.given_up.tell(current)))
+    }
+
+    pub(super) fn tell_given_up(&self) -> ReadersGivenUp {
+        let current = self.writer.lock().readers_given_up();
+        self.statuses().given_up.tell(current)
+    }
+
+    /// Takes note that of all `given_up` readers a waiting thread is told; returns how many it was not told of before.
+    pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
+        let told = &mut self.statuses().given_up_told;
+        given_up.saturating_sub(std::mem::replace(told, given_up))
     }
 
     pub(super) fn tell_matched(&self) -> Matched {

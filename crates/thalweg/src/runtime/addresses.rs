@@ -6,7 +6,7 @@ use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::discovery::participant_data::LinkMtu;
 use thalweg_rtps::types::Locator;
 use thalweg_rtps::writer::neighbourhood::{
-    LOOPBACK_BYTES_PER_SECOND, WIRED_BYTES_PER_SECOND, WIRELESS_BYTES_PER_SECOND,
+    LOOPBACK_BYTES_PER_SECOND, WIRED_BYTES_PER_SECOND, WIRELESS_BYTES_PER_SECOND, same_subnet,
 };
 use thalweg_rtps::writer::{Link, Medium};
 use thalweg_transport::interfaces::{Interface, is_link_local};
@@ -45,7 +45,7 @@ pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> L
     LocalAddresses {
         metatraffic_unicast: unicast(ports.metatraffic_v4, ports.metatraffic_v6),
         metatraffic_multicast,
-        default_unicast: unicast(ports.user_v4, ports.user_v6),
+        default_unicast: one_for_each_network(interfaces, unicast(ports.user_v4, ports.user_v6)),
         default_multicast: groups(user_multicast(plan.domain_id)),
         interfaces: interfaces
             .iter()
@@ -104,6 +104,25 @@ fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<
     locators
 }
 
+/// Leaves out addresses by which nobody is reached that the others do not reach: further ones of a network that an interface is in,
+/// and loopback where this host has another IPv4 address. Fast DDS sends every sample to every address that it can reach, so
+/// each more of them doubles what its writers on this host send. Thalweg's participants on this host use loopback all the same,
+/// since it is announced for discovery.
+fn one_for_each_network(interfaces: &[Interface], mut announced: Vec<Locator>) -> Vec<Locator> {
+    let has_v4 = announced.iter().filter_map(Locator::socket_address).any(|a| a.is_ipv4() && !a.ip().is_loopback());
+    let is_further = |ip: IpAddr| {
+        let of_interface = |interface: &&Interface| interface.ips().any(|own| own == ip);
+        let Some(interface) = interfaces.iter().find(of_interface) else { return false };
+        let mut same = interface.addresses.iter().filter(|own| same_subnet(own.ip, ip, own.prefix_bits));
+        same.next().is_some_and(|first| first.ip != ip)
+    };
+    announced.retain(|locator| {
+        let Some(ip) = locator.socket_address().map(|address| address.ip()) else { return true };
+        if ip.is_loopback() { ip.is_ipv6() || !has_v4 } else { !is_further(ip) }
+    });
+    announced
+}
+
 /// The well-known ports of other participants of this host: some listen to loopback only and hear no multicast.
 fn same_host(plan: &AddressPlan) -> impl Iterator<Item = Locator> {
     let (domain, own) = (plan.domain_id, plan.ports.participant_index);
@@ -134,11 +153,29 @@ mod tests {
     }
 
     #[test]
-    fn loopback_comes_last_and_link_local_addresses_not_at_all() {
+    fn loopback_stands_in_for_a_missing_network_and_link_local_addresses_are_not_told() {
         let lo = interface("lo", &["127.0.0.1", "::1"]);
         check(std::slice::from_ref(&lo), &["127.0.0.1:7411"]);
         let eth = interface("eth0", &["10.0.0.1", "fd00::2", "fe80::1"]);
-        check(&[lo, eth], &["10.0.0.1:7411", "[fd00::2]:7411", "127.0.0.1:7411"]);
+        check(&[lo, eth], &["10.0.0.1:7411", "[fd00::2]:7411"]);
+    }
+
+    #[test]
+    fn user_data_have_one_address_for_each_network_and_discovery_has_loopback_too() {
+        let lo = interface("lo", &["127.0.0.1"]);
+        let eth = interface("eth0", &["10.0.0.1", "10.0.0.9", "10.0.1.1", "fd00::2"]);
+        let wlan = interface("wlan0", &["10.0.0.3"]);
+        let expect = ["10.0.0.1:7411", "10.0.1.1:7411", "10.0.0.3:7411", "[fd00::2]:7411"];
+        check(&[lo.clone(), eth.clone(), wlan], &expect);
+        let only_v6 = interface("eth0", &["fd00::2"]);
+        check(&[lo.clone(), only_v6], &["[fd00::2]:7411", "127.0.0.1:7411"]);
+        let plan = AddressPlan {
+            domain_id: 0,
+            ports: Ports { user_v4: Some(7411), metatraffic_v4: Some(7410), ..Ports::default() },
+            peers: Vec::new(),
+        };
+        let loopback = Locator::from("127.0.0.1:7410".parse::<SocketAddr>().unwrap());
+        assert!(local_addresses(&plan, &[lo, eth]).metatraffic_unicast.contains(&loopback));
     }
 
     #[test]

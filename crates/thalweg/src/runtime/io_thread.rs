@@ -40,6 +40,8 @@ pub(crate) fn on_io_thread() -> bool {
 const ACTIVE_SLEEP_MAX: Duration = Duration::from_millis(20);
 /// How long after the last request of a writer the short sleeps go on.
 const ACTIVE_FOR: Duration = Duration::from_millis(30);
+/// How soon the participant learns of a step of the wall clock while it is busy; an idle one learns of it when it wakes up.
+const CLOCK_PERIOD: Duration = Duration::from_millis(100);
 /// Polls of a busy I/O thread between two looks at everything that is no busy socket.
 const POLLS_PER_WAIT: u32 = 32;
 /// How late timed waits may end; Linux's default of 50 µs is a whole round trip.
@@ -65,6 +67,8 @@ pub(crate) struct IoThread {
     turned_at: Instant,
     /// Until when writers count as active.
     active_until: Instant,
+    /// When the participant was last told what the wall clock shows.
+    clock_told: Instant,
 }
 
 impl IoThread {
@@ -82,6 +86,7 @@ impl IoThread {
             due: Instant::ZERO,
             turned_at: Instant::ZERO,
             active_until: Instant::ZERO,
+            clock_told: Instant::ZERO,
         }
     }
 
@@ -126,6 +131,10 @@ impl IoThread {
         }
         let is_due = self.due <= now || !self.requests.is_empty();
         let mut participant = self.state.participant.lock();
+        if now.since(self.clock_told) > CLOCK_PERIOD {
+            participant.set_wall_clock(now, self.state.timestamp(now));
+            self.clock_told = now;
+        }
         for (entity, at) in self.requests.drain(..) {
             participant.rearm(entity, at);
         }

@@ -92,7 +92,10 @@ impl Runtime {
 
     /// Lets a call of the API use the participant; afterwards the I/O thread sends what that produced.
     pub(crate) fn command<R>(&self, command: impl FnOnce(Instant, &mut Participant) -> R) -> R {
-        let result = self.state.with_participant(command);
+        let result = self.state.with_participant(|now, participant| {
+            participant.set_wall_clock(now, self.state.timestamp(now));
+            command(now, participant)
+        });
         self.state.alarm.wake();
         result
     }

@@ -23,6 +23,11 @@ impl RuntimeState {
                     self.deliver_data(&cell);
                 }
             }
+            Event::KeysDue { reader } => {
+                if let Some(cell) = self.endpoints.reader(reader) {
+                    cell.notify_waiters();
+                }
+            }
             Event::SpaceAvailable { writer } | Event::Acknowledged { writer } => {
                 if let Some(cell) = self.endpoints.writer(writer) {
                     cell.notify_waiters();
@@ -38,8 +43,8 @@ impl RuntimeState {
                 self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
             }
             Event::ReaderGivenUp { writer, reader } => {
-                tracing::warn!(%writer, %reader, "a reader that does not acknowledge is no longer waited for");
-                self.deliver_writer_status(writer, |_| Some(WriterStatus::ReaderGivenUp(reader)));
+                tracing::warn!(%writer, %reader, "a reader exhausted the writer's patience and is no longer waited for");
+                self.deliver_writer_status(writer, |cell| cell.note_given_up(reader));
             }
             Event::SubscriptionMatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_matched(writer));
@@ -50,6 +55,8 @@ impl RuntimeState {
             Event::RequestedIncompatibleQos { reader, writer, mismatches } => {
                 self.deliver_reader_status(reader, |cell| cell.note_incompatible(writer, mismatches));
             }
+            Event::SampleLost { reader } => self.deliver_reader_status(reader, ReaderCell::note_lost),
+            Event::SampleRejected { reader } => self.deliver_reader_status(reader, ReaderCell::note_rejected),
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }

@@ -41,6 +41,9 @@ impl Waiters {
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
+    /// It never comes.
+    pub(crate) const NEVER: Deadline = Deadline(Instant::NEVER);
+
     /// `timeout` from now on; an infinite one never comes.
     pub(crate) fn after(timeout: Duration) -> Deadline {
         Deadline(clock::now() + timeout)

@@ -12,10 +12,13 @@ use thalweg_rtps::reader::ReaderCounters;
 use thalweg_rtps::types::{Guid, KeyHash};
 use thalweg_transport::clock;
 
+use super::keys::Keys;
 use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
+use crate::explain::ReaderExplanation;
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
+use crate::topic::TopicKeys;
 use crate::{Error, ErrorKind, trace};
 
 /// Receives samples of type `T` from one topic (DDS 1.4 §2.2.2.5.3).
@@ -38,6 +41,13 @@ thread_local! {
 impl<T> DataReader<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<ReaderCell>) -> DataReader<T> {
         DataReader { runtime, cell, owner: true, type_marker: PhantomData }
+    }
+
+    /// Starts the thread that computes the keys of a raw topic, if it has a function for them.
+    pub(super) fn start_keys(&self) -> Result<(), Error> {
+        let TopicKeys::Application(key_of) = &self.cell.topic.keys else { return Ok(()) };
+        let keys = Keys::new(Arc::clone(self.runtime.state()), Arc::clone(&self.cell), Arc::clone(key_of));
+        keys.start().map_err(|error| Error::system("starting the thread for the keys of a raw topic", error))
     }
 
     /// Removes up to `max` samples in the order in which they arrived.
@@ -70,11 +80,7 @@ impl<T> DataReader<T> {
 
     /// As [`DataReader::take_into`], but the samples stay, marked READ.
     pub fn read_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
-        let read = |reader: &mut thalweg_rtps::reader::Reader, into: &mut Vec<TakenSample>| {
-            let count = reader.read(max, filter, into);
-            thalweg_rtps::reader::TakeOutcome { count, arm: None }
-        };
-        self.fetch(read, |taken| append(samples, taken))
+        self.fetch(|reader, into| reader.read(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
     /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.
@@ -102,6 +108,9 @@ impl<T> DataReader<T> {
         let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
         trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
+        if outcome.keys_due {
+            self.cell.notify_waiters();
+        }
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);
         kept
@@ -210,6 +219,16 @@ impl<T> DataReader<T> {
         self.cell.tell_incompatible()
     }
 
+    /// SAMPLE_LOST, with the reasons; its change starts from zero again.
+    pub fn sample_lost(&self) -> SampleLost {
+        self.cell.tell_lost()
+    }
+
+    /// SAMPLE_REJECTED, with the limit that was met; its change starts from zero again.
+    pub fn sample_rejected(&self) -> SampleRejected {
+        self.cell.tell_rejected()
+    }
+
     /// GUIDs of the writers matched now.
     pub fn matched_writers(&self) -> Vec<Guid> {
         self.cell.reader.lock().matched_writers().collect()
@@ -218,6 +237,12 @@ impl<T> DataReader<T> {
     /// What this reader received, lost (SAMPLE_LOST) and could not store (SAMPLE_REJECTED).
     pub fn counters(&self) -> ReaderCounters {
         self.cell.reader.lock().counters()
+    }
+
+    /// What this reader received and did not hand over, as `thalweg why` shows it.
+    pub fn explain(&self) -> ReaderExplanation {
+        let told = self.cell.reader.lock().explain();
+        ReaderExplanation { topic: self.cell.topic.name.clone(), ..told }
     }
 
     /// Samples that KEEP_LAST replaced by newer ones before they were taken.
@@ -254,6 +279,7 @@ impl<T> Drop for DataReader<T> {
         }
         self.cell.data_listener().clear();
         self.cell.status_listener().clear();
+        self.cell.close();
         let entity = self.cell.guid().entity;
         self.runtime.state().endpoints.remove(entity);
         self.runtime.command(|now, participant| participant.delete_reader(now, entity));

@@ -1,6 +1,7 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
 mod data_reader;
+mod keys;
 mod reader_cell;
 mod sample;
 
@@ -46,7 +47,8 @@ impl Subscriber {
     /// # Errors
     /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
     /// bytes or contains NUL; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out;
+    /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, mut qos: ReaderQos) -> Result<DataReader<T>, Error> {
         topic.description().check("create_reader")?;
         if qos.partition.is_empty() {
@@ -61,7 +63,7 @@ impl Subscriber {
             type_name: description.type_name.clone(),
             keyed: description.keyed,
             qos: qos.clone(),
-            key_of: description.key_of.clone(),
+            keys: description.keys.source(),
         };
         let endpoints = &self.runtime.state().endpoints;
         let cell = self.runtime.command(|now, participant| {
@@ -72,6 +74,8 @@ impl Subscriber {
             Ok(cell)
         });
         let cell = cell.map_err(|error| Error::qos("create_reader", topic.name(), error))?;
-        Ok(DataReader::new(Arc::clone(&self.runtime), cell))
+        let reader = DataReader::new(Arc::clone(&self.runtime), cell);
+        reader.start_keys()?;
+        Ok(reader)
     }
 }

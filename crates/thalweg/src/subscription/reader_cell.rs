@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
-use thalweg_rtps::reader::Reader;
+use thalweg_rtps::reader::{KeyRequest, Reader};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 
-use crate::runtime::{ListenerSlot, Waiters};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus};
+use crate::runtime::{Deadline, ListenerSlot, Waiters};
+use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
 /// Callback for a reader's news.
@@ -29,12 +29,16 @@ pub(crate) struct ReaderCell {
     status_listener: ListenerSlot<ReaderStatusListener>,
     /// A call of the data listener is queued for the listener thread.
     pending: AtomicBool,
+    /// The application has dropped the reader.
+    closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Statuses {
     matched: Matched,
     incompatible: IncompatibleQos,
+    lost: SampleLost,
+    rejected: SampleRejected,
 }
 
 impl ReaderCell {
@@ -50,6 +54,7 @@ impl ReaderCell {
             data_listener: ListenerSlot::default(),
             status_listener: ListenerSlot::default(),
             pending: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +89,31 @@ impl ReaderCell {
         self.waiters.notify(&self.reader);
     }
 
+    /// The application drops the reader: whoever works for it in the background ends.
+    pub(super) fn close(&self) {
+        // Under the lock, so that nobody looks before it and sleeps after it.
+        let reader = self.reader.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        drop(reader);
+        self.notify_waiters();
+    }
+
+    /// Waits for samples whose key is to be computed and puts them into `requests`, at most `max` of each writer; false once
+    /// the reader is closed.
+    pub(super) fn wait_for_keys(&self, max: usize, requests: &mut Vec<KeyRequest>) -> bool {
+        let mut reader = self.reader.lock();
+        loop {
+            if self.closed.load(Ordering::Relaxed) {
+                return false;
+            }
+            reader.poll_keys(max, requests);
+            if !requests.is_empty() {
+                return true;
+            }
+            reader = self.waiters.wait(&self.reader, reader, Deadline::NEVER);
+        }
+    }
+
     pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {
         self.update_matched(|matched| matched.add(writer))
     }
@@ -105,6 +135,36 @@ impl ReaderCell {
         statuses.incompatible.add(writer, mismatches);
         self.status_listener.delivery()?;
         Some(ReaderStatus::RequestedIncompatibleQos(statuses.incompatible.tell()))
+    }
+
+    pub(crate) fn note_lost(&self) -> Option<ReaderStatus> {
+        let losses = self.reader.lock().losses();
+        let mut statuses = self.statuses();
+        let news = statuses.lost.update(losses);
+        self.status_listener.delivery().filter(|_| news)?;
+        Some(ReaderStatus::SampleLost(statuses.lost.tell()))
+    }
+
+    pub(crate) fn note_rejected(&self) -> Option<ReaderStatus> {
+        let rejections = self.reader.lock().rejections();
+        let mut statuses = self.statuses();
+        let news = statuses.rejected.update(rejections);
+        self.status_listener.delivery().filter(|_| news)?;
+        Some(ReaderStatus::SampleRejected(statuses.rejected.tell()))
+    }
+
+    pub(super) fn tell_lost(&self) -> SampleLost {
+        let losses = self.reader.lock().losses();
+        let mut statuses = self.statuses();
+        statuses.lost.update(losses);
+        statuses.lost.tell()
+    }
+
+    pub(super) fn tell_rejected(&self) -> SampleRejected {
+        let rejections = self.reader.lock().rejections();
+        let mut statuses = self.statuses();
+        statuses.rejected.update(rejections);
+        statuses.rejected.tell()
     }
 
     pub(super) fn tell_matched(&self) -> Matched {

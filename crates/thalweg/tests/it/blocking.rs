@@ -55,6 +55,32 @@ fn a_write_without_room_times_out_and_says_what_to_raise() {
 }
 
 #[test]
+fn a_reader_that_is_given_up_is_told_to_the_writer() {
+    let reader_qos = ReaderQos { resource_limits: limits(1), ..reliable_reader() };
+    let writer_qos = WriterQos { reader_patience: Duration::from_millis(200), ..reliable_writer() };
+    let Pair { writer, reader, participants: _alive } = pair::<Count>("patience", writer_qos, reader_qos);
+    (0..10).for_each(|value| _ = writer.write(&Count { value }).unwrap());
+    let error = writer.wait_for_acknowledgments(PATIENCE).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Error);
+    assert!(error.to_string().contains("1 reader has made no progress for 200ms"), "{error}");
+    let status = writer.readers_given_up();
+    assert_eq!((status.total, status.total_change, status.current), (1, 1, 1));
+    assert_eq!(writer.held(), 0, "nothing is kept for it any more");
+    let start = Instant::now();
+    let mut taken = 0;
+    while taken + reader.counters().lost < 10 {
+        taken += reader.take(5).len() as u64;
+        assert!(start.elapsed() < PATIENCE, "{taken} taken, {} lost", reader.counters().lost);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    while writer.wait_for_acknowledgments(PATIENCE).is_err() {
+        assert!(start.elapsed() < PATIENCE, "it has caught up: {:?}", writer.counters());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(writer.readers_given_up().current, 0);
+}
+
+#[test]
 fn acknowledgments_are_waited_for_and_missing_ones_named() {
     let reader_qos = ReaderQos { resource_limits: limits(1), ..reliable_reader() };
     let Pair { writer, reader, participants: _alive } = pair::<Count>("acks", reliable_writer(), reader_qos);

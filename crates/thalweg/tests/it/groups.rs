@@ -59,10 +59,12 @@ fn writers_explain_themselves_and_each_other() {
     assert_eq!(refused.kind(), ErrorKind::PreconditionNotMet);
     let inspector = DomainParticipant::builder(domain).loopback_only().domain_tag(unique("tag")).inspector();
     let inspector = inspector.create().unwrap();
-    eventually("the writer is discovered", || {
+    eventually("both are discovered", || {
         inspector.publications().iter().any(|known| known.data.guid == writer.guid())
+            && inspector.subscriptions().iter().any(|known| known.data.guid == reader.guid())
     });
     let told = inspector.explain_topic(&name, PATIENCE).unwrap();
-    assert_eq!(told.iter().map(|told| told.guid).collect::<Vec<_>>(), [writer.guid()]);
-    assert_eq!(told[0].route, writer.explain().route);
+    assert_eq!(told.writers.iter().map(|told| told.guid).collect::<Vec<_>>(), [writer.guid()]);
+    assert_eq!(told.writers[0].route, writer.explain().route);
+    assert_eq!(told.readers, [reader.explain()]);
 }

@@ -12,4 +12,5 @@ mod listeners;
 mod processes;
 mod qos;
 mod raw;
+mod statuses;
 mod tracing;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use thalweg::explain::DROP_COST_PER_MILLE;
 
-use super::{ExplainedTopic, Explanation, GroupView, LinkView, Owner, ReaderView, RouteView, WriterView};
+use super::{ExplainedTopic, Explanation, GroupView, LinkView, Owner, ReaderView, Reception, RouteView, WriterView};
 
 impl ExplainedTopic {
     pub(super) fn to_text(&self) -> String {
@@ -61,6 +61,34 @@ impl ReaderView {
         let _ = writeln!(out, "\nreader {}, {}", self.guid, self.owner.to_text());
         let _ = writeln!(out, "  {}: {}", self.type_name, self.qos.to_text());
         let _ = writeln!(out, "  reached at {}", [&self.addresses[..], &self.groups[..]].concat().join(" "));
+        match &self.explanation {
+            Some(reception) => reception.describe(out),
+            None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
+            None => out.push_str("  its vendor does not tell what it received\n"),
+        }
+    }
+}
+
+impl Reception {
+    fn describe(&self, out: &mut String) {
+        let why = |why: &str| if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let _ = writeln!(
+            out,
+            "  {} matched: received {}, lost {}{}, rejected {}{}",
+            counted(self.writers, "writer"),
+            self.received,
+            self.lost,
+            why(&self.lost_why),
+            self.rejected,
+            why(self.rejected_why.as_deref().unwrap_or_default())
+        );
+        let _ = writeln!(
+            out,
+            "  {} held; {} replaced by newer ones and {} expired before they were taken",
+            counted(self.held, "sample"),
+            self.overwritten,
+            self.expired
+        );
     }
 }
 

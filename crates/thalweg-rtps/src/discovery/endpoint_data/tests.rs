@@ -101,6 +101,7 @@ fn random_writer_qos(rng: &mut Rng) -> WriterQos {
         data_representation: random_representations(rng),
         autodispose: true,
         transmission: Transmission::default(),
+        reader_patience: INFINITE,
         presentation: random_presentation(rng),
         partition: random_partition(rng),
         attached: random_attached(rng),
@@ -145,6 +146,7 @@ fn random_subscription(rng: &mut Rng) -> SubscriptionData {
         unicast: random_locators(rng),
         multicast: random_locators(rng),
         expects_inline_qos: rng.chance(0.5),
+        forces_type_validation: rng.chance(0.5),
         ..SubscriptionData::new(guid, pick(rng, &["", "Square", "rt/größe"]), "ShapeType", random_reader_qos(rng))
     }
 }
@@ -289,6 +291,22 @@ fn counts_that_lie_and_too_many_or_too_long_partitions_are_refused() {
 }
 
 #[test]
+fn type_information_and_its_demand_are_noticed_whatever_they_look_like() {
+    let describes = |rest: &str| {
+        let payload = bytes_of(&format!("0003 0000 {WRITER} {NAMES} {rest} 0100 0000"));
+        PublicationData::decode(&payload).expect("a writer").describes_type
+    };
+    assert_eq!([describes(""), describes("7500 0400 00000000"), describes("7200 0400 00000000")], [false, true, true]);
+    let forces = |rest: &str| {
+        let payload = bytes_of(&format!("0003 0000 {READER} {NAMES} {rest} 0100 0000"));
+        SubscriptionData::decode(&payload).expect("a reader").forces_type_validation
+    };
+    let [none, plain, forcing] =
+        ["", "7400 0800 0100 01 01 00 00 00 00", "7400 0800 0100 01 01 00 00 01 00"].map(forces);
+    assert_eq!([none, plain, forcing, forces("7400 0400 01000101")], [false, false, true, false]);
+}
+
+#[test]
 fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
     let durability = |qos: WriterQos| qos.durability.to_string();
     let tail = "1d00 0400 01000000";
@@ -383,7 +401,8 @@ fn cyclone_announces_its_writers() {
         ..rich_writer_qos()
     };
     let expect = PublicationData::new(data.guid, "Square", "ShapeType", qos);
-    assert_eq!(data, PublicationData { entity_name: "golden writer".to_owned(), ..expect });
+    let entity_name = "golden writer".to_owned();
+    assert_eq!(data, PublicationData { entity_name, describes_type: true, ..expect });
     assert_eq!(data.guid.to_string(), "01101d8baab35a09fcbdd63a:00000202");
     let gone = PublicationData::decode_key(&payload("cyclone-11.0.1-publication-gone", 0));
     assert_eq!(gone, Ok(data.guid));
@@ -391,7 +410,8 @@ fn cyclone_announces_its_writers() {
     let data = PublicationData::decode(&payload("cyclone-11.0.1-publication-default", 0)).unwrap();
     let reliability = Reliability::Reliable { max_blocking_time: Duration::from_secs(1) };
     let qos = WriterQos { reliability, history: History::KeepAll, ..WriterQos::default() };
-    assert_eq!(data, PublicationData::new(data.guid, "Blob", "Blob", qos));
+    let expect = PublicationData::new(data.guid, "Blob", "Blob", qos);
+    assert_eq!(data, PublicationData { describes_type: true, ..expect });
 }
 
 #[test]
@@ -477,7 +497,8 @@ fn any_bytes_and_damaged_announcements_are_answered_without_panic() {
             let mut again = Vec::new();
             if let Ok(data) = PublicationData::decode(&damaged) {
                 data.encode(&mut again);
-                assert_eq!(PublicationData::decode(&again), Ok(data));
+                // What a type is made of is not announced again.
+                assert_eq!(PublicationData::decode(&again), Ok(PublicationData { describes_type: false, ..data }));
             }
             again.clear();
             if let Ok(data) = SubscriptionData::decode(&damaged) {

@@ -1,5 +1,6 @@
 //! Laws of the caches, first by name, then against naive models over random operations.
 
+mod expiry;
 mod reader;
 mod reader_model;
 mod writer;

@@ -30,6 +30,7 @@ fn sample(step: &str, number: i64) -> CachedSample {
         sequence: SequenceNumber(number),
         source_timestamp: None,
         received: Instant::ZERO,
+        expires: Instant::NEVER,
         instance: key(instance),
         change,
     }

@@ -289,6 +289,7 @@ fn insert(cache: &mut SampleCache, from: u8, number: i64, instance: u8, change: 
         sequence: SequenceNumber(number),
         source_timestamp: None,
         received: Instant::ZERO,
+        expires: Instant::NEVER,
         instance: key(instance),
         change,
     })

@@ -135,7 +135,7 @@ fn a_fast_instance_beside_a_slow_one_stays_compact() {
         history.push(change(2, ChangeKind::Write));
         assert_eq!(history.first(), SequenceNumber(1));
         assert_eq!(history.next_from(SequenceNumber(2)).map(|change| change.sequence.0), Some(number));
-        assert!(history.slots_len() < 100, "{} slots", history.slots_len());
+        assert!(history.places().slots < 100, "{} slots", history.places().slots);
     }
     assert!(history.get(SequenceNumber(1)).is_some());
     assert!(history.get(SequenceNumber(500)).is_none());
@@ -149,7 +149,7 @@ fn instances_that_come_and_go_leave_nothing_behind() {
         change.instance.0[..8].copy_from_slice(&number.to_be_bytes());
         history.push(change);
         history.acknowledged(SequenceNumber(number));
-        assert!(history.instances_len() < 200);
+        assert!(history.places().instances < 200);
     }
 }
 
@@ -191,6 +191,28 @@ fn what_keep_last_overwrites_stays_until_it_was_sent_unless_the_history_conflate
         history.seal();
         history.sent_up_to(SequenceNumber(9));
         assert_eq!(numbers(&history), [8]);
-        assert_eq!(history.slots_len(), 1, "nothing of what was overwritten is left");
+        assert_eq!(history.places().slots, 1, "nothing of what was overwritten is left");
     }
+}
+
+#[test]
+fn an_instance_that_comes_and_goes_costs_no_memory_while_nobody_acknowledges() {
+    let mut history = durable(History::KeepLast(1));
+    for _ in 0..50_000 {
+        history.push(change(b'a', ChangeKind::Write));
+        history.push(change(b'a', ChangeKind::DisposeUnregister));
+    }
+    assert!(history.len() <= 2 && history.places().departures < 100, "{} departures", history.places().departures);
+    history.acknowledged(SequenceNumber(100_000));
+    assert_eq!((history.len(), history.places().departures), (0, 0));
+}
+
+#[test]
+fn who_has_every_pack_has_every_sample_also_when_none_is_held() {
+    let mut history = volatile(History::KeepAll);
+    (0..3).for_each(|_| _ = history.push(change(b'a', ChangeKind::Write)));
+    let next = (SequenceNumber(4), SequenceNumber(4));
+    assert_eq!(history.pack(SequenceNumber(4)), next);
+    history.acknowledged(SequenceNumber(3));
+    assert_eq!((history.pack(SequenceNumber(4)), history.pack(SequenceNumber(9))), (next, next));
 }

@@ -1,0 +1,49 @@
+//! Laws of leases that end too early, on one side or on both: nothing twice, nothing lost in silence.
+
+use super::tests::*;
+use super::*;
+use crate::qos::{Durability, History, ReaderQos, WriterQos};
+use crate::types::Keyed;
+
+const SHORT: Duration = Duration::from_secs(5);
+const LONG: Duration = Duration::from_secs(600);
+
+/// What a reader took of 15 samples, the last 5 of which were written while a cut of 60 s lasted, and how many it lost.
+fn across_a_cut(durability: Durability, writers_lease: Duration, readers_lease: Duration) -> (Vec<u8>, u64) {
+    let mut net = Net::new(0);
+    net.add_with(1, |config| config.lease_duration = writers_lease);
+    net.add_with(2, |config| config.lease_duration = readers_lease);
+    let writer = net.writer(0, WriterQos { durability, ..reliable_writer(History::KeepAll) }, Keyed::No);
+    let reader = net.reader(1, ReaderQos { durability, ..reliable_reader(History::KeepAll) }, Keyed::No);
+    net.run_for(SECOND * 2);
+    let mut taken = Vec::new();
+    for n in 0..10 {
+        assert!(net.write(0, &writer, &[n; 5]));
+    }
+    net.run_for(SECOND);
+    net.nodes[1].cut_off = true;
+    for n in 10..15 {
+        assert!(net.write(0, &writer, &[n; 5]));
+    }
+    net.run_for(SECOND * 60);
+    net.nodes[1].cut_off = false;
+    net.run_for(SECOND * 60);
+    assert_eq!(reader.lock().matched_writers().len(), 1);
+    taken.extend(take(&net, &reader).into_iter().filter(|sample| sample.info.valid));
+    let lost = reader.lock().losses().total();
+    (first_bytes(&taken), lost)
+}
+
+#[test]
+fn a_lease_that_ends_on_either_side_neither_repeats_nor_hides_samples() {
+    let all: Vec<u8> = (0..15).collect();
+    for (writers, readers) in [(SHORT, LONG), (LONG, SHORT), (SHORT, SHORT)] {
+        let got = across_a_cut(Durability::TransientLocal, writers, readers);
+        assert_eq!(got, (all.clone(), 0), "kept for late readers, leases {writers:?} and {readers:?}");
+        let (taken, lost) = across_a_cut(Durability::Volatile, writers, readers);
+        assert_eq!(taken, all[..taken.len()], "leases {writers:?} and {readers:?}");
+        assert_eq!(taken.len() as u64 + lost, 15, "leases {writers:?} and {readers:?}");
+        // A writer that has lost nobody repeats what it owes.
+        assert_eq!(lost == 0, readers == LONG, "leases {writers:?} and {readers:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! A writer that is lost and comes back continues where it was.
+
+use super::tests::{LATER, Session, WRITER, matched_writer, number, sample};
+use super::*;
+use crate::qos::History;
+use crate::types::{EntityId, GuidPrefix, VendorId};
+use crate::wire::SequenceSet;
+
+fn reliable() -> Session {
+    Session::new(Reliability::RELIABLE, None)
+}
+
+fn lose_and_find(session: &mut Session, matched: MatchedWriter) {
+    session.reader.unmatch_writer(session.now, WRITER);
+    assert_eq!(session.taken(), [SequenceNumber::UNKNOWN.0], "the news that the writer is gone");
+    session.reader.match_writer(session.now, matched);
+}
+
+fn gap(session: &mut Session, start: i64, end: i64) {
+    let (reader, writer) = (EntityId::UNKNOWN, WRITER.entity);
+    let gap = Gap { reader, writer, start: number(start), list: SequenceSet::new(number(end)) };
+    session.reader.handle_gap(session.now, WRITER, &gap);
+}
+
+fn lost(session: &Session) -> u64 {
+    session.reader.losses().total()
+}
+
+#[test]
+fn what_was_handed_over_before_is_not_handed_over_again() {
+    let mut session = reliable();
+    session.data(&[1, 2, 3, 5]).heartbeat(1, 5).check("samples 4:4", &[1, 2, 3]);
+    lose_and_find(&mut session, matched_writer());
+    assert_eq!(session.answer_after(LATER), "samples 4:", "it says where it was");
+    // A transient-local writer that lost its reader too repeats its history; one that did not goes on.
+    session.data(&[1, 2, 3, 4, 5, 6]).heartbeat(1, 6).check("samples 7:", &[4, 5, 6]);
+    assert_eq!((session.reader.counters().duplicates, lost(&session)), (3, 0));
+}
+
+#[test]
+fn what_is_gone_meanwhile_is_lost() {
+    let mut session = reliable();
+    session.data(&[1, 2, 3]).heartbeat(1, 3).check("samples 4:", &[1, 2, 3]);
+    lose_and_find(&mut session, matched_writer());
+    session.heartbeat(8, 9).check("samples 8:8,9", &[]);
+    assert_eq!(lost(&session), 4);
+    session.data(&[8, 9]).check("", &[8, 9]);
+}
+
+#[test]
+fn what_a_writer_passes_over_that_had_lost_its_reader_is_lost() {
+    // The reader has lost the writer as well, or has not.
+    for both in [true, false] {
+        let mut session = reliable();
+        session.data(&[1, 2, 3]).heartbeat(1, 3).check("samples 4:", &[1, 2, 3]);
+        if both {
+            lose_and_find(&mut session, matched_writer());
+        }
+        for _ in 0..2 {
+            gap(&mut session, 1, 8);
+            session.heartbeat(8, 9);
+        }
+        session.data(&[8, 9]).heartbeat(8, 9).check("samples 10:", &[8, 9]);
+        assert_eq!(lost(&session), 4, "both sides: {both}");
+    }
+    // Samples that a history of limited depth replaced are no losses, whatever number the GAP over them begins with.
+    let mut session = reliable();
+    session.heartbeat(1, 3).check("samples 1:1,2,3", &[]);
+    gap(&mut session, 1, 3);
+    gap(&mut session, 1, 6);
+    session.heartbeat(6, 6).data(&[6]).check("samples 7:", &[6]);
+    assert_eq!(lost(&session), 0);
+    let mut session = reliable();
+    gap(&mut session, 1, 50);
+    session.heartbeat(50, 50).data(&[50]).check("samples 51:", &[50]);
+    gap(&mut session, 51, 60);
+    assert_eq!(lost(&session), 0);
+}
+
+#[test]
+fn a_writer_of_another_vendor_that_starts_anew_under_its_old_name_is_heard() {
+    for (vendor, expect) in [(VendorId([1, 15]), vec![1, 2]), (VendorId::THALWEG, vec![])] {
+        let mut session = reliable();
+        session.data(&[1, 2, 3, 4, 5]).heartbeat(1, 5).check("samples 6:", &[1, 2, 3, 4, 5]);
+        lose_and_find(&mut session, MatchedWriter { vendor, ..matched_writer() });
+        // An empty history says nothing.
+        session.heartbeat(1, 0).check("samples 6:", &[]);
+        session.heartbeat(1, 2).data(&[1, 2]);
+        assert_eq!(session.taken(), expect);
+    }
+}
+
+#[test]
+fn a_bounded_number_of_writers_is_remembered_and_the_first_to_leave_forgotten_first() {
+    let qos = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
+    let mut reader = Reader::new(tests::READER, &qos, Keyed::No, ReassemblyBudget::new(1 << 20));
+    let now = Instant::from_nanos(1);
+    let count = departed::WRITERS_MAX as u32 + 10;
+    let guid = |index: u32| Guid::new(GuidPrefix([7; 12]), EntityId::user_writer(index, Keyed::No));
+    for index in 0..count {
+        reader.match_writer(now, MatchedWriter { guid: guid(index), ..matched_writer() });
+        reader.handle_arrivals(now, guid(index), [sample(1), sample(2)].into_iter());
+        reader.unmatch_writer(now, guid(index));
+    }
+    let mut taken = Vec::new();
+    reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut taken);
+    let mut again = 0;
+    for index in 0..count {
+        reader.match_writer(now, MatchedWriter { guid: guid(index), ..matched_writer() });
+        let outcome = reader.handle_arrivals(now, guid(index), [sample(1), sample(2)].into_iter());
+        assert_eq!(outcome.data_available, index < 10, "writer {index}");
+        again += u32::from(outcome.data_available);
+    }
+    assert_eq!(again, 10);
+}

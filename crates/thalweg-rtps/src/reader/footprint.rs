@@ -1,0 +1,43 @@
+//! What a reader keeps in memory.
+
+use super::Reader;
+
+/// What a reader keeps, in numbers that stay within bounds however its writers behave. To be watched by operators and tests;
+/// counting costs a look at each matched writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderFootprint {
+    /// Samples and notices that wait to be taken; HISTORY and RESOURCE_LIMITS bound them.
+    pub samples: usize,
+    /// Bytes that the cache is charged for them, at most 1 GiB.
+    pub bytes: usize,
+    /// Instances that the cache knows, at most 1,048,576 by default.
+    pub instances: usize,
+    /// Matched writers.
+    pub writers: usize,
+    /// Numbers beyond a missing sample, arrived or not, at most 65,536 for each writer.
+    pub ahead: usize,
+    /// Bytes that the samples among them are charged, at most 64 MiB for each writer.
+    pub ahead_bytes: usize,
+    /// Large samples of which fragments are missing, at most 32 for each writer.
+    pub unfinished: usize,
+}
+
+impl Reader {
+    /// What this reader keeps in memory.
+    pub fn footprint(&self) -> ReaderFootprint {
+        let mut footprint = ReaderFootprint {
+            samples: self.cache.len(),
+            bytes: self.cache.bytes(),
+            instances: self.cache.instances(),
+            writers: self.writers.len(),
+            ..ReaderFootprint::default()
+        };
+        for writer in &self.writers {
+            let (ahead, bytes) = writer.window.load();
+            footprint.ahead += ahead;
+            footprint.ahead_bytes += bytes;
+            footprint.unfinished += writer.reassembly.len();
+        }
+        footprint
+    }
+}

@@ -1,0 +1,124 @@
+//! How often a reader speaks while a large sample arrives.
+
+use super::tests::{Session, WRITER, matched_writer, number};
+use super::*;
+use crate::history::{ChangeKind, PayloadKind};
+use crate::rng::Rng;
+use crate::types::{EntityId, KeyHash, VendorId};
+use crate::wire::{HeartbeatFrag, Message, Submessage};
+
+/// Cyclone DDS's fragments, and how many of them it puts into one packet.
+const FRAGMENT_BYTES: usize = 1_344;
+const IN_A_PACKET: u32 = 10;
+const PACKET_PERIOD: Duration = Duration::from_micros(60);
+
+/// A reader and a writer that sends as Cyclone DDS 11.0.1 does: packets of ten fragments, each with a HEARTBEAT_FRAG.
+struct Stream {
+    session: Session,
+    fragments: u32,
+    said: u32,
+    arrived: Vec<bool>,
+}
+
+impl Stream {
+    fn of(bytes: usize, vendor: VendorId) -> Stream {
+        let mut session = Session::with_budget(Reliability::RELIABLE, None, 1 << 26);
+        session.reader.match_writer(session.now, MatchedWriter { vendor, ..matched_writer() });
+        session.answer_after(Duration::ZERO);
+        session.heartbeat(1, 0).answer_after(Duration::from_millis(200));
+        let fragments = bytes.div_ceil(FRAGMENT_BYTES) as u32;
+        Stream { session, fragments, said: 0, arrived: vec![false; fragments as usize + 1] }
+    }
+
+    fn fragment(&mut self, fragment: u32) {
+        let bytes = [0; FRAGMENT_BYTES];
+        let fragments = DataFrag {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER.entity,
+            sequence: number(1),
+            first_fragment: fragment,
+            fragments: 1,
+            fragment_size: FRAGMENT_BYTES as u16,
+            sample_size: self.fragments * FRAGMENT_BYTES as u32,
+            inline_qos: None,
+            key: false,
+            bytes: 0..bytes.len(),
+        };
+        let head = FragmentedSample {
+            timestamp: None,
+            kind: ChangeKind::Write,
+            instance: KeyHash::default(),
+            content_kind: PayloadKind::Data,
+        };
+        let now = self.session.now;
+        let (complete, _) = self.session.reader.handle_data_frag(now, WRITER, &fragments, &bytes, head);
+        self.arrived[fragment as usize] = true;
+        if let Some(sample) = complete {
+            self.session.reader.handle_arrivals(now, WRITER, std::iter::once(Arrival::Sample(sample)));
+        }
+    }
+
+    /// All packets once, of which `loses` says which are lost; the last one ends with a HEARTBEAT.
+    fn send(&mut self, mut loses: impl FnMut() -> bool) {
+        for (packet, first) in (1..=self.fragments).step_by(IN_A_PACKET as usize).enumerate() {
+            let last = (first + IN_A_PACKET - 1).min(self.fragments);
+            self.session.now += PACKET_PERIOD;
+            if loses() {
+                continue;
+            }
+            (first..=last).for_each(|fragment| self.fragment(fragment));
+            let (reader, writer, count) = (EntityId::UNKNOWN, WRITER.entity, packet as u32 + 1);
+            let heartbeat = HeartbeatFrag { reader, writer, sequence: number(1), last_fragment: last, count };
+            self.session.reader.handle_heartbeat_frag(self.session.now, WRITER, &heartbeat);
+            self.answers();
+        }
+        self.session.heartbeat(1, 1);
+        self.answers();
+    }
+
+    /// What the reader asks for now.
+    fn answers(&mut self) -> Vec<u32> {
+        self.session.outbox.clear();
+        self.session.reader.poll_transmit(self.session.now, &mut self.session.outbox);
+        let mut asked = Vec::new();
+        for datagram in self.session.outbox.datagrams() {
+            self.said += 1;
+            for submessage in Message::parse(&datagram.to_vec()).unwrap().submessages() {
+                if let Ok(Submessage::NackFrag(nack)) = submessage {
+                    asked.extend(nack.state.iter().filter(|fragment| !self.arrived[*fragment as usize]));
+                }
+            }
+        }
+        asked
+    }
+}
+
+#[test]
+fn a_large_sample_that_arrives_whole_is_acknowledged_once_and_not_with_every_packet() {
+    let mut stream = Stream::of(6_000_000, VendorId([1, 16]));
+    stream.send(|| false);
+    assert_eq!(stream.session.taken(), [1]);
+    assert_eq!(stream.said, 1, "447 packets told how far the writer is");
+}
+
+#[test]
+fn what_is_lost_of_a_large_sample_is_asked_for_while_the_rest_arrives() {
+    let mut rng = Rng::new(3);
+    let mut stream = Stream::of(6_000_000, VendorId([1, 16]));
+    stream.send(|| rng.chance(0.05));
+    // 27 ms on their way: one request in 5 ms, each with what it takes to name 20 lost packets.
+    assert!((2..=40).contains(&stream.said), "{} datagrams", stream.said);
+    for _ in 0..20 {
+        stream.session.now += Duration::from_millis(20);
+        let asked = stream.answers();
+        asked.into_iter().for_each(|fragment| stream.fragment(fragment));
+    }
+    assert_eq!(stream.session.taken(), [1]);
+}
+
+#[test]
+fn a_writer_that_waits_for_progress_hears_of_it() {
+    let mut stream = Stream::of(100 * FRAGMENT_BYTES, VendorId::THALWEG);
+    stream.send(|| false);
+    assert_eq!(stream.said, 10, "one for each of the other packets, and for the sample");
+}

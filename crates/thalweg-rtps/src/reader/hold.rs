@@ -1,0 +1,76 @@
+//! Samples that cannot be delivered directly: something before them is missing, or their instance is not known yet.
+
+use super::window::{Placed, Window};
+use super::{LossReason, Reader, Received};
+use crate::history::CachedSample;
+use crate::time::Instant;
+
+/// What became of a sample that could not be delivered directly.
+pub(super) struct Holding {
+    /// It completed something that the application can take now.
+    pub delivered: bool,
+    /// Something in front of it is missing.
+    pub leaves_gap: bool,
+}
+
+impl Reader {
+    /// Puts a sample that cannot be delivered directly where `place` keeps it, and delivers what it was missing for.
+    pub(super) fn place(
+        &mut self,
+        now: Instant,
+        index: usize,
+        sample: Received,
+        place: impl FnOnce(&mut Window, CachedSample) -> Placed,
+    ) -> Holding {
+        let fills_gap = sample.sequence == self.writers[index].window.next();
+        let is_repeated = self.hold(now, index, sample, place);
+        if fills_gap {
+            let delivered = self.drain(now, index) > 0;
+            self.note_repaired(now, index);
+            return Holding { delivered, leaves_gap: false };
+        }
+        // What waits for room or for its instance only leaves no gap.
+        let writer = &self.writers[index];
+        Holding { delivered: false, leaves_gap: !is_repeated && writer.window.misses_any(writer.announced) }
+    }
+
+    /// Keeps a sample until those before it are delivered. True when it was here before.
+    pub(super) fn hold(
+        &mut self,
+        now: Instant,
+        index: usize,
+        sample: Received,
+        place: impl FnOnce(&mut Window, CachedSample) -> Placed,
+    ) -> bool {
+        let writer = &mut self.writers[index];
+        let expires = writer.expiry(now, &sample, self.epoch);
+        let cached = sample.into_cached(writer.matched.guid, now, expires);
+        match place(&mut writer.window, cached) {
+            Placed::Stored => return false,
+            Placed::Duplicate => self.counters.duplicates += 1,
+            Placed::TooFar => {
+                self.counters.too_far += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Queues a best-effort sample behind those that wait for their instance. True when something can be taken now.
+    pub(super) fn queue(
+        &mut self,
+        now: Instant,
+        index: usize,
+        sample: Received,
+        place: impl FnOnce(&mut Window, CachedSample) -> Placed,
+    ) -> bool {
+        let start = sample.sequence;
+        let Some(skipped) = self.writers[index].accept_best_effort(start, start) else {
+            self.counters.duplicates += 1;
+            return false;
+        };
+        self.shortfall.lose(LossReason::NeverArrived, skipped);
+        self.hold(now, index, sample, place);
+        self.drain(now, index) > 0
+    }
+}

@@ -1,0 +1,85 @@
+//! Samples whose instance only the driver can tell: their key is computed outside the reader, without its lock.
+
+use super::{LossReason, Reader, ReaderOutcome};
+use crate::history::PayloadKind;
+use crate::payload::Payload;
+use crate::time::Instant;
+use crate::types::{Guid, KeyHash, SequenceNumber};
+
+/// A sample whose key is to be computed.
+#[derive(Clone, Debug)]
+pub struct KeyRequest {
+    /// Its writer.
+    pub writer: Guid,
+    /// Its number within its writer.
+    pub sequence: SequenceNumber,
+    /// Serialized sample or key with its encapsulation header.
+    pub content: Payload,
+    /// What the content is.
+    pub content_kind: PayloadKind,
+}
+
+/// The answer to a [`KeyRequest`].
+#[derive(Clone, Copy, Debug)]
+pub struct Identified {
+    /// The sample's writer.
+    pub writer: Guid,
+    /// The sample's number within its writer.
+    pub sequence: SequenceNumber,
+    /// Its instance; `None` when its key cannot be computed, so that the hint of the wire has to do.
+    pub instance: Option<KeyHash>,
+}
+
+impl Reader {
+    /// True when [`Reader::poll_keys`] has something to ask.
+    pub fn has_keys_due(&self) -> bool {
+        self.writers.iter().any(|writer| writer.window.awaiting_keys(1).next().is_some())
+    }
+
+    /// Appends the samples whose key is to be computed next, in the order of each writer and at most `max` of each. They are
+    /// asked for again until [`Reader::handle_keys`] has the answer: one driver at a time.
+    ///
+    /// Samples that wait for their key are not acknowledged and not asked for again; nothing of their writer overtakes them.
+    /// Their number is bounded like that of samples which wait for a missing one.
+    pub fn poll_keys(&self, max: usize, into: &mut Vec<KeyRequest>) {
+        for writer in &self.writers {
+            into.extend(writer.window.awaiting_keys(max).map(|sample| KeyRequest {
+                writer: sample.writer,
+                sequence: sample.sequence,
+                content: sample.payload.clone(),
+                content_kind: sample.payload_kind,
+            }));
+        }
+    }
+
+    /// Takes keys into account and delivers what waited for them. The instant, if there is one, is for
+    /// `Participant::rearm`: a writer waits for the acknowledgement, or a status has changed.
+    pub fn handle_keys(
+        &mut self,
+        now: Instant,
+        answers: impl Iterator<Item = Identified>,
+    ) -> (ReaderOutcome, Option<Instant>) {
+        let mut has_lost = false;
+        for Identified { writer, sequence, instance } in answers {
+            let Ok(index) = self.find(writer) else { continue };
+            if !self.writers[index].window.identify(sequence, instance) {
+                self.shortfall.lose(LossReason::KeyUnknown, 1);
+                has_lost = true;
+            }
+        }
+        let mut data_available = false;
+        for index in 0..self.writers.len() {
+            let before = self.writers[index].window.next();
+            data_available |= self.drain(now, index) > 0;
+            let writer = &mut self.writers[index];
+            // A HEARTBEAT that asked for them meanwhile was answered without them.
+            let is_owed = writer.announced_by_heartbeat.is_some_and(|announced| announced >= before);
+            if is_owed && writer.window.next() > before {
+                writer.answer_at(now);
+                self.note_due(now);
+            }
+        }
+        let outcome = ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() };
+        (outcome, self.newly_armed().or_else(|| has_lost.then_some(now)))
+    }
+}

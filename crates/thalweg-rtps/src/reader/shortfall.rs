@@ -1,0 +1,130 @@
+//! What a reader did not hand over, and why: SAMPLE_LOST and SAMPLE_REJECTED (DDS 1.4 §2.2.4.1).
+
+use std::fmt;
+
+use crate::history::RejectReason;
+use crate::types::KeyHash;
+
+/// Why a sample that was written will never be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LossReason {
+    /// A best-effort sample did not come, or came behind one that was written after it.
+    NeverArrived,
+    /// Parts of a large best-effort sample did not come.
+    Incomplete,
+    /// The writer no longer held it when it was to be repeated, or gave this reader up.
+    GoneAtWriter,
+    /// Its key cannot be computed from its bytes, and the writer sent no key hash with it: nothing tells its instance.
+    KeyUnknown,
+}
+
+impl LossReason {
+    /// All of them.
+    pub const ALL: [LossReason; 4] =
+        [LossReason::NeverArrived, LossReason::Incomplete, LossReason::GoneAtWriter, LossReason::KeyUnknown];
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LossReason::NeverArrived => "never arrived",
+            LossReason::Incomplete => "arrived in part",
+            LossReason::GoneAtWriter => "gone at the writer before they could be repeated",
+            LossReason::KeyUnknown => "without a key that can be read",
+        })
+    }
+}
+
+/// Samples that were written and will never be taken, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    by_reason: [u64; LossReason::ALL.len()],
+    last: Option<LossReason>,
+}
+
+impl Losses {
+    /// As somebody else tells them.
+    pub(super) fn told(by_reason: [u64; LossReason::ALL.len()], last: Option<LossReason>) -> Losses {
+        Losses { by_reason, last }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.by_reason.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Those that were lost for one reason.
+    pub fn of(&self, reason: LossReason) -> u64 {
+        self.by_reason[reason as usize]
+    }
+
+    /// Why the last one was lost.
+    pub fn last_reason(&self) -> Option<LossReason> {
+        self.last
+    }
+}
+
+/// The counts with their reasons, such as `5 never arrived, 1 without a key that can be read`; empty without losses.
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for reason in LossReason::ALL {
+            if self.of(reason) > 0 {
+                write!(f, "{separator}{} {reason}", self.of(reason))?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Samples that found no room when they came, each counted once however often it was offered again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rejections {
+    /// All of them. Reliable ones are kept back until there is room, best-effort ones are dropped.
+    pub total: u64,
+    /// What there was no room in, the last time.
+    pub last_reason: Option<RejectReason>,
+    /// The instance of that sample; zero on keyless topics.
+    pub last_instance: Option<KeyHash>,
+}
+
+/// Which statuses have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusNews {
+    /// SAMPLE_LOST.
+    pub lost: bool,
+    /// SAMPLE_REJECTED.
+    pub rejected: bool,
+}
+
+/// Both statuses of one reader.
+#[derive(Debug, Default)]
+pub(super) struct Shortfall {
+    pub losses: Losses,
+    pub rejections: Rejections,
+    news: StatusNews,
+}
+
+impl Shortfall {
+    pub(super) fn lose(&mut self, reason: LossReason, count: u64) {
+        if count > 0 {
+            self.losses.by_reason[reason as usize] += count;
+            self.losses.last = Some(reason);
+            self.news.lost = true;
+        }
+    }
+
+    pub(super) fn reject(&mut self, reason: RejectReason, instance: KeyHash) {
+        self.rejections.total += 1;
+        self.rejections.last_reason = Some(reason);
+        self.rejections.last_instance = Some(instance);
+        self.news.rejected = true;
+    }
+
+    /// What has changed since the last call.
+    #[inline]
+    pub(super) fn take_news(&mut self) -> StatusNews {
+        std::mem::take(&mut self.news)
+    }
+}

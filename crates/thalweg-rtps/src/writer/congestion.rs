@@ -127,6 +127,8 @@ const BACKGROUND_MAX: u64 = 400;
 const VAIN_MAX: u32 = 4;
 /// Rounds after which that is tried again.
 const TRUSTED_MAX: u32 = 16;
+/// Up to this rate in a second, 200 Mbit/s in Ethernet frames, a queue is seen by the time that answers take.
+const VISIBLE_RATE_MAX: u64 = 42_000_000;
 /// Rates in a second. Beyond the highest, about 2.4 Gbit/s, timers are too coarse to pace, and processors are what limits.
 const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_000;
 /// What may leave at a time, and by how much it may be late before that is lost.
@@ -247,7 +249,7 @@ impl Congestion {
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
         let base = self.path.base();
-        let lossy = observed.lost >= 2 * DATAGRAM && observed.share > LOSS_MIN + 2 * self.background;
+        let lossy = observed.lost >= 4 * DATAGRAM && observed.share > LOSS_MIN + 2 * self.background;
         match &mut self.phase {
             Phase::Open { window } => {
                 let expected = if base.is_zero() { observed.expected } else { base.min(observed.expected) };
@@ -273,7 +275,7 @@ impl Congestion {
                 }
                 let target = DELAY_MIN + base / 4 + time_for(DATAGRAM * 3 / 2, pace.rate);
                 let delay = observed.delay.unwrap_or_default();
-                let lossy = lossy && pace.waited;
+                let lossy = lossy && pace.waited && pace.blames_link(observed);
                 let slower = lossy || delay > target;
                 pace.in_vain = if lossy { pace.in_vain + 1 } else { 0 };
                 if let Some(before) = pace.doubted.take() {
@@ -350,6 +352,14 @@ impl Pace {
         };
         pace.slow_down(delivered);
         pace
+    }
+
+    /// True when a link that is full may have caused the loss: behind its queue, answers would take longer, unless the queue is
+    /// short for such a rate.
+    fn blames_link(&self, observed: &Observed) -> bool {
+        let queue = (DELAY_MIN + time_for(DATAGRAM, self.rate)) / 2;
+        let queues = observed.delay.is_none_or(|delay| delay > queue);
+        queues || self.rate > VISIBLE_RATE_MAX || observed.share > BACKGROUND_MAX
     }
 
     fn refill(&mut self, now: Instant) -> u64 {

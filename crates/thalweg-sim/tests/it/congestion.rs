@@ -75,3 +75,18 @@ fn payload_fills_links_behind_short_and_long_queues() {
         assert!(thousandths >= least, "{thousandths} thousandths of {words}");
     }
 }
+
+#[test]
+fn what_a_path_loses_of_its_own_is_repaired_about_once() {
+    for (loss, bound) in [(0.01, 500), (0.05, 2_000), (0.2, 15_000)] {
+        let weather = Weather { loss, ..Weather::CLEAR };
+        let outcome = arrive(bulk(HostLink::UNLIMITED, weather, 10, 2_000_000));
+        let record = outcome.record();
+        let took = took(&record.readers[0]);
+        let counters = record.writers[0].counters;
+        let lost = counters.transmitted as f64 * loss / (1.0 - loss);
+        let ratio = counters.repaired as f64 / lost;
+        assert!(took < Duration::from_millis(bound), "{took:?} at {loss}");
+        assert!(ratio < 1.3, "{ratio} repairs for each lost fragment at {loss}");
+    }
+}

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// The shortest of the latest measurements.
 ///
-/// A lost HEARTBEAT makes the answer to the next one look late, and nothing on the wire tells which of them an ACKNACK
-/// answers. Averages would grow with loss, lengthen the heartbeat period and so grow further; the shortest does not.
+/// Only exchanges are measured of which it is known which request was answered (Karn's rule): a lost HEARTBEAT would make the
+/// answer to its repetition look late, and an answer that is slow would make its repetition look answered quickly.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
     latest: [Duration; MEASUREMENTS],

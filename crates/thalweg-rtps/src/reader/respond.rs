@@ -162,9 +162,15 @@ impl WriterProxy {
             };
             let mut from = 1;
             while asked < NACK_FRAGS_MAX
-                && let Some(set) = self.reassembly.missing(sequence, from, known)
+                && let Some(mut set) = self.reassembly.missing(sequence, from, known)
             {
                 from = set.base().saturating_add(256);
+                // The window tells how far the writer was heard: its answer is to the request for that.
+                if let Some((named, last)) = announced
+                    && named == sequence
+                {
+                    set.widen_to(last);
+                }
                 self.push_nack_frag(reader, sequence, set, outbox);
                 reported |= announced.is_some_and(|(named, _)| named == sequence);
                 asked += 1;

@@ -89,8 +89,7 @@ impl RequestCounts {
 pub(super) struct Requests {
     pub due: Option<Instant>,
     pub counts: RequestCounts,
-    /// What requests take, from the first time that each was made: when it was made several times nothing tells which of them
-    /// was answered, and one that is taken for lost because it is slow would be made again and again.
+    /// What requests that were made once take. When one was made several times nothing tells which of them was answered.
     round_trip: RoundTrip,
     /// The same of all writers: in a crowd everybody is slow.
     pub crowd: Duration,
@@ -102,8 +101,9 @@ pub(super) struct Requests {
 /// A request that was not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    first: Instant,
     last: Instant,
+    /// It was made before, for the same reason.
+    again: bool,
     /// The first number that was missing.
     next: SequenceNumber,
     /// Highest number known to exist.
@@ -247,10 +247,12 @@ impl WriterProxy {
 
     /// Fragments arrived: asks for those that should have arrived before.
     pub(super) fn fragment_seen(&mut self, now: Instant, fragments: &DataFrag<'_>) {
-        if self.requests.asked.is_some() {
-            // The repair is coming; what it leaves out is asked for soon.
-            self.requests.repeat = self.repeat_period();
-            self.answer_at(now + self.requests.repeat);
+        if let Some(asked) = self.requests.asked
+            && self.requests.due.is_some_and(|due| due > now)
+        {
+            // The repair is coming; what it leaves out is asked for when it pauses.
+            let pause_ends = now + self.requests.repeat.max(self.repeat_period());
+            self.requests.due = Some(pause_ends.min(asked.last + REPEAT_MAX).max(now));
         }
         let first_missing = self.reassembly.first_missing(fragments.sequence);
         let is_gap = first_missing.is_some_and(|first| first < fragments.first_fragment);
@@ -275,14 +277,18 @@ impl WriterProxy {
         self.requests.due = Some(self.requests.due.map_or(at, |due| due.min(at)));
     }
 
-    /// The missing sample or fragment (or the news that it will not come) has arrived. Returns what the request for it took.
+    /// The missing sample or fragment (or the news that it will not come) has arrived. Returns what the request for it took, if
+    /// that is known: it was made once.
     pub(super) fn repaired(&mut self, now: Instant) -> Option<Duration> {
-        let took = self.requests.asked.take().map(|asked| now.since(asked.first));
+        let asked = self.requests.asked.take();
+        let took = asked.filter(|asked| !asked.again).map(|asked| now.since(asked.last));
         if let Some(took) = took {
             self.requests.round_trip.measured(took);
         }
         self.requests.since_gap = 0;
-        self.requests.repeat = self.repeat_period();
+        // Who answers slowly is not asked as often as before only because nothing tells how slowly.
+        let slow = asked.is_some_and(|asked| asked.again);
+        self.requests.repeat = if slow { self.requests.repeat / 2 } else { Duration::ZERO }.max(self.repeat_period());
         let misses = self.misses_any();
         if !misses {
             self.requests.due = None;
@@ -325,8 +331,8 @@ impl WriterProxy {
         if still_missing || waits_for_contact {
             let (next, announced) = (self.window.next(), self.announced);
             self.asked_for_first |= still_missing && next == SequenceNumber::FIRST;
-            let first = self.requests.asked.map_or(now, |asked| asked.first);
-            self.requests.asked = still_missing.then_some(Asked { first, last: now, next, announced });
+            let again = self.requests.asked.is_some();
+            self.requests.asked = still_missing.then_some(Asked { last: now, again, next, announced });
             self.requests.due = Some(now + self.requests.repeat.max(self.repeat_period()));
             let longest =
                 if waits_for_contact { FIRST_CONTACT_REPEAT_MAX } else { REPEAT_MAX.max(self.repeat_period()) };

@@ -183,6 +183,13 @@ impl FragmentSet {
         number.checked_sub(self.base).is_some_and(|index| self.bitmap.insert(index))
     }
 
+    /// Widens the window to `number` without making it a member; false, with nothing changed, where it does not reach.
+    pub fn widen_to(&mut self, number: u32) -> bool {
+        let index = number.checked_sub(self.base).filter(|index| *index < BITS_MAX);
+        self.bitmap.bits = index.map_or(self.bitmap.bits, |index| self.bitmap.bits.max(index + 1));
+        index.is_some()
+    }
+
     /// True when `number` is a member.
     pub fn contains(&self, number: u32) -> bool {
         number.checked_sub(self.base).is_some_and(|index| self.bitmap.contains(index))

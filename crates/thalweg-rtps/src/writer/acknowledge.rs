@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::flow::Position;
-use super::reader_proxy::{Owed, Repairs};
-use super::{
-    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, HEARTBEAT_PERIOD_REFUSED_MAX, Writer,
-    earlier,
-};
+use super::flow::{Position, kernel_cost};
+use super::reader_proxy::Owed;
+use super::repair::cut_of;
+use super::repairs::Repairs;
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, earlier};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -53,7 +52,7 @@ impl Writer {
         let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
         let unsent = self.outgoing.place.sample;
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_samples(now, acknack.state, unsent, suppression);
+            repairs.request_samples(now, acknack.state, unsent, suppression)
         })
     }
 
@@ -63,7 +62,7 @@ impl Writer {
         let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_packs(now, acknack.state, unsent, suppression);
+            repairs.request_packs(now, acknack.state, unsent, suppression)
         })
     }
 
@@ -72,11 +71,12 @@ impl Writer {
         now: Instant,
         reader: Guid,
         answer: &Answer,
-        request: impl FnOnce(&mut Repairs, Duration),
+        request: impl FnOnce(&mut Repairs, Duration) -> u64,
     ) -> WriterOutcome {
-        let all_asked = self.heartbeat.all_asked;
         let unsent = self.outgoing.place.sample;
         let was_behind = !self.all_acknowledged();
+        let usual_cost = self.usual_cost();
+        let place = self.outgoing.place.position();
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
@@ -84,39 +84,42 @@ impl Writer {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
-        let all_asked = all_asked.filter(|all| proxy.last_heard < *all);
-        if let Some(asked) = proxy.asking.unanswered.take().or(all_asked) {
-            let took = now.since(asked).min(HEARTBEAT_PERIOD_MAX);
+        let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
+        let progressed = acknowledged > proxy.acknowledged;
+        let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
+        if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced) {
             self.heartbeat.round_trip.measured(took);
-            proxy.round_trip.measured(took);
         }
-        proxy.last_heard = now;
+        let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
+        let counts = answer.base > proxy.joined.max(proxy.slowed_at.sample);
+        let reached = Position::max(acknowledged, proxy.acknowledged);
+        let answered = self.flow.answered(reached, took);
         let first_contact = !proxy.proven;
         proxy.proven |= !proxy.must_prove_itself() || !answer.is_preemptive();
         let proves = first_contact && proxy.proven;
-        let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
-        let progressed = acknowledged > proxy.acknowledged;
         let newest = self.history.get(acknowledged.sample);
         let was_large = newest.is_some_and(|sample| sample.fragment_bytes.is_some());
         let was_active = proxy.active;
         if progressed {
             proxy.acknowledged = acknowledged;
-            proxy.behind_since = None;
             proxy.active = true;
-            proxy.asking.pause = HEARTBEAT_PERIOD_MIN;
+            proxy.note_progress();
+            proxy.repairs.forget_below(answer.base);
         }
         let suppression = proxy.suppression();
+        proxy.repairs.paused_until = None;
         if answer.asks {
-            request(&mut proxy.repairs, suppression);
+            let lost = request(&mut proxy.repairs, suppression);
+            proxy.note_loss(if counts { lost * usual_cost } else { 0 });
         } else {
-            proxy.repairs.samples = None;
-            proxy.repairs.packs = None;
+            proxy.repairs.withdraw_samples();
         }
         // A request that is not served because its repair is on its way gets no HEARTBEAT either: the reader would answer
         // with the same request at once, and so on.
         if !answer.is_final && proxy.repairs.is_empty() && (first_contact || !answer.asks) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
+        let path_changed = proxy.adapt_path(now, &answered, place);
         // What it was not told of until now.
         if proves && proxy.matched.vendor != VendorId::THALWEG && proxy.acknowledged.sample < unsent.previous() {
             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
@@ -124,6 +127,8 @@ impl Writer {
         let group_fails = proxy.judge_group(!answer.asks);
         if was_active != proxy.active || group_fails || proves {
             self.readers_changed();
+        } else if path_changed {
+            self.paths_changed();
         }
         if progressed {
             if self.heartbeat.due.is_some() {
@@ -150,29 +155,55 @@ impl Writer {
         proxy.last_heard = now;
         proxy.proven = true;
         let suppression = proxy.suppression();
+        proxy.repairs.paused_until = None;
         if proxy.matched.vendor != VendorId::THALWEG && !nack.state.is_empty() {
             self.flow.note_loss();
         }
-        proxy.repairs.request_fragments(now, nack.sequence, nack.state, suppression);
-        // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived.
-        let position = Position { sample: nack.sequence.previous(), fragments: nack.state.base().saturating_sub(1) };
+        let limit = proxy.matched.datagram_bytes;
+        match self.history.get(nack.sequence).map(|sample| cut_of(&sample, limit, self.outgoing.place)) {
+            Some(Some(cut)) => {
+                let slowed_at = proxy.slowed_at;
+                let counts = |fragments| Position { sample: nack.sequence.previous(), fragments } > slowed_at;
+                let lost = proxy.repairs.request_fragments(now, nack.sequence, cut, &nack.state, suppression, counts);
+                proxy.note_loss(lost * kernel_cost(usize::from(cut.fragment_bytes)));
+            }
+            Some(None) => {}
+            None if nack.sequence < next_unsent && !nack.state.is_empty() => proxy.repairs.request_gone(nack.sequence),
+            None => {}
+        }
+        // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived, and the set reaches as far as they
+        // were told.
+        let below_base = nack.state.base().saturating_sub(1);
+        let position = Position { sample: nack.sequence.previous(), fragments: below_base };
+        let told = Position { fragments: below_base.saturating_add(nack.state.bits()), ..position };
+        let announced = self.flow.announced_between(proxy.told, told);
+        let took = announced.filter(|at| told > position || !proxy.repairs.followed(*at)).map(|at| now.since(at));
+        proxy.told = proxy.told.max(told);
+        let answered = self.flow.answered(told, took);
+        let ours = proxy.matched.vendor == VendorId::THALWEG;
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
-        if proxy.matched.vendor == VendorId::THALWEG && next_sample && position > proxy.acknowledged {
+        let confirmed = ours && next_sample && position >= proxy.acknowledged;
+        let progressed = confirmed && position > proxy.acknowledged;
+        let path_changed = ours && proxy.adapt_path(now, &answered, self.outgoing.place.position());
+        if progressed {
             proxy.acknowledged = position;
-            proxy.behind_since = None;
-            proxy.asking.pause = HEARTBEAT_PERIOD_MIN;
+            proxy.note_progress();
             if self.heartbeat.due.is_some() {
                 self.hasten_heartbeat(now);
             }
-            let space = self.release_acknowledged();
-            return WriterOutcome { space, ..WriterOutcome::default() };
         }
-        WriterOutcome::default()
+        if path_changed {
+            self.paths_changed();
+        }
+        // What it confirms may not have been asked about when it came.
+        let space = confirmed && self.release_acknowledged();
+        WriterOutcome { space, ..WriterOutcome::default() }
     }
 
     /// Repeats heartbeats and gives up readers that exhaust the writer's patience. To be called at [`Writer::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) -> WriterOutcome {
         let mut outcome = WriterOutcome::default();
+        self.flow.end_pauses(now);
         if self.heartbeat.due.is_none_or(|due| now < due) {
             return outcome;
         }
@@ -181,7 +212,7 @@ impl Writer {
         let sent = self.outgoing.place.sample.previous();
         let in_mid_sample = self.outgoing.place.fragment > 0;
         let all_sent = Position { sample: sent, fragments: self.outgoing.place.fragment };
-        let all_asked = self.heartbeat.all_asked.unwrap_or(Instant::ZERO);
+        let all_asked = self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO);
         let uses_group = self.route.uses_group();
         // A reader that holds up samples or a write is asked again soon.
         let longest = match (self.collection.was_blocked(), self.blocked) {
@@ -219,6 +250,7 @@ impl Writer {
         }
         let Some(mut next) = next else { return outcome };
         if self.leave_laggards_behind(now) {
+            self.paths_changed();
             outcome.space = self.release_acknowledged();
         }
         outcome.given_up = self.give_up_stuck_reader(now);

@@ -72,7 +72,7 @@ impl Writer {
     /// What waits to be sent, samples and repairs; `None` when nothing does, or when it waits for acknowledgements.
     pub(crate) fn backlog(&self, now: Instant) -> Option<Backlog> {
         let new = self.new_cost(now);
-        let repair = self.repair_cost();
+        let repair = self.repair_cost(now);
         let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);
         let next_cost = if repairs_first { repair.or(new) } else { new.or(repair) }?;
         let oldest = self.outgoing.asynchronous.as_ref().and_then(|state| state.written.front());
@@ -107,7 +107,7 @@ impl Writer {
         let start = outbox.cost();
         let limit = start.saturating_add(allowance);
         let repairs_first = self.outgoing.asynchronous.as_ref().is_some_and(|state| state.repairs_first);
-        let first_cost = if repairs_first { self.repair_cost() } else { self.new_cost(now) }.unwrap_or(0);
+        let first_cost = if repairs_first { self.repair_cost(now) } else { self.new_cost(now) }.unwrap_or(0);
         let share = (allowance / 2).max(first_cost).min(allowance);
         let turns = [(repairs_first, start.saturating_add(share)), (!repairs_first, limit), (repairs_first, limit)];
         for (repairs, limit) in turns {
@@ -132,7 +132,7 @@ impl Writer {
     /// True when samples or repairs do not wait for company.
     fn has_output(&self, now: Instant) -> bool {
         let new = self.outgoing.place.sample <= self.history.last() && !self.collection.holds(now);
-        new || self.readers.iter().any(|reader| !reader.repairs.is_empty())
+        new || self.readers.iter().any(|reader| reader.repairs.are_due(now))
     }
 
     fn new_cost(&self, now: Instant) -> Option<u64> {
@@ -141,6 +141,10 @@ impl Writer {
         let sample = self.history.next_from(place.sample)?;
         if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
             return None;
+        }
+        if place.fragment > 0 && sample.sequence > place.sample {
+            // The rest of a sample that was overwritten meanwhile: its readers wait to be told, and the window for their answer.
+            return Some(write::HEADER_LEN as u64 * destinations);
         }
         let fitting = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
         let bytes = match fitting.filter(|_| place.fragment == 0).or(sample.fragment_bytes) {
@@ -172,16 +176,13 @@ impl Writer {
         bytes
     }
 
-    fn repair_cost(&self) -> Option<u64> {
-        let reader = self.readers.iter().find(|reader| !reader.repairs.is_empty())?;
-        let asked = reader.repairs.samples.as_ref().and_then(|set| set.iter().next());
-        let pack = || reader.repairs.packs.as_ref().and_then(|set| set.iter().next());
-        let asked = asked.or_else(|| pack().map(|pack| self.history.pack(pack).0));
-        let first = asked.or_else(|| reader.repairs.fragments.front().map(|(sequence, _)| *sequence))?;
+    fn repair_cost(&self, now: Instant) -> Option<u64> {
+        let reader = self.readers.iter().find(|reader| reader.repairs.are_due(now))?;
+        let first = reader.repairs.first(|pack| self.history.pack(pack).0)?;
         let limit = reader.matched.datagram_bytes;
         let frame = self.history.frame_with(first).map(|at| batch_bytes(at.frame));
         let bytes = match self.history.get(first) {
-            Some(sample) if reader.repairs.fragments.is_empty() && sample.fragment_bytes.is_none() => {
+            Some(sample) if reader.repairs.large.is_empty() && sample.fragment_bytes.is_none() => {
                 frame.unwrap_or_else(|| sample_bytes(&sample))
             }
             Some(sample) => {

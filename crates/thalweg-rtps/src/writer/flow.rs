@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::congestion::Answered;
+use super::earlier;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
 
@@ -28,19 +30,43 @@ pub(super) struct Flow {
     window: u64,
     /// What the window is bounded to, whatever the readers' buffers hold.
     bound: u64,
+    /// What may be on its way on the narrowest path.
+    path_window: u64,
+    /// Some path is paced: what may have been sent, in sum, before the next pause.
+    pub paced: bool,
+    sent_limit: u64,
     sent: u64,
     acknowledged: u64,
     /// `sent` when an acknowledgement was last asked for.
     asked_at: u64,
     /// What had been sent when each request for an acknowledgement left; older ones first.
-    checkpoints: VecDeque<(Position, u64)>,
-    /// Readers of other vendors cannot acknowledge part of a sample: between windows of one the writer pauses instead.
+    checkpoints: VecDeque<Checkpoint>,
+    /// Since when something has been on its way, and what had been sent before.
+    busy_since: (Instant, u64),
+    /// Until when nothing new leaves: on a path that is paced, and between windows of a large sample to readers of other vendors,
+    /// which cannot acknowledge part of one.
     paused_until: Option<Instant>,
+    /// When something was sent last, and when the transmission under way began.
+    sent_at: Instant,
+    now: Instant,
+    /// When the next repair may leave that had to wait.
+    pub repairs_due: Option<Instant>,
     burst_from: u64,
     /// Bytes a second at which such readers seem to drain their sockets.
     drain: u64,
     /// Part of the large sample under way had to be sent again.
     lossy: bool,
+}
+
+/// A request for an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Checkpoint {
+    /// What it asked about.
+    position: Position,
+    /// What had been sent, in kernel memory.
+    sent: u64,
+    /// When it left; `None` when it left several times, or after what it asks about, so that nothing tells what was answered.
+    at: Option<Instant>,
 }
 
 /// Checkpoints remembered; beyond it the newest is replaced, which only makes acknowledgements coarser.
@@ -70,11 +96,18 @@ impl Flow {
         Flow {
             window: u64::MAX,
             bound: u64::MAX,
+            path_window: u64::MAX,
+            paced: false,
+            sent_limit: u64::MAX,
             sent: 0,
             acknowledged: 0,
             asked_at: 0,
             checkpoints: VecDeque::new(),
+            busy_since: (Instant::ZERO, 0),
             paused_until: None,
+            sent_at: Instant::ZERO,
+            now: Instant::ZERO,
+            repairs_due: None,
             burst_from: 0,
             drain: DRAIN_START,
             lossy: false,
@@ -98,6 +131,42 @@ impl Flow {
         self.bound = readers.map_or(u64::MAX, |readers| ON_HOST_WINDOW.saturating_mul(readers as u64));
     }
 
+    /// Bounds the window to what the readers' paths carry; on one that is `paced`, bursts are bounded as well.
+    pub(super) fn bound_for_paths(&mut self, window: u64, paced: bool) {
+        self.path_window = window;
+        self.paced = paced;
+        if !paced {
+            self.sent_limit = u64::MAX;
+        }
+    }
+
+    fn limit(&self) -> u64 {
+        self.window.min(self.bound).min(self.path_window)
+    }
+
+    /// Something is about to be sent.
+    pub(super) fn start_transmission(&mut self, now: Instant) {
+        self.now = now;
+        if self.sent == self.acknowledged {
+            self.busy_since = (now, self.sent);
+        }
+    }
+
+    /// So much may be sent before the next pause.
+    pub(super) fn grant(&mut self, credit: u64) {
+        self.sent_limit = self.sent.saturating_add(credit);
+    }
+
+    /// What was granted is used up.
+    pub(super) fn is_granted_out(&self) -> bool {
+        self.sent >= self.sent_limit
+    }
+
+    /// Nothing new leaves until then.
+    pub(super) fn pause(&mut self, until: Instant) {
+        self.paused_until = Some(until);
+    }
+
     /// Kernel memory charged so far, for comparing.
     pub(super) fn sent(&self) -> u64 {
         self.sent
@@ -105,7 +174,7 @@ impl Flow {
 
     /// Kernel memory that may still be filled.
     pub(super) fn room(&self) -> u64 {
-        self.window.min(self.bound).saturating_sub(self.in_flight())
+        self.limit().saturating_sub(self.in_flight())
     }
 
     /// Kernel memory that a burst of repairs may fill at a reader with this receive buffer: half of what first transmissions
@@ -117,7 +186,7 @@ impl Flow {
     /// May another datagram leave? One may always be on its way, however small the window.
     pub(super) fn admits(&self, cost: u64) -> bool {
         let in_flight = self.sent - self.acknowledged;
-        in_flight == 0 || in_flight.saturating_add(cost) <= self.window.min(self.bound)
+        in_flight == 0 || in_flight.saturating_add(cost) <= self.limit()
     }
 
     /// Kernel memory that may be filled at the slowest reader; `None` while nobody acknowledges.
@@ -132,11 +201,12 @@ impl Flow {
 
     pub(super) fn record_sent(&mut self, cost: u64) {
         self.sent += cost;
+        self.sent_at = self.now;
     }
 
     /// True once a quarter of the window was sent since the last request for an acknowledgement.
     pub(super) fn wants_acknowledgement(&self) -> bool {
-        self.window != u64::MAX && self.sent - self.asked_at >= self.window.min(self.bound) / 4
+        self.window != u64::MAX && self.sent - self.asked_at >= self.limit() / 4
     }
 
     /// True when something was sent since the last request for an acknowledgement.
@@ -145,28 +215,41 @@ impl Flow {
     }
 
     /// Notes that an acknowledgement of everything up to `position` is being asked for.
-    pub(super) fn record_request(&mut self, position: Position) {
+    pub(super) fn record_request(&mut self, now: Instant, position: Position) {
         self.asked_at = self.sent;
         let full = self.checkpoints.len() >= CHECKPOINTS_MAX;
+        // An answer to what left with the request cannot have been on its way before.
+        let new = Checkpoint { position, sent: self.sent, at: (self.sent_at == now).then_some(now) };
         match self.checkpoints.back_mut() {
-            Some((last, _)) if *last > position => return,
-            Some((last, sent)) if *last == position || full => {
-                *last = position;
-                *sent = self.sent;
-                return;
-            }
-            _ => {}
+            Some(last) if last.position > position => {}
+            Some(last) if last.position == position => *last = Checkpoint { at: None, ..new },
+            Some(last) if full => *last = new,
+            _ => self.checkpoints.push_back(new),
         }
-        self.checkpoints.push_back((position, self.sent));
+    }
+
+    /// What an answer tells of the path of a reader that has got as far as `position`; it took so long, if that is known.
+    pub(super) fn answered(&self, position: Position, took: Option<Duration>) -> Answered {
+        let index = self.checkpoints.partition_point(|checkpoint| checkpoint.position <= position);
+        let reached = index.checked_sub(1).and_then(|index| self.checkpoints.get(index));
+        let reached = reached.map(|checkpoint| checkpoint.sent);
+        Answered { sent: self.sent, busy_since: self.busy_since, reached, took, window: self.window }
+    }
+
+    /// When the latest request about something beyond `before`, up to `position`, left, if it left once.
+    pub(super) fn announced_between(&self, before: Position, position: Position) -> Option<Instant> {
+        let index = self.checkpoints.partition_point(|checkpoint| checkpoint.position <= position);
+        let latest = self.checkpoints.get(index.checked_sub(1)?)?;
+        latest.at.filter(|_| latest.position > before)
     }
 
     /// The slowest reader has acknowledged up to `position`. Returns whether the window opened.
     pub(super) fn record_acknowledged(&mut self, position: Position, all: bool) -> bool {
         let before = self.acknowledged;
-        while let Some((checkpoint, sent)) = self.checkpoints.front()
-            && *checkpoint <= position
+        while let Some(checkpoint) = self.checkpoints.front()
+            && checkpoint.position <= position
         {
-            self.acknowledged = self.acknowledged.max(*sent);
+            self.acknowledged = self.acknowledged.max(checkpoint.sent);
             self.checkpoints.pop_front();
         }
         if all {
@@ -187,6 +270,22 @@ impl Flow {
             }
             None => false,
         }
+    }
+
+    /// Pauses that are over ask for no timer any more.
+    pub(super) fn end_pauses(&mut self, now: Instant) {
+        self.is_paused(now);
+        self.repairs_due = self.repairs_due.filter(|due| *due > now);
+    }
+
+    /// A repair has to wait until then.
+    pub(super) fn note_repairs_due(&mut self, until: Instant) {
+        self.repairs_due = earlier(self.repairs_due, Some(until));
+    }
+
+    /// When a pause ends, of what is new or of repairs.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        earlier(self.paused_until, self.repairs_due)
     }
 
     pub(super) fn paused_until(&self) -> Option<Instant> {
@@ -238,7 +337,7 @@ mod tests {
             assert!(flow.admits(10_000), "datagram {n}");
             flow.record_sent(10_000);
             if flow.wants_acknowledgement() {
-                flow.record_request(position(n));
+                flow.record_request(Instant::ZERO, position(n));
             }
         }
         assert!(!flow.admits(10_000));

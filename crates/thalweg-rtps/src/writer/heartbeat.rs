@@ -64,7 +64,7 @@ impl Writer {
     fn note_all_asked(&mut self, now: Instant) {
         self.heartbeat.asked_for = self.outgoing.place.sample.previous();
         self.heartbeat.wanted = false;
-        self.heartbeat.all_asked = Some(now);
+        self.heartbeat.all_asked.asks(now);
     }
 
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
@@ -79,7 +79,7 @@ impl Writer {
     pub(super) fn next_heartbeat(&mut self, now: Instant, reader: EntityId) -> Heartbeat {
         let last = self.outgoing.place.sample.previous();
         if self.outgoing.place.fragment == 0 {
-            self.flow.record_request(Position::whole(last));
+            self.flow.record_request(now, Position::whole(last));
         }
         self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         self.counters.heartbeats += 1;
@@ -115,12 +115,12 @@ impl Writer {
             let heartbeat = self.next_heartbeat_to_all(now);
             packer_to(&self.route, self.form_max, form, self.guid, outbox).reserve(write::HEARTBEAT_BATCH_LEN);
             self.push_heartbeat(form, &heartbeat, outbox);
-            self.transmit_fragment_heartbeat(self.route.reader(), outbox);
+            self.transmit_fragment_heartbeat(now, self.route.reader(), outbox);
         }
     }
 
     /// Within a large sample the readers are also asked for the fragments sent so far.
-    fn transmit_fragment_heartbeat(&mut self, reader: EntityId, outbox: &mut Outbox) {
+    fn transmit_fragment_heartbeat(&mut self, now: Instant, reader: EntityId, outbox: &mut Outbox) {
         let Place { sample, fragment } = self.outgoing.place;
         if fragment == 0 {
             return;
@@ -133,7 +133,7 @@ impl Writer {
             last_fragment: fragment,
             count: self.heartbeat.fragment_count,
         };
-        self.flow.record_request(Position { sample: sample.previous(), fragments: fragment });
+        self.flow.record_request(now, Position { sample: sample.previous(), fragments: fragment });
         write::heartbeat_frag(outbox.buffer(), &heartbeat);
     }
 
@@ -163,7 +163,7 @@ impl Writer {
             packer.reserve(write::HEARTBEAT_BATCH_LEN);
             self.push_heartbeat(form, &heartbeat, outbox);
             if !is_withheld {
-                self.transmit_fragment_heartbeat(heartbeat.reader, outbox);
+                self.transmit_fragment_heartbeat(now, heartbeat.reader, outbox);
             }
         }
         false

@@ -4,15 +4,18 @@ mod acknowledge;
 mod ahead;
 mod allowance;
 mod collection;
+mod congestion;
 mod explanation;
 mod flow;
 mod footprint;
 mod former;
 mod heartbeat;
 pub mod neighbourhood;
+mod pacing;
 mod pack;
 mod reader_proxy;
 mod repair;
+mod repairs;
 mod route;
 #[cfg(test)]
 mod tests;
@@ -42,7 +45,7 @@ use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
-use reader_proxy::ReaderProxy;
+use reader_proxy::{AllAsked, ReaderProxy};
 use route::Route;
 use transmission::Place;
 use transmit::Form;
@@ -203,7 +206,7 @@ struct HeartbeatState {
     count: u32,
     fragment_count: u32,
     /// When everybody who owes an acknowledgement was last asked for it.
-    all_asked: Option<Instant>,
+    all_asked: AllAsked,
     /// Last sample that the latest HEARTBEAT announced.
     asked_for: SequenceNumber,
     /// Asked for by the application or by a refused write.
@@ -250,7 +253,7 @@ impl Writer {
             heartbeat: HeartbeatState {
                 count: 0,
                 fragment_count: 0,
-                all_asked: None,
+                all_asked: AllAsked::default(),
                 asked_for: SequenceNumber::ZERO,
                 wanted: false,
                 due: None,
@@ -332,7 +335,7 @@ impl Writer {
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
     pub fn request_acknowledgement(&mut self, now: Instant) {
         let round_trip = self.slowest_round_trip();
-        let recently = self.heartbeat.all_asked.is_some_and(|sent| now.since(sent) < round_trip);
+        let recently = self.heartbeat.all_asked.last.is_some_and(|sent| now.since(sent) < round_trip);
         if !recently && self.readers.iter().any(ReaderProxy::is_awaited) {
             self.heartbeat.wanted = true;
         }
@@ -432,6 +435,7 @@ impl Writer {
             .filter(|reader| reader.is_awaited())
             .map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
         self.flow.set_receive_buffer(buffers.min());
+        self.paths_changed();
         let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
         let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
         self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
@@ -480,7 +484,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        earlier(earlier(self.heartbeat.due, self.flow.paused_until()), self.collection.due())
+        earlier(earlier(self.heartbeat.due, self.flow.next_due()), self.collection.due())
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

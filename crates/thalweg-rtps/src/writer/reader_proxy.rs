@@ -1,15 +1,15 @@
 //! What a writer knows of one matched reader (`ReaderProxy`, RTPS 2.5 §8.4.7.5).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::congestion::{Answered, Change, Congestion};
 use super::flow::Position;
+use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
 use crate::count::accept_count;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
-use crate::wire::{FragmentSet, SequenceSet};
 
 /// A reader that discovery matched with a writer, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -38,101 +38,6 @@ pub struct MatchedReader {
     pub receive_buffer_bytes: Option<u32>,
 }
 
-/// Requests of one reader that wait for their repair.
-#[derive(Debug, Default)]
-pub(super) struct Repairs {
-    /// Samples asked for by ACKNACK.
-    pub samples: Option<SequenceSet>,
-    /// Packs asked for by ACKNACK_BATCH.
-    pub packs: Option<SequenceSet>,
-    /// Fragments asked for by NACK_FRAG, at most [`FRAGMENT_REQUESTS_MAX`] sets.
-    pub fragments: VecDeque<(SequenceNumber, FragmentSet)>,
-    /// Fragment to go on with in the sample that is being repaired.
-    pub next_fragment: u32,
-    /// What was repaired last and when: asked for again within a round trip it crossed the repair on its way.
-    recent: Option<(Instant, SequenceSet)>,
-    recent_packs: Option<(Instant, SequenceSet)>,
-    recent_fragments: Option<(Instant, SequenceNumber, FragmentSet)>,
-}
-
-/// NACK_FRAG sets kept per reader; more are dropped, the reader asks again.
-const FRAGMENT_REQUESTS_MAX: usize = 64;
-
-impl Repairs {
-    pub(super) fn is_empty(&self) -> bool {
-        self.samples.is_none() && self.packs.is_none() && self.fragments.is_empty()
-    }
-
-    /// Notes which of `wanted` to send again. Numbers from `unsent` on were never sent: a reader that asks for them was lied to,
-    /// and an answer would only make it ask again.
-    pub(super) fn request_samples(
-        &mut self,
-        now: Instant,
-        wanted: SequenceSet,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) {
-        self.next_fragment = if self.samples.is_some() { self.next_fragment } else { 0 };
-        self.samples = fresh(&wanted, unsent, recently(&self.recent, now, suppression));
-    }
-
-    /// As [`Repairs::request_samples`] for packs.
-    pub(super) fn request_packs(
-        &mut self,
-        now: Instant,
-        wanted: SequenceSet,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) {
-        self.packs = fresh(&wanted, unsent, recently(&self.recent_packs, now, suppression));
-    }
-
-    pub(super) fn request_fragments(
-        &mut self,
-        now: Instant,
-        sequence: SequenceNumber,
-        wanted: FragmentSet,
-        suppression: Duration,
-    ) {
-        if self.fragments.iter().any(|(queued, set)| *queued == sequence && set.base() == wanted.base()) {
-            return;
-        }
-        let crossed = matches!(&self.recent_fragments, Some((at, recent, set))
-            if *recent == sequence && set.base() == wanted.base() && now.since(*at) < suppression);
-        if !crossed && !wanted.is_empty() && self.fragments.len() < FRAGMENT_REQUESTS_MAX {
-            self.fragments.push_back((sequence, wanted));
-        }
-    }
-
-    pub(super) fn record_samples(&mut self, now: Instant, repaired: SequenceSet) {
-        self.recent = Some((now, repaired));
-    }
-
-    pub(super) fn record_packs(&mut self, now: Instant, repaired: SequenceSet) {
-        self.recent_packs = Some((now, repaired));
-    }
-
-    pub(super) fn record_fragments(&mut self, now: Instant, sequence: SequenceNumber, repaired: FragmentSet) {
-        self.recent_fragments = Some((now, sequence, repaired));
-    }
-}
-
-/// What was repaired so lately that a request for it has crossed the repair.
-fn recently(repaired: &Option<(Instant, SequenceSet)>, now: Instant, suppression: Duration) -> Option<&SequenceSet> {
-    repaired.as_ref().filter(|(at, _)| now.since(*at) < suppression).map(|(_, set)| set)
-}
-
-/// The numbers below `unsent` that are wanted and not on their way already.
-fn fresh(wanted: &SequenceSet, unsent: SequenceNumber, recent: Option<&SequenceSet>) -> Option<SequenceSet> {
-    let mut fresh = SequenceSet::new(wanted.base());
-    for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-        if !recent.is_some_and(|set| set.contains(sequence)) {
-            fresh.insert(sequence);
-        }
-    }
-    (!fresh.is_empty()).then_some(fresh)
-}
-
 /// Directed HEARTBEAT that a reader is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owed {
@@ -151,15 +56,31 @@ pub(super) struct Asking {
     pub at: Instant,
     /// Until it is asked again; twice as long after each time that it made no progress.
     pub pause: Duration,
-    /// The first time since it was heard of last.
-    pub unanswered: Option<Instant>,
+    /// How often since it was heard of last.
+    unanswered: u32,
+    /// It was asked several times before its last answer, so nothing tells how long that took.
+    ambiguous: bool,
 }
 
 impl Asking {
     /// It is asked now.
     pub(super) fn asks(&mut self, now: Instant) {
         self.at = now;
-        self.unanswered.get_or_insert(now);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+}
+
+/// When everybody was asked, the last two times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AllAsked {
+    pub last: Option<Instant>,
+    before: Option<Instant>,
+}
+
+impl AllAsked {
+    /// Everybody is asked now.
+    pub(super) fn asks(&mut self, now: Instant) {
+        (self.before, self.last) = (self.last, Some(now));
     }
 }
 
@@ -174,6 +95,9 @@ struct GroupReception {
 
 /// Measured round trips are upper bounds: a repair that is lost must not be denied for longer than this.
 const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
+
+/// How long an answer to a burst of repairs is waited for, at least, before the next burst.
+const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 
 /// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
 /// multicast, or a radio link, brings nothing or little.
@@ -200,6 +124,12 @@ pub(super) struct ReaderProxy {
     pub round_trip: RoundTrip,
     pub owed: Owed,
     pub repairs: Repairs,
+    /// How far the writer was heard within a large sample, as it told.
+    pub told: Position,
+    /// What had been sent when what is sent was slowed down for it last: what of that is found to be lost tells nothing new.
+    pub slowed_at: Position,
+    /// Its path, unless it runs on this host or does not answer.
+    pub congestion: Option<Box<Congestion>>,
     group: GroupReception,
     last_acknack_count: Option<u32>,
     last_nack_frag_count: Option<u32>,
@@ -213,7 +143,11 @@ impl ReaderProxy {
         joined: SequenceNumber,
     ) -> ReaderProxy {
         let owed = if matched.reliable { Owed::Greeting } else { Owed::Nothing };
+        let answers_from_afar = matched.reliable && !matched.on_this_host;
         ReaderProxy {
+            told: Position::default(),
+            slowed_at: Position::default(),
+            congestion: answers_from_afar.then(|| Box::new(Congestion::new(now))),
             round_trip: RoundTrip::assuming(matched.round_trip),
             matched,
             start,
@@ -222,7 +156,7 @@ impl ReaderProxy {
             proven: false,
             forsaken: SequenceNumber::ZERO,
             active: true,
-            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: None },
+            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: 0, ambiguous: false },
             last_heard: now,
             behind_since: None,
             owed,
@@ -278,6 +212,75 @@ impl ReaderProxy {
         accept_count(&mut self.last_nack_frag_count, count)
     }
 
+    /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches
+    /// what was announced once, at `announced`.
+    pub(super) fn take_answer(
+        &mut self,
+        now: Instant,
+        all_asked: &AllAsked,
+        announced: Option<Instant>,
+    ) -> Option<Duration> {
+        let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
+        let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
+        let asked = match self.asking.unanswered + all {
+            0 => None,
+            1 => since(all_asked.last).or(Some(self.asking.at)),
+            _ => announced.filter(|at| !self.repairs.followed(*at)),
+        };
+        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > 0;
+        self.asking.unanswered = 0;
+        self.last_heard = now;
+        let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);
+        self.round_trip.measured(took);
+        Some(took)
+    }
+
+    /// Repairs that fill `spent` left for it, all that may now if `is_spent`: what else it has asked for waits for its path, or for
+    /// its answer where nothing is known of that. Returns whether to ask how far it is.
+    pub(super) fn note_repaired(&mut self, now: Instant, spent: u64, is_spent: bool) -> bool {
+        self.repairs.unasked += spent;
+        self.repairs.paused_until = None;
+        let answer_at = now + (self.suppression() * 2).max(REPAIR_PATIENCE_MIN);
+        let is_done = self.repairs.is_empty();
+        let mut path = self.congestion.as_deref_mut();
+        if let Some(path) = &mut path {
+            path.charge_repair(spent);
+        }
+        let (resume_at, enough) = match path.filter(|path| path.is_paced()) {
+            Some(path) => (path.resume_at(now), self.repairs.unasked >= path.window() / 4),
+            None => (answer_at, is_spent),
+        };
+        if is_spent && !is_done {
+            self.repairs.paused_until = Some(resume_at);
+        }
+        is_done || enough
+    }
+
+    /// It answers, when everything up to `sent` was sent. Returns whether its window or rate changed.
+    pub(super) fn adapt_path(&mut self, now: Instant, answered: &Answered, sent: Position) -> bool {
+        let change = self.congestion.as_mut().map_or(Change::Nothing, |path| path.handle_answer(now, answered));
+        if change == Change::Slower {
+            self.slowed_at = sent;
+            self.repairs.forget_lost();
+        }
+        change != Change::Nothing
+    }
+
+    /// So much of what left for it is lost.
+    pub(super) fn note_loss(&mut self, cost: u64) {
+        if let Some(path) = self.congestion.as_mut().filter(|_| cost > 0) {
+            path.note_loss(cost);
+        }
+    }
+
+    /// It has come further: it may be asked as soon as anybody again. A reader that answered after it was asked several times
+    /// may be slow, so its pause shrinks by halves until an answer tells how long it takes.
+    pub(super) fn note_progress(&mut self) {
+        self.behind_since = None;
+        let halved = (self.asking.pause / 2).max(HEARTBEAT_PERIOD_MIN);
+        self.asking.pause = if self.asking.ambiguous { halved } else { HEARTBEAT_PERIOD_MIN };
+    }
+
     /// When to ask it for an acknowledgement again, at the latest `longest` after everybody was asked at `all_asked`. What went
     /// to a group counts for who answered since: the network may not carry multicast.
     pub(super) fn ask_again_at(
@@ -295,28 +298,14 @@ impl ReaderProxy {
 
     /// How long a repeated request is taken to have crossed its repair.
     pub(super) fn suppression(&self) -> Duration {
-        self.round_trip.estimate().min(SUPPRESSION_MAX)
+        let path = self.congestion.as_ref().map_or(Duration::ZERO, |path| path.round_trip());
+        self.round_trip.estimate().max(path * 3 / 2).min(SUPPRESSION_MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_request_that_crossed_its_repair_is_not_served_twice() {
-        let mut repairs = Repairs::default();
-        let mut wanted = SequenceSet::new(SequenceNumber(1));
-        wanted.insert(SequenceNumber(1));
-        let rtt = Duration::from_millis(1);
-        repairs.record_samples(Instant::from_nanos(1_000_000), wanted);
-        repairs.request_samples(Instant::from_nanos(1_500_000), wanted, SequenceNumber(2), rtt);
-        assert!(repairs.is_empty());
-        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, SequenceNumber(1), rtt);
-        assert!(repairs.is_empty(), "not sent yet");
-        repairs.request_samples(Instant::from_nanos(3_000_000), wanted, SequenceNumber(2), rtt);
-        assert!(!repairs.is_empty());
-    }
 
     #[test]
     fn a_group_that_brings_nothing_is_given_up() {

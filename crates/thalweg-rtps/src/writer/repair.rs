@@ -1,19 +1,19 @@
 //! Answers to what readers ask for again: samples, packs, fragments, or the news that they will not come.
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::WriterCounters;
 use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
 };
-use super::reader_proxy::Repairs;
+use super::repairs::{Cut, Repairs};
 use super::route::fragment_bytes_in;
 use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
 use crate::types::SequenceNumber;
-use crate::wire::{FragmentSet, SequenceSet};
+use crate::wire::SequenceSet;
 
 /// Answers to one reader's requests.
 pub(super) struct Repair<'a> {
@@ -32,157 +32,156 @@ pub(super) struct Repair<'a> {
     pub scratch: &'a mut Vec<u8>,
     pub counters: &'a mut WriterCounters,
     pub pair: Pair,
-    /// Kernel memory at the reader that may still be filled at once; it asks for the rest when it has that.
-    pub burst_left: u64,
+    /// How long a repair counts as being on its way.
+    pub suppression: Duration,
+    /// Kernel memory at the reader that may still be filled now.
+    pub budget: u64,
+    /// What was filled.
+    pub spent: u64,
+}
+
+/// How far a set of requests was served.
+enum Served {
+    /// The reader is served up to here.
+    Until(SequenceNumber),
+    /// The outbox is full, or the budget spent.
+    Full,
+    /// It is one of too many large ones: it waits for its turn.
+    Waits,
 }
 
 impl<'a> Repair<'a> {
-    /// Serves what is asked for until the outbox is full; what is beyond the burst is forgotten.
+    /// Serves what is asked for until the outbox is full or the budget is spent.
     pub(super) fn serve(&mut self, now: Instant, packer: &mut Packer<'_>, repairs: &mut Repairs) {
-        if let Some(done) = self.fragments(packer, &mut repairs.fragments) {
-            repairs.record_fragments(now, done.0, done.1);
-        }
         if let Some(wanted) = repairs.samples.take() {
-            let (done, left) = self.samples(packer, wanted, &mut repairs.next_fragment);
-            repairs.record_samples(now, done);
-            repairs.samples = left.filter(|_| self.burst_left > 0);
+            repairs.samples = self.samples(now, packer, wanted, repairs);
         }
         if let Some(wanted) = repairs.packs.take() {
-            let (done, left) = self.packs(packer, wanted);
-            repairs.record_packs(now, done);
-            repairs.packs = left.filter(|_| self.burst_left > 0);
+            repairs.packs = self.packs(now, packer, wanted, repairs);
         }
+        self.large(now, packer, repairs);
     }
 
-    /// True when `bytes` more are for the next call, or for the next request.
+    /// True when `bytes` more are for the next call.
     fn is_full_for(&self, packer: &Packer<'_>, bytes: usize) -> bool {
-        self.burst_left == 0 || packer.is_full_for(bytes)
+        self.is_spent() || packer.is_full_for(bytes)
+    }
+
+    /// True when the budget is spent.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent >= self.budget
     }
 
     fn pay(&mut self, packer: &Packer<'_>, bytes: usize) {
-        self.burst_left = self.burst_left.saturating_sub(packer.cost_of(bytes));
+        self.spent += packer.cost_of(bytes);
     }
 
-    /// Serves NACK_FRAGs; returns the last set served.
-    fn fragments(
-        &mut self,
-        packer: &mut Packer<'_>,
-        requests: &mut VecDeque<(SequenceNumber, FragmentSet)>,
-    ) -> Option<(SequenceNumber, FragmentSet)> {
-        let mut done = None;
-        while !self.is_full_for(packer, 0)
-            && let Some((sequence, wanted)) = requests.pop_front()
-        {
-            let before = requests.len();
-            let in_mid_sample = sequence == self.place.sample;
-            match self.held(sequence, self.place.sample) {
-                Some(sample) => {
-                    let Some(fragment_bytes) = self.fragment_bytes(&sample) else { continue };
-                    let total = if in_mid_sample { self.place.fragment } else { fragments_of(&sample, fragment_bytes) };
-                    let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
-                    for number in wanted.iter().filter(|number| (1..=total).contains(number)) {
-                        if self.is_full_for(packer, bytes) {
-                            let mut rest = FragmentSet::new(number);
-                            wanted.iter().filter(|wanted| *wanted >= number).for_each(|wanted| _ = rest.insert(wanted));
-                            requests.push_front((sequence, rest));
-                            break;
-                        }
-                        self.pay(packer, bytes);
-                        push_fragment(packer, self.scratch, self.pair, &sample, fragment_bytes, number - 1);
-                        self.counters.repaired += 1;
-                    }
+    /// Sends fragments of large samples again.
+    fn large(&mut self, now: Instant, packer: &mut Packer<'_>, repairs: &mut Repairs) {
+        let repaired_before = self.counters.repaired;
+        self.fragments(now, packer, repairs);
+        if self.counters.repaired > repaired_before {
+            repairs.record_fragments(now);
+        }
+    }
+
+    fn fragments(&mut self, now: Instant, packer: &mut Packer<'_>, repairs: &mut Repairs) {
+        for large in &mut repairs.large {
+            let Some(first) = large.next() else { continue };
+            let held = self.held(large.sequence, self.place.sample);
+            let sample = held.filter(|sample| self.cut(sample).is_some_and(|cut| cut.covers(large.cut, first)));
+            let Some(sample) = sample else {
+                large.clear();
+                if large.sequence < self.place.sample && large.sequence > self.forsaken {
+                    packer.gap(self.pair.reader, large.sequence, large.sequence.next());
                 }
-                None if sequence <= self.forsaken => {}
-                None if sequence < self.place.sample => packer.gap(self.pair.reader, sequence, sequence.next()),
-                None => {}
+                continue;
+            };
+            let fragment_bytes = large.cut.fragment_bytes;
+            let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
+            while let Some(number) = large.next() {
+                if self.is_full_for(packer, bytes) {
+                    return;
+                }
+                self.pay(packer, bytes);
+                push_fragment(packer, self.scratch, self.pair, &sample, fragment_bytes, number - 1);
+                self.counters.repaired += 1;
+                large.record(now, number, self.suppression);
             }
-            if requests.len() > before {
-                break;
-            }
-            done = Some((sequence, wanted));
+            repairs.lately.record(now, large.sequence, self.suppression);
         }
-        if self.burst_left == 0 {
-            requests.clear();
-        }
-        done
     }
 
-    /// Serves an ACKNACK's set; returns what was served and what is left.
+    /// Serves an ACKNACK's set; returns what is left.
     fn samples(
         &mut self,
+        now: Instant,
         packer: &mut Packer<'_>,
         wanted: SequenceSet,
-        next_fragment: &mut u32,
-    ) -> (SequenceSet, Option<SequenceSet>) {
-        let mut done = SequenceSet::new(wanted.base());
+        repairs: &mut Repairs,
+    ) -> Option<SequenceSet> {
         let mut served_until = SequenceNumber::ZERO;
         let unsent = self.place.sample;
         for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-            if sequence < served_until {
-                done.insert(sequence);
-                continue;
+            if sequence >= served_until {
+                match self.repair_one(now, packer, sequence, repairs) {
+                    Served::Until(until) => served_until = until,
+                    Served::Full | Served::Waits => return Some(rest_of(&wanted, sequence)),
+                }
             }
-            match self.repair_one(packer, sequence, next_fragment) {
-                Some(until) => served_until = until,
-                None => return (done, Some(rest_of(&wanted, sequence))),
-            }
-            done.insert(sequence);
-            *next_fragment = 0;
+            repairs.record_sample(now, sequence, self.suppression);
         }
-        (done, None)
+        None
     }
 
-    /// Serves an ACKNACK_BATCH's set; returns what was served and what is left.
-    fn packs(&mut self, packer: &mut Packer<'_>, wanted: SequenceSet) -> (SequenceSet, Option<SequenceSet>) {
-        let mut done = SequenceSet::new(wanted.base());
+    /// Serves an ACKNACK_BATCH's set; returns what is left.
+    fn packs(
+        &mut self,
+        now: Instant,
+        packer: &mut Packer<'_>,
+        wanted: SequenceSet,
+        repairs: &mut Repairs,
+    ) -> Option<SequenceSet> {
         for pack in wanted.iter() {
             let (mut sequence, end) = self.history.pack(pack);
             let end = end.min(self.place.sample);
-            let mut next_fragment = 0;
             while sequence < end {
-                match self.repair_one(packer, sequence, &mut next_fragment) {
-                    Some(until) => sequence = until,
-                    None => return (done, Some(rest_of(&wanted, pack))),
+                match self.repair_one(now, packer, sequence, repairs) {
+                    Served::Until(until) => sequence = until,
+                    Served::Full | Served::Waits => return Some(rest_of(&wanted, pack)),
                 }
-                next_fragment = 0;
             }
-            done.insert(pack);
+            repairs.record_pack(now, pack, self.suppression);
         }
-        (done, None)
+        None
     }
 
-    /// Sends sample `sequence` again, with its whole frame to a reader that understands it. Returns up to where the reader
-    /// is served, or `None` when the outbox or the burst is full.
+    /// Sends sample `sequence` again, with its whole frame to a reader that understands it; a large one is noted, to be sent
+    /// fragment by fragment.
     fn repair_one(
         &mut self,
+        now: Instant,
         packer: &mut Packer<'_>,
         sequence: SequenceNumber,
-        next_fragment: &mut u32,
-    ) -> Option<SequenceNumber> {
+        repairs: &mut Repairs,
+    ) -> Served {
         if self.is_full_for(packer, 0) {
-            return None;
+            return Served::Full;
         }
         let Some(sample) = self.held(sequence, self.place.sample.previous()) else {
             if sequence <= self.forsaken {
-                return Some(self.forsaken.next().min(self.place.sample));
+                return Served::Until(self.forsaken.next().min(self.place.sample));
             }
             let next_held = self.history.next_from(sequence.max(self.start)).map_or(self.place.sample, |s| s.sequence);
             let until = next_held.min(self.place.sample).max(sequence.next());
             packer.gap(self.pair.reader, sequence, until);
-            return Some(until);
+            return Served::Until(until);
         };
-        if let Some(fragment_bytes) = self.fragment_bytes(&sample) {
-            let total = fragments_of(&sample, fragment_bytes);
-            while *next_fragment < total {
-                if self.is_full_for(packer, usize::from(fragment_bytes)) {
-                    return None;
-                }
-                self.pay(packer, usize::from(fragment_bytes));
-                push_fragment(packer, self.scratch, self.pair, &sample, fragment_bytes, *next_fragment);
-                self.counters.repaired += 1;
-                *next_fragment += 1;
-            }
-            return Some(sequence.next());
+        if let Some(cut) = self.cut(&sample) {
+            return match repairs.request_whole(now, sequence, cut, self.suppression) {
+                true => Served::Until(sequence.next()),
+                false => Served::Waits,
+            };
         }
         let frame = self.history.frame_with(sequence).filter(|at| {
             let whole = at.frame.len() > 1 && at.frame.live() == at.frame.len();
@@ -190,7 +189,7 @@ impl<'a> Repair<'a> {
         });
         let bytes = frame.map_or_else(|| sample_bytes(&sample), |at| batch_bytes(at.frame));
         if self.is_full_for(packer, bytes) {
-            return None;
+            return Served::Full;
         }
         self.pay(packer, bytes);
         match frame {
@@ -199,7 +198,7 @@ impl<'a> Repair<'a> {
         }
         let until = frame.map_or(sequence.next(), |at| at.last().next());
         self.counters.repaired += (until - sequence) as u64;
-        Some(until)
+        Served::Until(until)
     }
 
     fn held(&self, sequence: SequenceNumber, last: SequenceNumber) -> Option<HeldSample<'a>> {
@@ -208,14 +207,21 @@ impl<'a> Repair<'a> {
         history.get(sequence).filter(|_| concerns_reader)
     }
 
-    /// The size this reader sees: what was sent at first, or smaller where its path is narrower.
-    fn fragment_bytes(&self, sample: &HeldSample<'_>) -> Option<u16> {
-        let fitting = fragment_bytes_in(self.limit);
-        match sample.fragment_bytes {
-            Some(bytes) => Some(bytes.min(fitting)),
-            None => (sample.len() > usize::from(fitting)).then_some(fitting),
-        }
+    fn cut(&self, sample: &HeldSample<'_>) -> Option<Cut> {
+        cut_of(sample, self.limit, self.place)
     }
+}
+
+/// How a reader whose datagrams have at most `limit` bytes sees a sample cut, as far as it was sent: as at first, or smaller
+/// where its path is narrower. `None`: not at all.
+pub(super) fn cut_of(sample: &HeldSample<'_>, limit: usize, place: Place) -> Option<Cut> {
+    let fitting = fragment_bytes_in(limit);
+    let fragment_bytes = match sample.fragment_bytes {
+        Some(bytes) => bytes.min(fitting),
+        None => (sample.len() > usize::from(fitting)).then_some(fitting)?,
+    };
+    let fragments = if sample.sequence == place.sample { place.fragment } else { fragments_of(sample, fragment_bytes) };
+    Some(Cut { fragment_bytes, fragments })
 }
 
 fn rest_of(wanted: &SequenceSet, from: SequenceNumber) -> SequenceSet {

@@ -30,6 +30,11 @@ impl Place {
         Place { sample, fragment: 0 }
     }
 
+    /// Everything that was sent.
+    pub(super) fn position(&self) -> Position {
+        Position { sample: self.sample.previous(), fragments: self.fragment }
+    }
+
     /// The number after the last sample of which something was sent.
     pub(super) fn end(&self) -> SequenceNumber {
         if self.fragment == 0 { self.sample } else { self.sample.next() }
@@ -194,7 +199,7 @@ impl Transmission<'_> {
     }
 
     fn is_closed_for(&self, cost: u64) -> bool {
-        !matches!(self.charge, Charge::Nothing) && !self.flow.admits(cost)
+        !matches!(self.charge, Charge::Nothing) && (self.flow.is_granted_out() || !self.flow.admits(cost))
     }
 
     fn fragments(
@@ -220,8 +225,10 @@ impl Transmission<'_> {
             let cost = kernel_cost(bytes);
             let closed = match self.charge {
                 Charge::Nothing => false,
-                Charge::Samples => self.flow.pause_after_burst(now, sample.len() as u64, self.period),
-                Charge::Fragments(_) => !self.flow.admits(cost),
+                Charge::Samples => {
+                    self.flow.is_granted_out() || self.flow.pause_after_burst(now, sample.len() as u64, self.period)
+                }
+                Charge::Fragments(_) => self.flow.is_granted_out() || !self.flow.admits(cost),
             };
             if closed {
                 return Progress::WindowClosed;
@@ -235,7 +242,7 @@ impl Transmission<'_> {
                 && self.flow.wants_acknowledgement()
             {
                 **count = count.wrapping_add(1);
-                ask_for_fragments(packer, self.flow, self.pair, sample.sequence, *next_fragment, **count);
+                ask_for_fragments(now, packer, self.flow, self.pair, sample.sequence, *next_fragment, **count);
             }
         }
         if last < total { Progress::WindowClosed } else { Progress::Complete }
@@ -244,6 +251,7 @@ impl Transmission<'_> {
 
 /// Asks for progress within a large sample.
 fn ask_for_fragments(
+    now: Instant,
     packer: &mut Packer<'_>,
     flow: &mut Flow,
     pair: Pair,
@@ -251,7 +259,7 @@ fn ask_for_fragments(
     sent: u32,
     count: u32,
 ) {
-    flow.record_request(Position { sample: sequence.previous(), fragments: sent });
+    flow.record_request(now, Position { sample: sequence.previous(), fragments: sent });
     let Pair { writer, reader } = pair;
     let heartbeat = HeartbeatFrag { reader, writer, sequence, last_fragment: sent, count };
     write::heartbeat_frag(packer.outbox.buffer(), &heartbeat);

@@ -31,8 +31,12 @@ impl Writer {
 
     /// As [`Writer::poll_transmit`], until [`Outbox::cost`] would exceed `allowance`.
     pub(super) fn transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
+        // Where the path allows only so much, what was lost goes first: what is new would leave nothing for it.
+        let repairs_first = self.flow.paced;
+        let first_repairs = repairs_first && self.transmit_repairs(now, allowance, outbox);
+        outbox.finish();
         let more_new = self.transmit_new(now, allowance, outbox);
-        let more_repairs = self.transmit_repairs(now, allowance, outbox);
+        let more_repairs = first_repairs || !repairs_first && self.transmit_repairs(now, allowance, outbox);
         let more_control = self.transmit_control(now, outbox);
         more_new || more_repairs || more_control
     }
@@ -66,6 +70,10 @@ impl Writer {
         }
         let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
         self.flow.bound_for_cache(self.cached_readers());
+        if !self.is_granted(now) {
+            self.collection.is_blocked();
+            return false;
+        }
         if awaited && self.first_owed() <= self.outgoing.place.sample && self.waits_for_a_full_datagram() {
             if self.flow.has_unasked() {
                 self.request_acknowledgement(now);
@@ -90,6 +98,7 @@ impl Writer {
         }
         trace::pass(|| Mark::Packed { writer: self.guid, first: start.sample, end: self.outgoing.place.end() });
         self.history.sent_up_to(self.outgoing.place.sample);
+        self.charge_paths(now, self.flow.sent() - charged_before);
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if self.first_owed() > start.sample {
@@ -173,14 +182,22 @@ impl Writer {
     }
 
     pub(super) fn transmit_repairs(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
+        self.flow.repairs_due = None;
         for index in 0..self.readers.len() {
-            if self.readers[index].repairs.is_empty() {
+            let reader = &mut self.readers[index];
+            if reader.repairs.is_empty() {
+                continue;
+            }
+            if let Some(until) = reader.repairs.paused_until.filter(|until| now < *until) {
+                self.flow.note_repairs_due(until);
                 continue;
             }
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
                 return true;
             }
-            let reader = &mut self.readers[index];
+            let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
+            let path = reader.congestion.as_deref_mut();
+            let budget = path.map_or(burst, |path| path.credit(now).min(burst).min(path.window()));
             let mut repair = Repair {
                 history: &self.history,
                 place: self.outgoing.place,
@@ -191,29 +208,41 @@ impl Writer {
                 scratch: &mut self.outgoing.scratch,
                 counters: &mut self.counters,
                 pair: Pair { writer: self.guid.entity, reader: reader.matched.guid.entity },
-                burst_left: self.flow.repair_burst(reader.matched.receive_buffer_bytes),
+                suppression: reader.suppression(),
+                budget,
+                spent: 0,
             };
             outbox.finish();
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched).within(allowance);
             repair.serve(now, &mut packer, &mut reader.repairs);
-            if !reader.repairs.is_empty() {
+            let (spent, is_spent) = (repair.spent, repair.is_spent());
+            let asks = reader.note_repaired(now, spent, is_spent);
+            if let Some(until) = reader.repairs.paused_until {
+                self.flow.note_repairs_due(until);
+            } else if !reader.repairs.is_empty() {
                 return true;
             }
-            if outbox.open_len() == 0 {
-                if reader.acknowledged.sample < reader.forsaken {
-                    reader.owed = reader.owed.max_with(Owed::Heartbeat);
-                }
-                continue; // Nothing of what was asked for exists: a HEARTBEAT would only make the reader ask again.
+            // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
+            if asks && outbox.open_len() > 0 {
+                self.ask_after_repair(now, index, outbox);
+            } else if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken {
+                reader.owed = reader.owed.max_with(Owed::Heartbeat);
             }
-            reader.owed = Owed::Nothing;
-            reader.asking.asks(now);
-            let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
-            let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
-            let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();
-            packer.reserve_heartbeat();
-            self.push_heartbeat(form, &heartbeat, outbox);
         }
         false
+    }
+
+    /// A HEARTBEAT behind what was sent again.
+    fn ask_after_repair(&mut self, now: Instant, index: usize, outbox: &mut Outbox) {
+        let reader = &mut self.readers[index];
+        reader.owed = Owed::Nothing;
+        reader.repairs.unasked = 0;
+        reader.asking.asks(now);
+        let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
+        let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
+        let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();
+        packer.reserve_heartbeat();
+        self.push_heartbeat(form, &heartbeat, outbox);
     }
 }
 

@@ -20,8 +20,8 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const LOOK_PERIOD_LATE: Duration = Duration::from_millis(500);
 /// Entries that may be there beside those that are needed, until a sweep is worth its time.
 const SPARE: usize = 64;
-/// Requests for fragments that a writer keeps for each reader.
-const FRAGMENT_REQUESTS_MAX: usize = 64;
+/// Large samples under repair that a writer keeps for each reader.
+const LARGE_REPAIRS_MAX: usize = 8;
 /// Numbers that a reader keeps beyond a missing sample, for each writer.
 const AHEAD_MAX: usize = 65_536;
 /// Unfinished samples that a reader keeps of each writer.
@@ -193,7 +193,7 @@ fn writer_excess(plan: &WriterPlan, readers: usize, kept: &WriterFootprint) -> O
         ("departures", kept.departures, 2 * kept.samples + SPARE),
         ("waiting samples", kept.waiting, 2 * kept.samples + SPARE),
         ("readers", kept.readers, readers),
-        ("requests", kept.fragment_requests, FRAGMENT_REQUESTS_MAX * readers),
+        ("requests", kept.large_repairs, LARGE_REPAIRS_MAX * readers),
     ];
     bounds.into_iter().find(|(_, kept, bound)| kept > bound).map(|(name, _, _)| name)
 }

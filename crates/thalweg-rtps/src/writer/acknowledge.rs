@@ -119,11 +119,11 @@ impl Writer {
         if !answer.is_final && proxy.repairs.is_empty() && (first_contact || !answer.asks) {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
+        let path_changed = proxy.adapt_path(now, &answered, place);
         // What it was not told of until now.
         if proves && proxy.matched.vendor != VendorId::THALWEG && proxy.acknowledged.sample < unsent.previous() {
             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
         }
-        let path_changed = proxy.adapt_path(now, &answered, place);
         let group_fails = proxy.judge_group(!answer.asks);
         if was_active != proxy.active || group_fails || proves {
             self.readers_changed();

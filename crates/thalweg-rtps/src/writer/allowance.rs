@@ -142,6 +142,10 @@ impl Writer {
         if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
             return None;
         }
+        if place.fragment > 0 && sample.sequence > place.sample {
+            // The rest of a sample that was overwritten meanwhile: its readers wait to be told, and the window for their answer.
+            return Some(write::HEADER_LEN as u64 * destinations);
+        }
         let fitting = self.route.narrower_fragment_bytes(sample.len(), sample.fragment_bytes);
         let bytes = match fitting.filter(|_| place.fragment == 0).or(sample.fragment_bytes) {
             Some(fragment_bytes) => fragment_datagram_bytes(&sample, fragment_bytes),

@@ -75,7 +75,8 @@ struct Round {
     acknowledged_before: u64,
     acknowledged: u64,
     lost: u64,
-    /// What was sent in the round before.
+    /// When the round before began, and what was sent in it.
+    last_began: Instant,
     last_sent: u64,
     /// The quickest answer.
     quickest: Option<Duration>,
@@ -92,8 +93,6 @@ pub(super) struct Answered {
     pub reached: Option<u64>,
     /// What the answer took, if that is known.
     pub took: Option<Duration>,
-    /// What an answer took when little was on its way.
-    pub expected: Duration,
     /// What the reader's socket leaves of the send window.
     pub window: u64,
 }
@@ -109,9 +108,9 @@ pub(super) enum Change {
 }
 
 /// Kernel memory of a datagram that fills an Ethernet frame.
-const DATAGRAM: u64 = 2_560;
-/// The first window: 188 KB in Ethernet frames, 1.5 ms of a gigabit link.
-const WINDOW_START: u64 = 128 * DATAGRAM;
+pub(super) const DATAGRAM: u64 = 2_560;
+/// The first window: 94 KB in Ethernet frames, more than samples may wait for company with, 0.75 ms of a gigabit link.
+const WINDOW_START: u64 = 64 * DATAGRAM;
 /// No window opens further.
 const WINDOW_MAX: u64 = 64 << 20;
 /// A round has at least so much, so that its loss is more than chance.
@@ -121,16 +120,24 @@ const DELAY_MIN: Duration = Duration::from_micros(300);
 const DELAY_OPEN: Duration = Duration::from_millis(3);
 /// Loss in thousandths that is nobody's fault.
 const LOSS_MIN: u64 = 20;
+/// Loss in thousandths at which the next decision waits for nothing.
+const LOSS_HEAVY: u64 = 250;
+/// And at which a burst has met a link that carries far less.
+const LOSS_MOST: u64 = 400;
 /// Most loss that a path is believed to have of its own, in thousandths.
-const BACKGROUND_MAX: u64 = 400;
+const BACKGROUND_MAX: u64 = 300;
+/// The first round that loses much slows down by no more, in thousandths: what it lost may have been lost before.
+const CUT_MAX: u64 = 500;
 /// Rounds in a row that lose much although less is sent, after which the loss counts as the path's own.
 const VAIN_MAX: u32 = 4;
 /// Rounds after which that is tried again.
 const TRUSTED_MAX: u32 = 16;
-/// Up to this rate in a second, 200 Mbit/s in Ethernet frames, a queue is seen by the time that answers take.
-const VISIBLE_RATE_MAX: u64 = 42_000_000;
 /// Rates in a second. Beyond the highest, about 2.4 Gbit/s, timers are too coarse to pace, and processors are what limits.
 const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_000;
+/// Round trips count as longer by so much where rates grow by a part of a datagram in each.
+const ADDED_PERIOD: Duration = Duration::from_millis(10);
+/// What a lost request for an acknowledgement costs, twice: it must not stop what is paced anyway.
+const ANSWER_LOST: Duration = Duration::from_millis(45);
 /// What may leave at a time, and by how much it may be late before that is lost.
 const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(60)..=Duration::from_micros(500);
 /// Latecoming timers are made up for up to so many bursts.
@@ -155,7 +162,7 @@ impl Congestion {
         match &self.phase {
             Phase::Open { window } => *window,
             Phase::Paced(pace) => {
-                let time = self.path.base() * 2 + Duration::from_millis(5) + pace.burst * 2;
+                let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
                 4 * DATAGRAM + amount(pace.rate, time)
             }
         }
@@ -201,6 +208,11 @@ impl Congestion {
         self.round.lost += cost;
     }
 
+    /// True when what is sent waited for the rate, which then is why nothing was on its way for a while.
+    fn has_waited(&self) -> bool {
+        matches!(&self.phase, Phase::Paced(pace) if pace.waited)
+    }
+
     /// What answers take at present.
     pub(super) fn round_trip(&self) -> Duration {
         self.path.smoothed
@@ -214,7 +226,7 @@ impl Congestion {
             self.round.quickest = Some(quickest);
         }
         self.round.acknowledged = self.round.acknowledged.max(answer.reached.unwrap_or(0));
-        let (began, acknowledged_before) = match answer.busy_since.0 > self.round.began {
+        let (began, acknowledged_before) = match answer.busy_since.0 > self.round.began && !self.has_waited() {
             true => answer.busy_since,
             false => (self.round.began, self.round.acknowledged_before),
         };
@@ -229,18 +241,21 @@ impl Congestion {
             lost: self.round.lost,
             share: (self.round.lost * 1_000 / sent.max(self.round.last_sent)).min(950),
             delay: self.round.quickest.map(|quickest| quickest.saturating_sub(self.path.base())),
-            quickest: self.round.quickest,
-            expected: answer.expected,
             delivered: rate_of(acknowledged, elapsed),
             least: rate_of(sent / 20, elapsed),
             window: answer.window.min(WINDOW_MAX),
             survived: rate_of(sent.saturating_sub(self.round.lost), elapsed),
+            survived_twice: rate_of(
+                (self.round.last_sent + sent).saturating_sub(self.round.lost),
+                now.since(self.round.last_began),
+            ),
         };
         self.round = Round {
             began: now,
             sent_before: answer.sent + self.repaired,
             acknowledged_before: self.round.acknowledged,
             acknowledged: self.round.acknowledged,
+            last_began: began,
             last_sent: sent,
             ..Round::default()
         };
@@ -249,12 +264,15 @@ impl Congestion {
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
         let base = self.path.base();
-        let lossy = observed.lost >= 4 * DATAGRAM && observed.share > LOSS_MIN + 2 * self.background;
+        let lossy = observed.lost >= 2 * DATAGRAM && observed.share > 2 * LOSS_MIN + self.background * 5 / 4;
         match &mut self.phase {
             Phase::Open { window } => {
-                let expected = if base.is_zero() { observed.expected } else { base.min(observed.expected) };
-                let delayed = observed.quickest.is_some_and(|quickest| quickest > DELAY_OPEN + expected * 3 / 2);
-                let rate = if lossy { observed.survived } else { observed.delivered }.max(observed.least);
+                let delayed = observed.delay.is_some_and(|delay| delay > DELAY_OPEN + base / 4);
+                let survived = match observed.share < LOSS_MOST {
+                    true => observed.survived,
+                    false => observed.survived.min(observed.survived_twice),
+                };
+                let rate = if lossy { survived } else { observed.delivered }.max(observed.least.min(survived));
                 // A writer that sends less than it may is not what fills a link.
                 let pushes = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
                 if pushes && (lossy || delayed) && rate < *RATE_RANGE.end() {
@@ -270,12 +288,13 @@ impl Congestion {
                 if observed.lost > 0 && observed.share > LOSS_MIN {
                     pace.burst = (pace.burst / 2).max(*BURST_RANGE.start());
                 }
-                if std::mem::take(&mut pace.settles) {
+                // What was lost before does not count; so much loss tells of the new rate.
+                if std::mem::take(&mut pace.settles) && observed.share < LOSS_HEAVY {
                     return Change::Other;
                 }
                 let target = DELAY_MIN + base / 4 + time_for(DATAGRAM * 3 / 2, pace.rate);
                 let delay = observed.delay.unwrap_or_default();
-                let lossy = lossy && pace.waited && pace.blames_link(observed);
+                let lossy = lossy && pace.waited;
                 let slower = lossy || delay > target;
                 pace.in_vain = if lossy { pace.in_vain + 1 } else { 0 };
                 if let Some(before) = pace.doubted.take() {
@@ -289,7 +308,9 @@ impl Congestion {
                 } else if lossy && pace.in_vain >= VAIN_MAX {
                     self.background = observed.share.min(BACKGROUND_MAX);
                 } else if lossy {
-                    pace.slow_down(pace.rate * (1_000 + self.background - observed.share.max(self.background)) / 1_000);
+                    let most = if pace.in_vain > 1 { 1_000 } else { CUT_MAX };
+                    let excess = observed.share.saturating_sub(self.background).min(most);
+                    pace.slow_down(pace.rate * (1_000 - excess) / 1_000);
                 } else if delay > target {
                     let in_queue = delay.min(Duration::from_millis(20) + base);
                     pace.credit -= i64::try_from(amount(pace.rate, in_queue)).unwrap_or(i64::MAX);
@@ -300,7 +321,8 @@ impl Congestion {
                     if self.background > LOSS_MIN && pace.trusted >= TRUSTED_MAX {
                         pace.doubt(self.background);
                     } else if std::mem::take(&mut pace.waited) {
-                        pace.speed_up();
+                        let round_trip = self.path.smoothed + ADDED_PERIOD;
+                        pace.speed_up(rate_of(DATAGRAM * 2, round_trip));
                     }
                 }
                 if pace.rate >= *RATE_RANGE.end() {
@@ -323,12 +345,11 @@ struct Observed {
     share: u64,
     /// How much longer than the shortest the quickest answer took.
     delay: Option<Duration>,
-    /// What it took, and what such answers took that nothing was in the way of.
-    quickest: Option<Duration>,
-    expected: Duration,
     /// Rates in a second: what was acknowledged, and what was not lost.
     delivered: u64,
     survived: u64,
+    /// The same of this round and the one before: what it lost may have been sent there.
+    survived_twice: u64,
     /// Less is not believed at once.
     least: u64,
     /// What the reader's socket leaves of the send window.
@@ -354,14 +375,6 @@ impl Pace {
         pace
     }
 
-    /// True when a link that is full may have caused the loss: behind its queue, answers would take longer, unless the queue is
-    /// short for such a rate.
-    fn blames_link(&self, observed: &Observed) -> bool {
-        let queue = (DELAY_MIN + time_for(DATAGRAM, self.rate)) / 2;
-        let queues = observed.delay.is_none_or(|delay| delay > queue);
-        queues || self.rate > VISIBLE_RATE_MAX || observed.share > BACKGROUND_MAX
-    }
-
     fn refill(&mut self, now: Instant) -> u64 {
         if now > self.credited_at {
             let earned = i64::try_from(amount(self.rate, now.since(self.credited_at))).unwrap_or(i64::MAX);
@@ -380,7 +393,7 @@ impl Pace {
     fn slow_down(&mut self, carried: u64) {
         // What was enough before and is too much now belongs to others meanwhile.
         let carried = carried.clamp(*RATE_RANGE.start(), *RATE_RANGE.end());
-        self.ceiling = carried;
+        self.ceiling = if carried < self.ceiling { carried / 100 * 95 } else { carried };
         self.rate = (carried / 100 * 95).max(*RATE_RANGE.start());
         self.settles = true;
         self.waited = false;
@@ -394,12 +407,14 @@ impl Pace {
         self.trusted = 0;
     }
 
-    /// Quickly towards what was too much, slowly past it, and quickly again where that is no longer so.
-    fn speed_up(&mut self) {
-        let least = self.rate / 200;
+    /// Quickly towards what was too much, slowly past it, and quickly again where that is no longer so. At least by what is `added`,
+    /// which is the same for all who share a link, so that their rates become equal by and by.
+    fn speed_up(&mut self, added: u64) {
+        let least = (self.rate / 200).max(added);
         let step = match self.ceiling.checked_sub(self.rate) {
             Some(below) => (below / 4).max(least),
-            None => (self.rate - self.ceiling).clamp(least, self.rate / 2),
+            None if self.rate - self.ceiling < self.ceiling / 4 => least,
+            None => (self.rate / 8).max(least),
         };
         self.rate = (self.rate + step).min(*RATE_RANGE.end());
         self.burst = (self.burst + self.burst / 16).min(*BURST_RANGE.end());

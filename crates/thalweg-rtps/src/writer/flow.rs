@@ -52,8 +52,6 @@ pub(super) struct Flow {
     /// When the next repair may leave that had to wait.
     pub repairs_due: Option<Instant>,
     burst_from: u64,
-    /// The smallest receive buffer among readers that do not acknowledge.
-    unacknowledged_buffer: u64,
     /// Bytes a second at which such readers seem to drain their sockets.
     drain: u64,
     /// Part of the large sample under way had to be sent again.
@@ -79,8 +77,6 @@ pub(super) const RECEIVE_BUFFER_ASSUMED_BYTES: u32 = 212_992;
 
 /// Bytes a second at which a reader that cannot report progress within a sample is taken to drain its socket at first.
 const DRAIN_START: u64 = 250_000_000;
-/// Bytes a second at which a large sample leaves to readers that do not acknowledge, if its period allows that.
-const UNACKNOWLEDGED_RATE: u64 = 60_000_000;
 /// No reader is taken to be slower or faster.
 const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
@@ -113,7 +109,6 @@ impl Flow {
             now: Instant::ZERO,
             repairs_due: None,
             burst_from: 0,
-            unacknowledged_buffer: u64::MAX,
             drain: DRAIN_START,
             lossy: false,
         }
@@ -238,14 +233,7 @@ impl Flow {
         let index = self.checkpoints.partition_point(|checkpoint| checkpoint.position <= position);
         let reached = index.checked_sub(1).and_then(|index| self.checkpoints.get(index));
         let reached = reached.map(|checkpoint| checkpoint.sent);
-        Answered {
-            sent: self.sent,
-            busy_since: self.busy_since,
-            reached,
-            took,
-            expected: Duration::ZERO,
-            window: self.window,
-        }
+        Answered { sent: self.sent, busy_since: self.busy_since, reached, took, window: self.window }
     }
 
     /// When the latest request about something beyond `before`, up to `position`, left, if it left once.
@@ -320,24 +308,6 @@ impl Flow {
         if !std::mem::take(&mut self.lossy) {
             self.drain = (self.drain + self.drain / 4).min(*DRAIN_RANGE.end());
         }
-    }
-
-    /// Notes the smallest receive buffer among the readers that do not acknowledge.
-    pub(super) fn set_unacknowledged_buffer(&mut self, bytes: Option<u32>) {
-        self.unacknowledged_buffer = bytes.map_or(u64::MAX, u64::from);
-    }
-
-    /// Pauses within a sample that costs `cost` and that nobody acknowledges, when a third of the smallest receive buffer was
-    /// sent; returns whether it did. A sample that fits two thirds of it leaves at once. All pauses of a sample together last at
-    /// most about half of `period`, the time between two samples.
-    pub(super) fn pause_unacknowledged(&mut self, now: Instant, cost: u64, period: Option<Duration>) -> bool {
-        let burst = self.sent - self.burst_from;
-        if burst < self.unacknowledged_buffer / 3 || cost <= self.unacknowledged_buffer / 3 * 2 {
-            return false;
-        }
-        let needed = period.map_or(0, |period| cost * 2_000_000_000 / (period.as_nanos() as u64).max(1));
-        self.paused_until = Some(now + Duration::from_nanos(burst * 1_000_000_000 / needed.max(UNACKNOWLEDGED_RATE)));
-        true
     }
 
     /// Pauses when a window's worth was sent in one burst; returns whether it did. All pauses of a sample together last at
@@ -415,28 +385,6 @@ mod tests {
         assert_eq!(pause(&mut flow, None), Duration::from_millis(10));
         // 10 MB every 100 ms: half of that for 100 windows.
         assert_eq!(pause(&mut flow, Some(Duration::from_millis(100))).as_micros(), 500);
-    }
-
-    #[test]
-    fn large_samples_that_nobody_acknowledges_are_spread_over_half_of_their_period() {
-        let mut flow = Flow::new();
-        flow.set_unacknowledged_buffer(Some(300_000));
-        let mut now = Instant::ZERO;
-        let mut send = |flow: &mut Flow, cost: u64, period: Option<Duration>| {
-            let start = now;
-            flow.start_burst();
-            for _ in 0..cost / 10_000 {
-                while flow.is_paused(now) || flow.pause_unacknowledged(now, cost, period) {
-                    now = flow.paused_until().expect("it pauses");
-                }
-                flow.record_sent(10_000);
-            }
-            now.since(start)
-        };
-        let period = Some(Duration::from_millis(100));
-        assert_eq!(send(&mut flow, 200_000, period), Duration::ZERO, "it fits");
-        assert_eq!(send(&mut flow, 1_000_000, None).as_millis(), 14, "60 MB/s, the last burst without a pause");
-        assert_eq!(send(&mut flow, 6_000_000, period).as_millis(), 49);
     }
 
     #[test]

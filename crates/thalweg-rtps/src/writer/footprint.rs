@@ -21,8 +21,8 @@ pub struct WriterFootprint {
     pub waiting: usize,
     /// Matched readers.
     pub readers: usize,
-    /// Sets of fragments that readers asked for and that were not repaired yet, at most 64 for each reader.
-    pub fragment_requests: usize,
+    /// Large samples of which readers asked for fragments, or that were repaired lately, at most 8 for each reader.
+    pub large_repairs: usize,
 }
 
 impl Writer {
@@ -37,7 +37,7 @@ impl Writer {
             departures: places.departures,
             waiting: self.outgoing.asynchronous.as_ref().map_or(0, |waiting| waiting.written()),
             readers: self.readers.len(),
-            fragment_requests: self.readers.iter().map(|reader| reader.repairs.large.len()).sum(),
+            large_repairs: self.readers.iter().map(|reader| reader.repairs.large.len()).sum(),
         }
     }
 }

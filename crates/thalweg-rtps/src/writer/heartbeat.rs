@@ -70,7 +70,6 @@ impl Writer {
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
     fn ask_one_by_one(&mut self, now: Instant) {
         self.note_all_asked(now);
-        self.heartbeat.all_asked.is_one_by_one();
         for reader in self.readers.iter_mut().filter(|reader| reader.is_awaited() && !reader.must_prove_itself()) {
             reader.owed = reader.owed.max_with(Owed::Heartbeat);
         }

@@ -1,7 +1,7 @@
 //! What the paths of a writer's readers let out, and when the next part may follow.
 
 use super::Writer;
-use super::congestion::Congestion;
+use super::congestion::{Congestion, DATAGRAM};
 use super::reader_proxy::ReaderProxy;
 use crate::time::Instant;
 
@@ -57,8 +57,9 @@ impl Writer {
         }
     }
 
-    /// Kernel memory of a sample of the usual size on its way.
+    /// Kernel memory of a sample of the usual size on its way, of a large one that of a datagram: how much of it is lost the requests
+    /// for its fragments tell.
     pub(super) fn usual_cost(&self) -> u64 {
-        (self.collection.sample_bytes() as u64 + 64) * 7 / 4
+        ((self.collection.sample_bytes() as u64 + 64) * 7 / 4).min(DATAGRAM)
     }
 }

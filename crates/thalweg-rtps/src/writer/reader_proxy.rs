@@ -75,20 +75,12 @@ impl Asking {
 pub(super) struct AllAsked {
     pub last: Option<Instant>,
     before: Option<Instant>,
-    /// The last time each of them was asked alone.
-    one_by_one: bool,
 }
 
 impl AllAsked {
     /// Everybody is asked now.
     pub(super) fn asks(&mut self, now: Instant) {
-        let before = self.last.filter(|_| !self.one_by_one);
-        *self = AllAsked { last: Some(now), before, one_by_one: false };
-    }
-
-    /// They are asked each alone.
-    pub(super) fn is_one_by_one(&mut self) {
-        self.one_by_one = true;
+        (self.before, self.last) = (self.last, Some(now));
     }
 }
 
@@ -229,11 +221,10 @@ impl ReaderProxy {
         announced: Option<Instant>,
     ) -> Option<Duration> {
         let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
-        let last = since(all_asked.last).filter(|_| !all_asked.one_by_one);
-        let all = u32::from(last.is_some()) + u32::from(since(all_asked.before).is_some());
+        let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
         let asked = match self.asking.unanswered + all {
             0 => None,
-            1 => last.or(since(all_asked.before)).or(Some(self.asking.at)),
+            1 => since(all_asked.last).or(Some(self.asking.at)),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
         self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > 0;
@@ -267,8 +258,7 @@ impl ReaderProxy {
 
     /// It answers, when everything up to `sent` was sent. Returns whether its window or rate changed.
     pub(super) fn adapt_path(&mut self, now: Instant, answered: &Answered, sent: Position) -> bool {
-        let answered = Answered { expected: self.round_trip.estimate(), ..*answered };
-        let change = self.congestion.as_mut().map_or(Change::Nothing, |path| path.handle_answer(now, &answered));
+        let change = self.congestion.as_mut().map_or(Change::Nothing, |path| path.handle_answer(now, answered));
         if change == Change::Slower {
             self.slowed_at = sent;
             self.repairs.forget_lost();

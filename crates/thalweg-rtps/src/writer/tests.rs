@@ -426,7 +426,11 @@ fn what_waits_for_company_is_sent_although_keep_last_overwrites_it() {
                 acknowledge(&mut writer, now, 1, next, &[]);
             }
             let later = START + Duration::from_millis(2);
-            drain(&mut writer, later);
+            for _ in 0..10 {
+                drain(&mut writer, later);
+                let next = writer.outgoing.place.sample;
+                acknowledge(&mut writer, later, 1, next, &[]);
+            }
             assert_eq!(writer.outgoing.place.sample, SequenceNumber(101), "{method}, {bytes} B");
             let samples = writer.counters().transmitted;
             let fragments = if bytes > 1_300 { 1 + bytes as u64 / 1_304 } else { 1 };
@@ -464,6 +468,22 @@ fn an_asynchronous_writer_forgets_what_was_overwritten_before_it_was_sent() {
     (0..20_000_u64).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 1_000));
     let asynchronous = writer.outgoing.asynchronous.as_ref().expect("it is one");
     assert!(writer.held() == 1 && asynchronous.written() < 100, "{} entries", asynchronous.written());
+}
+
+#[test]
+fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(1));
+    write_stamped(&mut writer, START, 400_000);
+    let mut outbox = Outbox::new();
+    while writer.poll_transmit_within(START, u64::MAX, &mut outbox).more {
+        outbox.clear();
+    }
+    let stopped = writer.outgoing.place;
+    assert!(stopped.sample == SequenceNumber(1) && stopped.fragment > 0, "the window closes in its middle");
+    write_stamped(&mut writer, START, 400_000);
+    assert!(writer.backlog(START).is_some(), "the readers are to be told that the rest will not come");
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
 }
 
 #[test]

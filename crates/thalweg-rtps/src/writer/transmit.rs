@@ -147,7 +147,7 @@ impl Writer {
             counters: &mut self.counters,
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
-            charge: if awaited { Charge::Nothing } else { Charge::Unacknowledged },
+            charge: Charge::Nothing,
             period: self.collection.write_interval(),
         };
         let (history, place) = (&mut self.history, &mut self.outgoing.place);
@@ -225,8 +225,7 @@ impl Writer {
             // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
             if asks && outbox.open_len() > 0 {
                 self.ask_after_repair(now, index, outbox);
-            } else if outbox.open_len() == 0 && self.readers[index].acknowledged.sample < self.readers[index].forsaken {
-                let reader = &mut self.readers[index];
+            } else if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken {
                 reader.owed = reader.owed.max_with(Owed::Heartbeat);
             }
         }

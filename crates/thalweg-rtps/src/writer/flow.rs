@@ -52,6 +52,8 @@ pub(super) struct Flow {
     /// When the next repair may leave that had to wait.
     pub repairs_due: Option<Instant>,
     burst_from: u64,
+    /// The smallest receive buffer among readers that do not acknowledge.
+    unacknowledged_buffer: u64,
     /// Bytes a second at which such readers seem to drain their sockets.
     drain: u64,
     /// Part of the large sample under way had to be sent again.
@@ -77,6 +79,8 @@ pub(super) const RECEIVE_BUFFER_ASSUMED_BYTES: u32 = 212_992;
 
 /// Bytes a second at which a reader that cannot report progress within a sample is taken to drain its socket at first.
 const DRAIN_START: u64 = 250_000_000;
+/// Bytes a second at which a large sample leaves to readers that do not acknowledge, if its period allows that.
+const UNACKNOWLEDGED_RATE: u64 = 60_000_000;
 /// No reader is taken to be slower or faster.
 const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
@@ -109,6 +113,7 @@ impl Flow {
             now: Instant::ZERO,
             repairs_due: None,
             burst_from: 0,
+            unacknowledged_buffer: u64::MAX,
             drain: DRAIN_START,
             lossy: false,
         }
@@ -310,6 +315,26 @@ impl Flow {
         }
     }
 
+    /// Notes the smallest receive buffer among the readers that do not acknowledge.
+    pub(super) fn set_unacknowledged_buffer(&mut self, bytes: Option<u32>) {
+        self.unacknowledged_buffer = bytes.map_or(u64::MAX, u64::from);
+    }
+
+    /// Pauses within a sample that costs `cost` and that nobody acknowledges, when a third of the smallest receive buffer was
+    /// sent; returns whether it did. A sample that fits two thirds of it leaves at once. All pauses of a sample together last at
+    /// most about half of `period`, the time between two samples.
+    pub(super) fn pause_unacknowledged(&mut self, now: Instant, cost: u64, period: Option<Duration>) -> bool {
+        let burst = self.sent - self.burst_from;
+        if burst < self.unacknowledged_buffer / 3 || cost <= self.unacknowledged_buffer / 3 * 2 {
+            return false;
+        }
+        let nanos = period.map_or(0, |period| u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
+        let needed = cost.saturating_mul(2_000_000_000).checked_div(nanos).unwrap_or(0);
+        let pause = burst.saturating_mul(1_000_000_000) / needed.max(UNACKNOWLEDGED_RATE);
+        self.paused_until = Some(now + Duration::from_nanos(pause));
+        true
+    }
+
     /// Pauses when a window's worth was sent in one burst; returns whether it did. All pauses of a sample together last at
     /// most about half of `period`, the time between two samples of `sample_bytes`.
     pub(super) fn pause_after_burst(&mut self, now: Instant, sample_bytes: u64, period: Option<Duration>) -> bool {
@@ -385,6 +410,28 @@ mod tests {
         assert_eq!(pause(&mut flow, None), Duration::from_millis(10));
         // 10 MB every 100 ms: half of that for 100 windows.
         assert_eq!(pause(&mut flow, Some(Duration::from_millis(100))).as_micros(), 500);
+    }
+
+    #[test]
+    fn large_samples_that_nobody_acknowledges_are_spread_over_half_of_their_period() {
+        let mut flow = Flow::new();
+        flow.set_unacknowledged_buffer(Some(300_000));
+        let mut now = Instant::ZERO;
+        let mut send = |flow: &mut Flow, cost: u64, period: Option<Duration>| {
+            let start = now;
+            flow.start_burst();
+            for _ in 0..cost / 10_000 {
+                while flow.is_paused(now) || flow.pause_unacknowledged(now, cost, period) {
+                    now = flow.paused_until().expect("it pauses");
+                }
+                flow.record_sent(10_000);
+            }
+            now.since(start)
+        };
+        let period = Some(Duration::from_millis(100));
+        assert_eq!(send(&mut flow, 200_000, period), Duration::ZERO, "it fits");
+        assert_eq!(send(&mut flow, 1_000_000, None).as_millis(), 14, "60 MB/s, the last burst without a pause");
+        assert_eq!(send(&mut flow, 6_000_000, period).as_millis(), 49);
     }
 
     #[test]

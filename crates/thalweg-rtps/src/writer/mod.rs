@@ -435,6 +435,10 @@ impl Writer {
             .filter(|reader| reader.is_awaited())
             .map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
         self.flow.set_receive_buffer(buffers.min());
+        let best_effort = self.readers.iter().filter(|reader| !reader.matched.reliable);
+        let buffers =
+            best_effort.map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
+        self.flow.set_unacknowledged_buffer(buffers.min());
         self.paths_changed();
         let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
         let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
@@ -495,6 +499,12 @@ impl Writer {
             self.armed = Some(next);
             next
         })
+    }
+
+    /// When the I/O thread is to go on with what the thread that sends may not send yet, if that is news.
+    pub fn pause_to_arm(&mut self) -> Option<Instant> {
+        self.flow.next_due()?;
+        self.newly_armed()
     }
 
     /// The participant's timer ran out: whatever comes next must be told anew.

@@ -62,6 +62,8 @@ fn after(progress: Progress, sample: SequenceNumber) -> (Progress, SequenceNumbe
 pub(super) enum Charge<'a> {
     /// Nobody acknowledges, or it was charged already.
     Nothing,
+    /// Nobody acknowledges, but a large sample is not to overflow the readers' sockets.
+    Unacknowledged,
     /// Whole samples: some reader cannot acknowledge parts of one.
     Samples,
     /// Every fragment; the counter of the HEARTBEAT_FRAGs that ask for acknowledgements of parts.
@@ -225,6 +227,7 @@ impl Transmission<'_> {
             let cost = kernel_cost(bytes);
             let closed = match self.charge {
                 Charge::Nothing => false,
+                Charge::Unacknowledged => self.flow.pause_unacknowledged(now, u64::from(total) * cost, self.period),
                 Charge::Samples => {
                     self.flow.is_granted_out() || self.flow.pause_after_burst(now, sample.len() as u64, self.period)
                 }

@@ -147,7 +147,7 @@ impl Writer {
             counters: &mut self.counters,
             scratch: &mut self.outgoing.scratch,
             batched: &mut self.outgoing.batched,
-            charge: Charge::Nothing,
+            charge: if awaited { Charge::Nothing } else { Charge::Unacknowledged },
             period: self.collection.write_interval(),
         };
         let (history, place) = (&mut self.history, &mut self.outgoing.place);

@@ -175,6 +175,7 @@ pub(super) fn transmit<R>(
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let mut sending = writer.start_sending(now, &mut outbox);
     let mut space = writer.poll_space();
+    let mut pause = writer.pause_to_arm();
     drop(writer);
     let mut start = now;
     while sending {
@@ -185,9 +186,11 @@ pub(super) fn transmit<R>(
         let mut writer = cell.writer.lock();
         sending = writer.continue_sending(start, end, datagrams, &mut outbox);
         space |= writer.poll_space();
+        pause = pause.or(writer.pause_to_arm());
         drop(writer);
         start = end;
     }
+    state.rearm(cell.guid().entity, pause);
     if space {
         cell.notify_waiters();
     }

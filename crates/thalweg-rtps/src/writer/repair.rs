@@ -88,15 +88,18 @@ impl<'a> Repair<'a> {
     fn fragments(&mut self, now: Instant, packer: &mut Packer<'_>, repairs: &mut Repairs) {
         for large in &mut repairs.large {
             let Some(first) = large.next() else { continue };
-            let held = self.held(large.sequence, self.place.sample);
-            let sample = held.filter(|sample| self.cut(sample).is_some_and(|cut| cut.covers(large.cut, first)));
-            let Some(sample) = sample else {
+            let Some(sample) = self.held(large.sequence, self.place.sample) else {
                 large.clear();
                 if large.sequence < self.place.sample && large.sequence > self.forsaken {
                     packer.gap(self.pair.reader, large.sequence, large.sequence.next());
                 }
                 continue;
             };
+            if !self.cut(&sample).is_some_and(|cut| cut.covers(large.cut, first)) {
+                // It is cut for another path meanwhile: its reader will ask for what it lacks of that.
+                large.clear();
+                continue;
+            }
             let fragment_bytes = large.cut.fragment_bytes;
             let bytes = fragment_datagram_bytes(&sample, fragment_bytes);
             while let Some(number) = large.next() {

@@ -487,6 +487,34 @@ fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
 }
 
 #[test]
+fn a_path_that_becomes_narrower_while_a_sample_is_repaired_hides_nothing() {
+    let mut writer = collecting(Method::Immediate, History::KeepAll);
+    write_stamped(&mut writer, START, 400_000);
+    let mut now = START;
+    while writer.outgoing.place.sample == SequenceNumber(1) {
+        now += Duration::from_millis(1);
+        drain(&mut writer, now);
+        let next = writer.outgoing.place;
+        let entity = writer.guid().entity;
+        let state = crate::wire::FragmentSet::new(next.fragment + 1);
+        let count = next.fragment;
+        let nack =
+            crate::wire::NackFrag { reader: reader(1).entity, writer: entity, sequence: next.sample, state, count };
+        writer.handle_nack_frag(now, reader(1), &nack);
+    }
+    // The reader has lost all of it, and asks for the whole sample.
+    acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]);
+    assert!(!sent_submessages(&mut writer, now).contains(&Told::Gap));
+    assert!(!writer.readers[0].repairs.is_empty(), "the repair is paced");
+    let narrow = MatchedReader { datagram_bytes: 800, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
+    writer.match_reader(now, narrow);
+    for _ in 0..100 {
+        now += Duration::from_millis(5);
+        assert!(!sent_submessages(&mut writer, now).contains(&Told::Gap), "the sample is held");
+    }
+}
+
+#[test]
 fn a_frame_is_complete_before_anything_of_it_is_sent_or_repeated() {
     let mut writer = collecting(Method::batch(), History::KeepAll);
     for number in 0..30_u64 {

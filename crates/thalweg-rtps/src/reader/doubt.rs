@@ -60,9 +60,19 @@ struct Late {
 const LATE_MIN: u32 = 3;
 const LATE_FOR: Duration = Duration::from_secs(2);
 
+/// What an answer is to ask besides what is missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Questions {
+    /// A HEARTBEAT is wanted.
+    pub asks_back: bool,
+    /// The writer may have lost everything up to a number of which nobody had heard.
+    pub of_jump: bool,
+}
+
 impl Doubt {
-    /// An answer leaves at `now`, when numbers up to `announced` are known. Returns whether it is to ask for a HEARTBEAT.
-    pub(super) fn note_answer(&mut self, now: Instant, announced: SequenceNumber) -> bool {
+    /// An answer leaves at `now`, when numbers up to `announced` are known.
+    pub(super) fn note_answer(&mut self, now: Instant, announced: SequenceNumber) -> Questions {
+        let of_jump = self.jump.is_some_and(|claim| !claim.asked);
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
         self.beyond.iter_mut().for_each(|claim| claim.asked = true);
@@ -70,7 +80,7 @@ impl Doubt {
         if self.question {
             self.questioned_at = Some(now);
         }
-        std::mem::take(&mut self.question)
+        Questions { asks_back: std::mem::take(&mut self.question), of_jump }
     }
 }
 

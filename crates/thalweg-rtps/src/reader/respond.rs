@@ -1,5 +1,6 @@
 //! HEARTBEATs in, ACKNACKs and NACK_FRAGs out (RTPS 2.5 §8.4.12.2, §8.4.14.2).
 
+use super::doubt::Questions;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, Reader, ReaderOutcome};
 use crate::outbox::Outbox;
@@ -143,11 +144,12 @@ impl WriterProxy {
         let count = self.requests.counts.acknack;
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
-        let asks_back = self.doubt.note_answer(now, self.announced);
+        let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         // What was skipped beyond what a HEARTBEAT has named may be a lie.
         let believed = self.window.acknowledged_by(told);
-        let is_doubtful = believed < self.window.next();
+        // And what is missing may be gone, if a jump is true: whether it is is asked first.
+        let is_doubtful = believed < self.window.next() || of_jump;
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back && !is_doubtful;
         // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
         // waits for room: batches do not tell which of their samples are here.
@@ -166,7 +168,10 @@ impl WriterProxy {
             write::acknack(outbox.buffer(), &AckNack { reader: reader_id, writer: writer_id, state, count, is_final });
         }
         self.ask_for_fragments(reader, outbox);
-        self.asked(now, still_missing);
+        self.asked(now, still_missing && !of_jump);
+        if still_missing && of_jump {
+            self.answer_at(now + self.repeat_period());
+        }
     }
 
     fn begin_answer(&self, reader: Guid, outbox: &mut Outbox) {

@@ -152,7 +152,7 @@ impl WriterProxy {
             }
         }
         self.window.trim();
-        self.announced = last.max(self.window.highest());
+        self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
         ask_at
     }
 

@@ -11,7 +11,7 @@ use super::window::NUMBERS_MAX;
 use super::writer_proxy::WriterProxy;
 use super::{Reader, ReaderOutcome};
 use crate::time::Instant;
-use crate::types::SequenceNumber;
+use crate::types::{SequenceNumber, VendorId};
 use crate::wire::{Gap, Heartbeat};
 
 /// Something that was claimed, and whether the writer was asked since.
@@ -116,6 +116,10 @@ impl WriterProxy {
             // Even a HEARTBEAT that is taken for a repeated one says that a GAP beyond its end was a lie.
             self.doubt.passed_over = self.doubt.passed_over.filter(|claim| claim.what <= last.next());
             return true;
+        }
+        if self.matched.vendor != VendorId::THALWEG {
+            // Others may take their time for a HEARTBEAT, but answer a request for what is gone by a GAP.
+            self.heard(last);
         }
         let repeats = |claim: &Claim<(SequenceNumber, SequenceNumber, u32)>| {
             first >= claim.what.0 && last >= claim.what.1 && count != claim.what.2

@@ -3,6 +3,7 @@
 use super::tests::*;
 use super::*;
 use crate::qos::Reliability;
+use crate::types::VendorId;
 use crate::wire::SequenceSet;
 
 const NOW: Duration = Duration::ZERO;
@@ -31,6 +32,16 @@ fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
     session.heartbeat(101, 120);
     assert_eq!(session.reader.losses().total(), 97);
     assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
+}
+
+#[test]
+fn another_vendors_writer_is_asked_for_what_may_be_gone() {
+    let mut session = reader_of_three();
+    session.reader.match_writer(session.now, MatchedWriter { vendor: VendorId([1, 15]), ..matched_writer() });
+    assert_eq!(session.heartbeat(6, 6).answer_after(NOW), "samples 4:4,5,6");
+    gap(&mut session, 4, 6);
+    assert_eq!(session.data(&[6]).taken(), [6]);
+    assert_eq!(session.reader.losses().total(), 0);
 }
 
 #[test]

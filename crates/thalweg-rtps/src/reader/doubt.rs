@@ -204,13 +204,16 @@ impl WriterProxy {
     }
 
     /// Whether a best-effort reader takes note of a number: one far ahead only if another one has come there before.
+    #[cold]
     pub(super) fn believes_number(&mut self, sequence: SequenceNumber) -> bool {
         if !self.has_started() || self.window.reaches(sequence) {
             return true;
         }
         let follows = |far: SequenceNumber| (1..NUMBERS_MAX).contains(&(sequence - far));
         let believed = self.doubt.far.is_some_and(follows);
-        self.doubt.far = Some(sequence);
+        if !believed {
+            self.doubt.far = Some(sequence);
+        }
         believed
     }
 
@@ -234,7 +237,9 @@ impl WriterProxy {
 
     /// A best-effort sample is newer than the last one.
     pub(super) fn note_newer(&mut self) {
-        self.doubt.late = None;
+        if self.doubt.late.is_some() {
+            self.doubt.late = None;
+        }
     }
 }
 

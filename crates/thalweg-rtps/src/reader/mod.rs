@@ -335,16 +335,9 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
-                Arrival::Sample(Received { sequence, .. })
-                | Arrival::AwaitsKey { sample: Received { sequence, .. }, .. }
-                | Arrival::Unidentified(sequence)
-                    if !writer.believes_number(sequence) =>
-                {
-                    self.counters.too_far += 1;
-                }
                 Arrival::Sample(sample) if writer.window.is_empty() => {
                     match writer.accept_best_effort(now, sample.sequence, sample.sequence.next()) {
-                        None => self.counters.duplicates += 1,
+                        None => self.note_refused(index, sample.sequence),
                         Some(skipped) => {
                             self.shortfall.lose(LossReason::NeverArrived, skipped);
                             available |= self.deliver(now, index, sample).unwrap_or(false);
@@ -357,17 +350,13 @@ impl Reader {
                         self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
                 }
                 Arrival::Unidentified(sequence) => match writer.accept_best_effort(now, sequence, sequence.next()) {
-                    None => self.counters.duplicates += 1,
+                    None => self.note_refused(index, sequence),
                     Some(skipped) => {
                         self.shortfall.lose(LossReason::NeverArrived, skipped);
                         self.shortfall.lose(LossReason::KeyUnknown, 1);
                     }
                 },
                 Arrival::Irrelevant { start, end } => {
-                    if !writer.believes_number(end) {
-                        self.counters.too_far += 1;
-                        continue;
-                    }
                     let skipped = writer.accept_best_effort(now, start, end).unwrap_or(0);
                     self.shortfall.lose(LossReason::NeverArrived, skipped);
                 }
@@ -375,6 +364,13 @@ impl Reader {
             }
         }
         available
+    }
+
+    /// A best-effort sample is too old, or too new.
+    #[cold]
+    fn note_refused(&mut self, index: usize, sequence: SequenceNumber) {
+        let is_new = self.writers[index].window.is_new(sequence);
+        *(if is_new { &mut self.counters.too_far } else { &mut self.counters.duplicates }) += 1;
     }
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no

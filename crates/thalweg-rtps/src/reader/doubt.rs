@@ -58,6 +58,9 @@ struct Late {
 /// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
 const QUESTION_PAUSE: Duration = Duration::from_millis(5);
 
+/// Numbers that a writer may use up while a GAP and what announces them are under way: several seconds at two million a second.
+const AHEAD_MAX: i64 = 1 << 24;
+
 /// Best-effort samples that were skipped must come in such a row before they are believed, and for such a time: longer than a network
 /// holds a datagram back.
 const LATE_MIN: u32 = 3;
@@ -185,10 +188,15 @@ impl WriterProxy {
     }
 
     /// How much of a GAP up to below `end` counts: all of it, unless it goes far beyond what is known. The rest is told again when it
-    /// is known.
+    /// is known. Nothing of it counts where no writer can have got so far.
     pub(super) fn believed_end(&self, end: SequenceNumber) -> SequenceNumber {
-        let known = self.known().next();
-        if self.is_first_contact() || end - known <= NUMBERS_MAX { end } else { known }
+        let known = self.doubt.vouched.min(self.announced).max(self.window.highest()).next();
+        match end - known {
+            _ if self.is_first_contact() => end,
+            ..=NUMBERS_MAX => end,
+            ..=AHEAD_MAX => known,
+            _ => SequenceNumber::ZERO,
+        }
     }
 
     /// Whether to count what a GAP passes over as lost at once; otherwise a HEARTBEAT has to confirm it.

@@ -78,6 +78,17 @@ fn nothing_that_was_skipped_on_somebodys_word_is_acknowledged() {
 }
 
 #[test]
+fn a_gap_that_no_writer_can_mean_skips_nothing_that_is_under_way() {
+    for (end, expect) in [(1 << 20, "samples 7:"), (1 << 40, "samples 4:4,5,6"), (i64::MAX, "samples 4:4,5,6")] {
+        let mut session = reader_of_three();
+        session.heartbeat(1, 6);
+        session.answer_after(NOW);
+        gap(&mut session, 4, end);
+        assert_eq!(session.heartbeat(1, 6).answer_after(LATER), expect, "after a GAP to {end}");
+    }
+}
+
+#[test]
 fn a_gap_counts_once_a_heartbeat_names_its_numbers() {
     let mut session = reader_of_three();
     gap(&mut session, 4, 10);

@@ -191,11 +191,13 @@ impl WriterProxy {
     /// is known. Nothing of it counts where no writer can have got so far.
     pub(super) fn believed_end(&self, end: SequenceNumber) -> SequenceNumber {
         let known = self.doubt.vouched.min(self.announced).max(self.window.highest()).next();
-        match end - known {
-            _ if self.is_first_contact() => end,
-            ..=NUMBERS_MAX => end,
-            ..=AHEAD_MAX => known,
-            _ => SequenceNumber::ZERO,
+        let ahead = end - known;
+        if ahead <= NUMBERS_MAX || self.is_first_contact() {
+            end
+        } else if ahead <= AHEAD_MAX {
+            known
+        } else {
+            SequenceNumber::ZERO
         }
     }
 

@@ -140,9 +140,10 @@ impl WriterProxy {
         }
     }
 
-    /// The writer's last number is `last`, as a HEARTBEAT says: what was known beyond that is forgotten. What was skipped or is
+    /// The writer's last number is told by a HEARTBEAT: what was known beyond that is forgotten. What was skipped or is
     /// held beyond that comes back when the writer says so again after it was asked. Returns when to ask.
-    pub(super) fn anchor(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
+    pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
+        let last = heartbeat.last;
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
         let claim = self.doubt.beyond.filter(|claim| last < claim.what);
         let mut ask_at = None;
@@ -150,7 +151,7 @@ impl WriterProxy {
             (None, _) => self.doubt.beyond = None,
             (Some(_), Some(claim)) if claim.asked => {
                 self.doubt.beyond = None;
-                self.retreat(now, last);
+                self.retreat(now, heartbeat.first, last);
             }
             (Some(_), Some(_)) => ask_at = Some(self.question(now)),
             (Some(number), None) => {
@@ -163,9 +164,9 @@ impl WriterProxy {
         ask_at
     }
 
-    fn retreat(&mut self, now: Instant, last: SequenceNumber) {
+    fn retreat(&mut self, now: Instant, first: SequenceNumber, last: SequenceNumber) {
         self.reassembly.forget_beyond(last, now);
-        if self.window.retreat(last) {
+        if self.window.retreat(first, last) {
             self.batches = Batches::unknown();
             if self.skipped_history {
                 self.window.mark_irrelevant(SequenceNumber::FIRST, last.next());
@@ -240,7 +241,7 @@ impl WriterProxy {
         let misled = late.count >= LATE_MIN && now.since(late.since) >= LATE_FOR;
         if misled {
             self.doubt.late = None;
-            self.window.retreat(sequence.previous());
+            self.window.retreat(sequence, sequence.previous());
         }
         misled
     }

@@ -137,6 +137,8 @@ fn writers_near_the_end_of_the_numbers_are_read_to_it() {
     session.data(&[i64::MAX - 1, i64::MAX]).heartbeat(1, i64::MAX);
     session.answer_after(LATER);
     session.heartbeat(last, last + 10);
+    // What was skipped before the lie is skipped again.
+    gap(&mut session, last + 2, last + 9);
     assert_eq!(session.data(&[last + 10]).taken(), [last + 10]);
 }
 

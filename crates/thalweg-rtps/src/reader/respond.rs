@@ -56,7 +56,7 @@ impl Reader {
         }
         proxy.notice_restart(heartbeat);
         proxy.contacted = true;
-        let ask_at = proxy.anchor(now, heartbeat.last);
+        let ask_at = proxy.anchor(now, heartbeat);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
             self.shortfall.lose(LossReason::GoneAtWriter, lost);

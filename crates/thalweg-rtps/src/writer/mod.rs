@@ -418,10 +418,7 @@ impl Writer {
         }
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
-            self.history.seal();
-            self.outgoing.place = Place::before(self.history.last().next());
-            self.history.sent_up_to(self.history.last().next());
-            self.collection.is_sent();
+            self.pass_over_unsent();
         }
         self.readers_changed();
         self.release_acknowledged()

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::qos::{History, ReaderQos, WriterQos};
+use thalweg_rtps::flow_control::FlowControllerSettings;
+use thalweg_rtps::qos::{History, Method, ReaderQos, WriterQos};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
@@ -117,5 +118,17 @@ fn keep_last_delivers_the_newest_value_of_each_instance_to_a_slow_reader() {
     let mut plan = plan(2, vec![writing], vec![ReaderPlan { pace: slow, ..reader(1, reading) }]);
     plan.topics[0].keyed = thalweg_rtps::types::Keyed::Yes;
     plan.weather.loss = 0.2;
+    check(plan);
+}
+
+#[test]
+fn an_asynchronous_writer_keeps_nothing_for_readers_that_have_left() {
+    let qos = keep_all(None);
+    let transmission = thalweg_rtps::qos::Transmission::by(Method::asynchronous(Plan::CONTROLLER));
+    let many = WriterPlan { samples: 300, payload_bytes: 10_000, ..writer(0, WriterQos { transmission, ..qos }) };
+    let leaves = ReaderPlan { deleted: Some(at_ms(3_000)), ..reader(1, reads_all(None)) };
+    let late = ReaderPlan { created: at_ms(4_500), ..reader(1, reads_all(None)) };
+    let mut plan = plan(2, vec![many], vec![leaves, late]);
+    plan.processes[0].controller = Some(FlowControllerSettings::bytes_per_second(100_000));
     check(plan);
 }

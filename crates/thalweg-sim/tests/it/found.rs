@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use thalweg_rtps::flow_control::FlowControllerSettings;
-use thalweg_rtps::qos::{History, Method, ReaderQos, WriterQos};
+use thalweg_rtps::qos::{History, Method, ReaderQos, Reliability, WriterQos};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
-use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
+use thalweg_sim::plan::{Ending, Pace, PausePlan, Plan, ReaderPlan, WriterPlan};
 use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
 
@@ -119,6 +119,27 @@ fn keep_last_delivers_the_newest_value_of_each_instance_to_a_slow_reader() {
     plan.topics[0].keyed = thalweg_rtps::types::Keyed::Yes;
     plan.weather.loss = 0.2;
     check(plan);
+}
+
+#[test]
+fn the_rest_of_a_large_best_effort_sample_leaves_without_another_write() {
+    let qos = WriterQos { reliability: Reliability::BestEffort, ..keep_all(None) };
+    for samples in 1..=8 {
+        let large = WriterPlan { samples, payload_bytes: 110_000, ..writer(0, qos.clone()) };
+        let mut plan = plan(2, vec![large], vec![ReaderPlan::new(1)]);
+        plan.processes[1].host = 0;
+        plan.processes[1].receive_buffer_bytes = 65_536;
+        check(plan);
+    }
+}
+
+#[test]
+fn a_writer_that_is_created_when_a_pause_ends_writes_everything() {
+    let created = WriterPlan { created: at_ms(700), first_write: at_ms(1_000), ..writer(0, keep_all(None)) };
+    let mut plan = plan(2, vec![created], vec![reader(1, reads_all(None))]);
+    plan.pauses.push(PausePlan { process: 0, from: at_ms(500), until: at_ms(1_000) });
+    let outcome = check(plan);
+    assert_eq!(outcome.record().readers[0].values(), 100);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, Method, ReaderQos, Reliability, WriterQos};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
-use thalweg_sim::plan::{Ending, Pace, PausePlan, Plan, ReaderPlan, WriterPlan};
+use thalweg_sim::plan::{Cut, Ending, Pace, PausePlan, Plan, ReaderPlan, SplitPlan, WriterPlan};
 use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
 
@@ -38,6 +38,21 @@ fn a_participant_that_was_out_of_reach_learns_of_endpoints_deleted_meanwhile() {
     let mut plan = plan(3, vec![gone_writer, writer(1, keep_all(None))], vec![reader(1, reads_all(None)), gone_reader]);
     plan.splits.push(cut_off(1, 1_500, 9_000));
     check(plan);
+}
+
+/// Host 1 hears the others all the time and is not heard: they lose it, and it does not lose them.
+#[test]
+fn a_participant_that_was_not_heard_learns_of_endpoints_deleted_meanwhile() {
+    for deleted_ms in [1_700, 2_000, 4_000, 7_000] {
+        let deleted = Some(at_ms(deleted_ms));
+        let gone_writer = WriterPlan { deleted, ..writer(0, keep_all(None)) };
+        let gone_reader = ReaderPlan { deleted, ..reader(2, reads_all(None)) };
+        let readers = vec![reader(1, reads_all(None)), gone_reader];
+        let mut plan = plan(3, vec![gone_writer, writer(1, keep_all(None)), writer(2, keep_all(None))], readers);
+        plan.processes.iter_mut().for_each(|process| process.lease_duration = Duration::from_secs(3));
+        plan.splits.push(SplitPlan { cut: Cut::FromHosts, ..cut_off(1, 1_500, 9_000) });
+        check(plan);
+    }
 }
 
 #[test]

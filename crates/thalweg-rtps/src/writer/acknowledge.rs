@@ -38,6 +38,11 @@ struct Answer {
 }
 
 impl Answer {
+    /// True for what Thalweg's readers send until they have heard of the writer: it may have crossed a HEARTBEAT and answers none.
+    fn asks_for_heartbeat(&self) -> bool {
+        !self.asks && !self.is_final
+    }
+
     /// True for what readers send before they have heard anything of the writer (RTPS 2.5 §8.4.2.3.4): RTI and Fast DDS from 0 on,
     /// Cyclone DDS from 1 on with a count of 0.
     fn is_preemptive(&self) -> bool {
@@ -87,7 +92,9 @@ impl Writer {
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
-        if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced) {
+        if proxy.matched.vendor == VendorId::THALWEG && answer.asks_for_heartbeat() {
+            proxy.last_heard = now;
+        } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced) {
             self.heartbeat.round_trip.measured(took);
         }
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));

@@ -659,3 +659,26 @@ fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
     }
     assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
 }
+
+#[test]
+fn a_request_for_a_heartbeat_that_crosses_one_measures_no_round_trip() {
+    let mut writer = writer(0);
+    writer.match_reader(START, matched_reader(1));
+    send(&mut writer, START);
+    let answer = |writer: &mut Writer, micros, is_final| {
+        let (now, entity) = (START + Duration::from_micros(micros), writer.guid().entity);
+        let (state, count) = (SequenceSet::new(SequenceNumber(1)), writer.counters().acknacks as u32 + 1);
+        writer.handle_acknack(
+            now,
+            reader(1),
+            &AckNack { reader: reader(1).entity, writer: entity, state, count, is_final },
+        );
+        send(writer, now);
+        writer.round_trip_of(reader(1))
+    };
+    assert_eq!(answer(&mut writer, 400, false), None, "it was under way before");
+    assert_eq!(answer(&mut writer, 20_400, true), None, "it may answer the first HEARTBEAT or the second");
+    writer.request_acknowledgement(START + Duration::from_millis(50));
+    send(&mut writer, START + Duration::from_millis(50));
+    assert_eq!(answer(&mut writer, 70_000, true), Some(Duration::from_millis(20)));
+}

@@ -10,7 +10,6 @@ use crate::count::accept_count;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
-use crate::wire::NackFrag;
 
 /// A reader that discovery matched with a writer, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -100,9 +99,6 @@ const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 /// How long an answer to a burst of repairs is waited for, at least, before the next burst.
 const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 
-/// Fragments that one NACK_FRAG can ask for (RTPS 2.5 §9.4.2.8).
-const NACKED_AT_ONCE: u32 = 256;
-
 /// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
 /// multicast, or a radio link, brings nothing or little.
 const GROUP_LOSSES_MAX: u32 = 4;
@@ -135,8 +131,6 @@ pub(super) struct ReaderProxy {
     /// Its path, unless it runs on this host or does not answer.
     pub congestion: Option<Box<Congestion>>,
     group: GroupReception,
-    /// When it asked for fragments last, of which sample, and from which one on.
-    asked_from: Option<(Instant, SequenceNumber, u32)>,
     last_acknack_count: Option<u32>,
     last_nack_frag_count: Option<u32>,
 }
@@ -168,7 +162,6 @@ impl ReaderProxy {
             owed,
             repairs: Repairs::default(),
             group: GroupReception::default(),
-            asked_from: None,
             last_acknack_count: None,
             last_nack_frag_count: None,
         }
@@ -217,16 +210,6 @@ impl ReaderProxy {
     /// False for a repeated NACK_FRAG.
     pub(super) fn accept_nack_frag(&mut self, count: u32) -> bool {
         accept_count(&mut self.last_nack_frag_count, count)
-    }
-
-    /// True for a NACK_FRAG that goes on where the one before it in the same answer ended: what is below its base was asked for
-    /// there and has not arrived.
-    pub(super) fn goes_on_asking(&mut self, now: Instant, nack: &NackFrag) -> bool {
-        let base = nack.state.base();
-        let before = self.asked_from.replace((now, nack.sequence, base));
-        before.is_some_and(|(at, sequence, from)| {
-            at == now && sequence == nack.sequence && base >= from.saturating_add(NACKED_AT_ONCE)
-        })
     }
 
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches

@@ -94,7 +94,7 @@ impl Writer {
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
         if proxy.matched.vendor == VendorId::THALWEG && answer.asks_for_heartbeat() {
             proxy.last_heard = now;
-        } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced) {
+        } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);
         }
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));

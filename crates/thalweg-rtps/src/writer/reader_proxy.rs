@@ -213,21 +213,23 @@ impl ReaderProxy {
     }
 
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches
-    /// what was announced once, at `announced`.
+    /// what was announced once, at `announced`. An answer that `asks` for something may have left by itself, since something was
+    /// missing, before it was asked.
     pub(super) fn take_answer(
         &mut self,
         now: Instant,
         all_asked: &AllAsked,
         announced: Option<Instant>,
+        asks: bool,
     ) -> Option<Duration> {
         let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
         let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
         let asked = match self.asking.unanswered + all {
             0 => None,
-            1 => since(all_asked.last).or(Some(self.asking.at)),
+            1 if !asks => since(all_asked.last).or(Some(self.asking.at)),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
-        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > 0;
+        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > u32::from(asks);
         self.asking.unanswered = 0;
         self.last_heard = now;
         let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);

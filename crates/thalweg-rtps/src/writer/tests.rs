@@ -682,3 +682,20 @@ fn a_request_for_a_heartbeat_that_crosses_one_measures_no_round_trip() {
     send(&mut writer, START + Duration::from_millis(50));
     assert_eq!(answer(&mut writer, 70_000, true), Some(Duration::from_millis(20)));
 }
+
+#[test]
+fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
+    let mut writer = writer(1);
+    let answered = Duration::from_millis(20);
+    let (entity, state) = (writer.guid().entity, SequenceSet::new(SequenceNumber(1)));
+    let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count: 2, is_final: true };
+    writer.handle_acknack(START + answered, reader(1), &acknack);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+    write(&mut writer, 8);
+    send(&mut writer, START + answered);
+    let asked = START + Duration::from_millis(100);
+    writer.request_acknowledgement(asked);
+    send(&mut writer, asked);
+    acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+}

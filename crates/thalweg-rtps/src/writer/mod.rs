@@ -289,6 +289,17 @@ impl Writer {
         self.readers.iter().map(|reader| reader.matched.guid)
     }
 
+    /// The last number that a matched reader has acknowledged.
+    pub fn acknowledged_by(&self, reader: Guid) -> Option<SequenceNumber> {
+        let reader = self.readers.iter().find(|proxy| proxy.matched.guid == reader)?;
+        Some(reader.acknowledged.sample)
+    }
+
+    /// Number of the newest sample.
+    pub fn last(&self) -> SequenceNumber {
+        self.history.last()
+    }
+
     /// Samples that the history holds.
     pub fn held(&self) -> usize {
         self.history.len()

@@ -16,6 +16,8 @@ mod pack;
 mod reader_proxy;
 mod repair;
 mod repairs;
+#[cfg(test)]
+mod room_tests;
 mod route;
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use crate::time::INFINITE;
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
 use crate::wire::{AckNack, SequenceSet};
 
-const START: Instant = Instant::from_nanos(1);
+pub(super) const START: Instant = Instant::from_nanos(1);
 
-fn reader(number: u8) -> Guid {
+pub(super) fn reader(number: u8) -> Guid {
     Guid::new(GuidPrefix([number; 12]), EntityId([0, 0, 1, 4]))
 }
 
@@ -19,7 +19,7 @@ fn locator(number: u8) -> Locator {
 }
 
 /// A KEEP_ALL writer with so many reliable readers, numbered from 1, that have answered its greeting.
-fn writer(readers: u8) -> Writer {
+pub(super) fn writer(readers: u8) -> Writer {
     let mut writer = patient_writer(INFINITE);
     (1..=readers).for_each(|number| join(&mut writer, START, number));
     send(&mut writer, START);
@@ -42,7 +42,7 @@ fn impatient_writer(readers: u8) -> Writer {
     writer
 }
 
-fn matched_reader(number: u8) -> MatchedReader {
+pub(super) fn matched_reader(number: u8) -> MatchedReader {
     MatchedReader {
         guid: reader(number),
         vendor: VendorId::THALWEG,
@@ -64,13 +64,13 @@ fn join(writer: &mut Writer, now: Instant, number: u8) {
     acknowledge(writer, now, number, next, &[]);
 }
 
-fn write(writer: &mut Writer, bytes: usize) {
+pub(super) fn write(writer: &mut Writer, bytes: usize) {
     let payload = Payload::from(vec![0; bytes]);
     let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp: None, payload };
     writer.write(START, change).expect("the history has room");
 }
 
-fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
+pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
     let mut state = SequenceSet::new(base);
     for number in missing {
         state.insert(SequenceNumber(*number));
@@ -82,7 +82,7 @@ fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumb
 }
 
 /// Where the writer's datagrams go now.
-fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
+pub(super) fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
     let mut outbox = Outbox::new();
     assert!(!writer.poll_transmit(now, &mut outbox), "little is to be sent");
     outbox.datagrams().flat_map(|datagram| datagram.destinations()).copied().collect()

@@ -162,6 +162,11 @@ impl Simulation {
             self.outbox.clear();
             sending = handle.lock().continue_sending(now, now, datagrams, &mut self.outbox);
         }
+        let entity = handle.lock().guid().entity;
+        let pause = handle.lock().pause_to_arm();
+        if let (Some(at), Some(participant)) = (pause, self.processes[process].participant.as_mut()) {
+            participant.rearm(entity, at);
+        }
     }
 
     pub(crate) fn wait_for_space(&mut self, number: usize) {

@@ -26,6 +26,12 @@ impl<T> EventQueue<T> {
         if at == Instant::NEVER {
             return;
         }
+        self.planned += 1;
+        self.postpone(at, self.planned, what);
+    }
+
+    /// Plans `what`, which had `turn` when it was due before, for `at`: it comes before whatever was planned later for then.
+    pub fn postpone(&mut self, at: Instant, turn: u64, what: T) {
         let place = match self.free.pop() {
             Some(place) => {
                 self.payloads[place] = Some(what);
@@ -36,15 +42,14 @@ impl<T> EventQueue<T> {
                 self.payloads.len() - 1
             }
         };
-        self.planned += 1;
-        self.order.push(Reverse((at, self.planned, place)));
+        self.order.push(Reverse((at, turn, place)));
     }
 
-    /// Removes and returns what happens next, and when.
-    pub fn pop(&mut self) -> Option<(Instant, T)> {
-        let Reverse((at, _, place)) = self.order.pop()?;
+    /// Removes and returns what happens next: when, its turn among all that was planned, and what.
+    pub fn pop(&mut self) -> Option<(Instant, u64, T)> {
+        let Reverse((at, turn, place)) = self.order.pop()?;
         self.free.push(place);
-        self.payloads[place].take().map(|what| (at, what))
+        self.payloads[place].take().map(|what| (at, turn, what))
     }
 
     /// When the next thing happens.
@@ -65,9 +70,23 @@ mod tests {
         }
         queue.plan(Instant::NEVER, 'z');
         let mut happened = String::new();
-        while let Some((_, what)) = queue.pop() {
+        while let Some((_, _, what)) = queue.pop() {
             happened.push(what);
         }
         assert_eq!(happened, "abcd");
+    }
+
+    #[test]
+    fn what_is_postponed_keeps_its_turn() {
+        let mut queue = EventQueue::default();
+        queue.plan(Instant::from_nanos(1), 'a');
+        queue.plan(Instant::from_nanos(5), 'b');
+        let (_, turn, what) = queue.pop().expect("two are planned");
+        queue.postpone(Instant::from_nanos(5), turn, what);
+        let mut happened = String::new();
+        while let Some((_, _, what)) = queue.pop() {
+            happened.push(what);
+        }
+        assert_eq!(happened, "ab");
     }
 }

@@ -208,17 +208,17 @@ impl Simulation {
                 self.breach(format!("more than {STEPS_MAX} steps: somebody does not stop sending"));
                 break;
             }
-            let Some((at, happening)) = self.queue.pop() else { break };
+            let Some((at, turn, happening)) = self.queue.pop() else { break };
             self.now = at;
-            self.happen(happening);
+            match self.is_held_up(&happening) {
+                Some(resumes) => self.queue.postpone(resumes, turn, happening),
+                None => self.happen(happening),
+            }
         }
         self.into_record()
     }
 
     fn happen(&mut self, happening: Happening) {
-        if let Some(resumes) = self.is_held_up(&happening) {
-            return self.queue.plan(resumes, happening);
-        }
         match happening {
             Happening::Start(process) => self.start(process),
             Happening::End(process) => self.end(process),

@@ -31,6 +31,8 @@ pub struct WriterHistory {
     instances: Option<WriterInstances>,
     /// Instances of a durable writer that were disposed and unregistered: they go once everybody knows.
     departures: VecDeque<Departure>,
+    /// Of those up to this number only the end is left.
+    reduced: SequenceNumber,
     overwritten_unacknowledged: u64,
     frames: FrameStock,
     /// First number that was not sent yet, as [`WriterHistory::sent_up_to`] tells.
@@ -86,6 +88,7 @@ impl WriterHistory {
             acknowledged: SequenceNumber::ZERO,
             instances: instances_matter.then(|| WriterInstances::new(&bounds)),
             departures: VecDeque::new(),
+            reduced: SequenceNumber::ZERO,
             overwritten_unacknowledged: 0,
             frames: FrameStock::default(),
             unsent: SequenceNumber::FIRST,
@@ -331,6 +334,30 @@ impl WriterHistory {
         }
         self.sweep();
         self.held.changes < before
+    }
+
+    /// Of instances that ended up to and including `sequence` only the end is kept: every matched reader has what came
+    /// before, and others are told only that they are gone.
+    pub fn reduce_departed(&mut self, sequence: SequenceNumber) {
+        if sequence <= self.reduced {
+            return;
+        }
+        let from = self.departures.partition_point(|departure| departure.sequence <= self.reduced);
+        self.reduced = sequence;
+        let mut index = from;
+        while let Some(&Departure { sequence: end, instance }) = self.departures.get(index)
+            && end <= sequence
+        {
+            index += 1;
+            while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
+                && own.ends_with(end)
+                && own.oldest < end
+            {
+                let oldest = own.oldest;
+                self.remove(oldest);
+            }
+        }
+        self.sweep();
     }
 
     fn drop_up_to(&mut self, sequence: SequenceNumber) {

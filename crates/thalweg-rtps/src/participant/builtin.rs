@@ -125,10 +125,14 @@ impl Participant {
         self.match_inquiry(now, prefix);
     }
 
-    pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
+    pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
         for (writer, reader) in PAIRS.into_iter().chain(super::inquiry::PAIRS) {
             if let Some(shared) = self.endpoints.writer(writer) {
-                shared.lock().unmatch_reader(Guid::new(prefix, reader));
+                let mut state = shared.lock();
+                state.unmatch_reader(Guid::new(prefix, reader));
+                if reason != LostReason::LeaseExpired {
+                    state.forget_former_reader(Guid::new(prefix, reader));
+                }
             }
             if let Some(shared) = self.endpoints.reader(reader) {
                 shared.lock().unmatch_writer(now, Guid::new(prefix, writer));
@@ -280,7 +284,7 @@ impl Participant {
         for guid in subscriptions {
             self.remove_subscription(guid);
         }
-        self.unmatch_builtin(now, prefix);
+        self.unmatch_builtin(now, prefix, reason);
         self.push_event(Event::ParticipantLost { prefix, reason });
     }
 }

@@ -321,8 +321,7 @@ impl Writer {
         let sent = self.outgoing.place.sample.previous();
         let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
         let slowest = awaited.map(|proxy| proxy.acknowledged.sample).min().unwrap_or(sent);
-        let known = self.known_to_all().unwrap_or(slowest).min(sent);
-        self.history.acknowledged(known);
+        let known = self.free_history(sent, slowest);
         if !self.keeps_history {
             for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up()) {
                 proxy.forsaken = proxy.forsaken.max(known);
@@ -336,13 +335,6 @@ impl Writer {
         let drained = self.blocked && self.has_drained();
         self.blocked &= !drained;
         self.is_followed() || drained
-    }
-
-    /// What every reader of a durable writer has, even those that were given up: they come back for news of what was
-    /// deleted meanwhile. `None` for volatile writers, whose history is for those that are awaited.
-    fn known_to_all(&self) -> Option<SequenceNumber> {
-        let reliable = self.readers.iter().filter(|proxy| self.keeps_history && proxy.matched.reliable);
-        reliable.map(|proxy| proxy.acknowledged.sample).min()
     }
 }
 

@@ -119,14 +119,20 @@ impl Writer {
         }
         let spent = outbox.cost() - start;
         let more_control = self.transmit_control(now, outbox);
-        let unsent = self.outgoing.place.sample;
+        self.forget_sent();
         if let Some(asynchronous) = &mut self.outgoing.asynchronous {
-            while asynchronous.written.front().is_some_and(|(sequence, _)| *sequence < unsent) {
-                asynchronous.written.pop_front();
-            }
             asynchronous.repairs_first ^= spent > 0;
         }
         Paid { spent, more: self.backlog(now).is_some(), more_control }
+    }
+
+    /// What was sent completely, or passed over, waits no longer.
+    pub(super) fn forget_sent(&mut self) {
+        let unsent = self.outgoing.place.sample;
+        let Some(asynchronous) = &mut self.outgoing.asynchronous else { return };
+        while asynchronous.written.front().is_some_and(|(sequence, _)| *sequence < unsent) {
+            asynchronous.written.pop_front();
+        }
     }
 
     /// True when samples or repairs do not wait for company.

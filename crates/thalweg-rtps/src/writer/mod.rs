@@ -414,16 +414,11 @@ impl Writer {
     pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
         if let Some(index) = self.readers.iter().position(|reader| reader.matched.guid == guid) {
             let reader = self.readers.remove(index);
-            if reader.matched.reliable && reader.proven {
-                self.former.remember(guid, reader.acknowledged.sample.max(reader.forsaken));
-            }
+            self.remember_former_reader(&reader);
         }
         if self.readers.is_empty() {
             // What was not sent yet concerns nobody any more.
-            self.history.seal();
-            self.outgoing.place = Place::before(self.history.last().next());
-            self.history.sent_up_to(self.history.last().next());
-            self.collection.is_sent();
+            self.pass_over_unsent();
         }
         self.readers_changed();
         self.release_acknowledged()

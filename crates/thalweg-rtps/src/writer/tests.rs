@@ -471,6 +471,19 @@ fn an_asynchronous_writer_forgets_what_was_overwritten_before_it_was_sent() {
 }
 
 #[test]
+fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepAll);
+    (0..10).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 1_000));
+    assert_eq!(writer.footprint().waiting, 10);
+    writer.unmatch_reader(reader(1));
+    assert_eq!((writer.footprint().waiting, writer.held()), (0, 0));
+    write_stamped(&mut writer, START + Duration::from_millis(1), 1_000);
+    let mut outbox = Outbox::new();
+    writer.poll_transmit_within(START + Duration::from_millis(2), u64::MAX, &mut outbox);
+    assert_eq!((writer.footprint().waiting, outbox.len()), (0, 0), "nobody is there to get it");
+}
+
+#[test]
 fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(1));
     write_stamped(&mut writer, START, 400_000);

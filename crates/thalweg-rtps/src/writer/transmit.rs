@@ -55,10 +55,7 @@ impl Writer {
             return false;
         }
         if self.route.destinations().is_empty() {
-            self.history.seal();
-            self.outgoing.place = Place::before(last.next());
-            self.history.sent_up_to(last.next());
-            self.collection.is_sent();
+            self.pass_over_unsent();
             return false;
         }
         if self.collection.holds(now) {
@@ -109,6 +106,16 @@ impl Writer {
             false => self.collection.is_blocked(),
         }
         matches!(progress, Some(Progress::OutboxFull))
+    }
+
+    /// Counts everything as sent: nobody is there to get it.
+    pub(super) fn pass_over_unsent(&mut self) {
+        let next = self.history.last().next();
+        self.history.seal();
+        self.outgoing.place = Place::before(next);
+        self.history.sent_up_to(next);
+        self.collection.is_sent();
+        self.forget_sent();
     }
 
     /// The first sample that a reader that is waited for has not acknowledged. What was not sent below it concerns readers that do

@@ -104,7 +104,7 @@ impl Writer {
         if self.readers.is_empty() {
             self.outgoing.place = Place::before(pushed.sequence.next());
             self.history.sent_up_to(pushed.sequence.next());
-            self.history.acknowledged(pushed.sequence);
+            self.free_history(pushed.sequence, pushed.sequence);
             return Written { sequence: pushed.sequence, arm: self.newly_armed() };
         }
         if self.collection.collects() {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::qos::{History, ReaderQos, WriterQos};
+use thalweg_rtps::flow_control::FlowControllerSettings;
+use thalweg_rtps::qos::{History, Method, ReaderQos, Reliability, WriterQos};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
-use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
+use thalweg_sim::plan::{Cut, Ending, Pace, PausePlan, Plan, ReaderPlan, SplitPlan, WriterPlan};
 use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
 
@@ -37,6 +38,21 @@ fn a_participant_that_was_out_of_reach_learns_of_endpoints_deleted_meanwhile() {
     let mut plan = plan(3, vec![gone_writer, writer(1, keep_all(None))], vec![reader(1, reads_all(None)), gone_reader]);
     plan.splits.push(cut_off(1, 1_500, 9_000));
     check(plan);
+}
+
+/// Host 1 hears the others all the time and is not heard: they lose it, and it does not lose them.
+#[test]
+fn a_participant_that_was_not_heard_learns_of_endpoints_deleted_meanwhile() {
+    for deleted_ms in [1_700, 2_000, 4_000, 7_000] {
+        let deleted = Some(at_ms(deleted_ms));
+        let gone_writer = WriterPlan { deleted, ..writer(0, keep_all(None)) };
+        let gone_reader = ReaderPlan { deleted, ..reader(2, reads_all(None)) };
+        let readers = vec![reader(1, reads_all(None)), gone_reader];
+        let mut plan = plan(3, vec![gone_writer, writer(1, keep_all(None)), writer(2, keep_all(None))], readers);
+        plan.processes.iter_mut().for_each(|process| process.lease_duration = Duration::from_secs(3));
+        plan.splits.push(SplitPlan { cut: Cut::FromHosts, ..cut_off(1, 1_500, 9_000) });
+        check(plan);
+    }
 }
 
 #[test]
@@ -117,5 +133,38 @@ fn keep_last_delivers_the_newest_value_of_each_instance_to_a_slow_reader() {
     let mut plan = plan(2, vec![writing], vec![ReaderPlan { pace: slow, ..reader(1, reading) }]);
     plan.topics[0].keyed = thalweg_rtps::types::Keyed::Yes;
     plan.weather.loss = 0.2;
+    check(plan);
+}
+
+#[test]
+fn the_rest_of_a_large_best_effort_sample_leaves_without_another_write() {
+    let qos = WriterQos { reliability: Reliability::BestEffort, ..keep_all(None) };
+    for samples in 1..=8 {
+        let large = WriterPlan { samples, payload_bytes: 110_000, ..writer(0, qos.clone()) };
+        let mut plan = plan(2, vec![large], vec![ReaderPlan::new(1)]);
+        plan.processes[1].host = 0;
+        plan.processes[1].receive_buffer_bytes = 65_536;
+        check(plan);
+    }
+}
+
+#[test]
+fn a_writer_that_is_created_when_a_pause_ends_writes_everything() {
+    let created = WriterPlan { created: at_ms(700), first_write: at_ms(1_000), ..writer(0, keep_all(None)) };
+    let mut plan = plan(2, vec![created], vec![reader(1, reads_all(None))]);
+    plan.pauses.push(PausePlan { process: 0, from: at_ms(500), until: at_ms(1_000) });
+    let outcome = check(plan);
+    assert_eq!(outcome.record().readers[0].values(), 100);
+}
+
+#[test]
+fn an_asynchronous_writer_keeps_nothing_for_readers_that_have_left() {
+    let qos = keep_all(None);
+    let transmission = thalweg_rtps::qos::Transmission::by(Method::asynchronous(Plan::CONTROLLER));
+    let many = WriterPlan { samples: 300, payload_bytes: 10_000, ..writer(0, WriterQos { transmission, ..qos }) };
+    let leaves = ReaderPlan { deleted: Some(at_ms(3_000)), ..reader(1, reads_all(None)) };
+    let late = ReaderPlan { created: at_ms(4_500), ..reader(1, reads_all(None)) };
+    let mut plan = plan(2, vec![many], vec![leaves, late]);
+    plan.processes[0].controller = Some(FlowControllerSettings::bytes_per_second(100_000));
     check(plan);
 }

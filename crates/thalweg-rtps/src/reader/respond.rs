@@ -2,7 +2,6 @@
 
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, Reader, ReaderOutcome};
-use crate::count::accept_count;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
@@ -37,7 +36,7 @@ impl Reader {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
         let crowd = self.round_trip.estimate();
         let proxy = &mut self.writers[index];
-        if !proxy.matched.reliable || !accept_count(&mut proxy.last_heartbeat_count, heartbeat.count) {
+        if !proxy.matched.reliable || !proxy.heartbeat_counts.accept(heartbeat.count) {
             return ReaderOutcome::default();
         }
         proxy.requests.crowd = crowd;
@@ -71,7 +70,7 @@ impl Reader {
     pub fn handle_heartbeat_frag(&mut self, now: Instant, writer: Guid, heartbeat: &HeartbeatFrag) -> ReaderOutcome {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
-        let duplicate = !accept_count(&mut proxy.last_heartbeat_frag_count, heartbeat.count);
+        let duplicate = !proxy.heartbeat_frag_counts.accept(heartbeat.count);
         if duplicate || !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
             return ReaderOutcome::default();
         }

@@ -7,6 +7,7 @@ use super::batches::Batches;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::Window;
 use super::{REPEAT_MAX, REPEAT_MIN};
+use crate::count::CountFilter;
 use crate::history::ChangeKind;
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
@@ -54,8 +55,8 @@ pub(super) struct WriterProxy {
     pub announced: SequenceNumber,
     /// Highest number that a HEARTBEAT named: all of it was sent.
     pub announced_by_heartbeat: Option<SequenceNumber>,
-    pub last_heartbeat_count: Option<u32>,
-    pub last_heartbeat_frag_count: Option<u32>,
+    pub heartbeat_counts: CountFilter,
+    pub heartbeat_frag_counts: CountFilter,
     /// Fragments of this sample up to this number are known to have been sent.
     pub announced_fragments: Option<(SequenceNumber, u32)>,
     /// The first HEARTBEAT decides where we start: history that a volatile reader does not want is skipped.
@@ -137,8 +138,8 @@ impl WriterProxy {
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,
             announced_by_heartbeat: None,
-            last_heartbeat_count: None,
-            last_heartbeat_frag_count: None,
+            heartbeat_counts: CountFilter::default(),
+            heartbeat_frag_counts: CountFilter::default(),
             announced_fragments: None,
             skip_history,
             contacted: false,

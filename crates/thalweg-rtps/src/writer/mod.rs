@@ -5,6 +5,9 @@ mod ahead;
 mod allowance;
 mod collection;
 mod congestion;
+mod doubt;
+#[cfg(test)]
+mod doubt_tests;
 mod explanation;
 mod flow;
 mod footprint;
@@ -111,6 +114,8 @@ pub struct WriterCounters {
     pub heartbeats: u64,
     /// ACKNACKs and NACK_FRAGs handled.
     pub acknacks: u64,
+    /// ACKNACKs and NACK_FRAGs refused because they tell of samples or fragments that were never sent.
+    pub implausible: u64,
     /// Writes refused for want of room.
     pub refused: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.

@@ -27,7 +27,7 @@ pub(super) fn writer(readers: u8) -> Writer {
 }
 
 /// A KEEP_ALL writer without readers.
-fn patient_writer(reader_patience: Duration) -> Writer {
+pub(super) fn patient_writer(reader_patience: Duration) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(Method::Immediate);
     let qos = WriterQos { history: History::KeepAll, transmission, reader_patience, ..WriterQos::default() };

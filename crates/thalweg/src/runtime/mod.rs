@@ -24,7 +24,9 @@ use thalweg_transport::udp::{ReceiveCounts, Sender};
 use crate::Error;
 use crate::subscription::ReaderCell;
 pub(crate) use addresses::{AddressPlan, local_addresses};
-use alarm::Alarm;
+pub(crate) use alarm::Alarm;
+#[cfg(all(loom, test))]
+pub(crate) use alarm::Wake;
 use endpoints::EndpointTable;
 pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
 pub use listeners::Delivery;

@@ -13,6 +13,7 @@ use thalweg_rtps::types::{EntityId, Guid};
 use crate::application::{ReaderApplication, WriterApplication};
 use crate::inbox::Datagram;
 use crate::intruder::Intruder;
+use crate::laws::liveness::settling_bound;
 use crate::network::{Fate, Network};
 use crate::plan::{Ending, Plan};
 use crate::process::Process;
@@ -198,7 +199,8 @@ impl Simulation {
 
     /// Runs until everything is settled and quiet, or patience ends.
     pub(crate) fn run(mut self) -> Record {
-        let patience_ends = self.plan.last_activity() + self.plan.patience;
+        let patience = self.plan.patience.max(settling_bound(&self.plan));
+        let patience_ends = self.plan.last_activity() + patience;
         while let Some(at) = self.queue.next_at() {
             let end = self.settled_at.map_or(patience_ends, |settled| settled + QUIET);
             if at > end || self.breaches.len() >= BREACHES_MAX {

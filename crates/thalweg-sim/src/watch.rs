@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
-use thalweg_rtps::qos::{Durability, History};
+use thalweg_rtps::qos::{Durability, History, Method};
 use thalweg_rtps::reader::ReaderFootprint;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterFootprint, WriterOptions};
@@ -188,7 +188,7 @@ fn writer_excess(plan: &WriterPlan, readers: usize, kept: &WriterFootprint) -> O
     let bounds = [
         ("samples", kept.samples, samples),
         ("bytes", kept.bytes, bytes),
-        ("places", kept.slots, 2 * kept.samples + kept.waiting + SPARE),
+        ("places", kept.slots, 2 * kept.samples + kept.waiting + collected_max(plan) + SPARE),
         ("instances", kept.instances, 2 * instances + SPARE),
         ("departures", kept.departures, 2 * kept.samples + SPARE),
         ("waiting samples", kept.waiting, 2 * kept.samples + SPARE),
@@ -196,6 +196,16 @@ fn writer_excess(plan: &WriterPlan, readers: usize, kept: &WriterFootprint) -> O
         ("requests", kept.large_repairs, LARGE_REPAIRS_MAX * readers),
     ];
     bounds.into_iter().find(|(_, kept, bound)| kept > bound).map(|(name, _, _)| name)
+}
+
+/// Samples that wait for company at most: KEEP_LAST does not let them go before they have left.
+fn collected_max(plan: &WriterPlan) -> usize {
+    match &plan.qos.transmission.method {
+        Method::Coalesce(limits) | Method::Batch(limits) => {
+            limits.max_samples.min(limits.max_bytes / plan.payload_bytes.max(1) + 1)
+        }
+        Method::Auto | Method::Immediate | Method::Asynchronous { .. } => 0,
+    }
 }
 
 /// What a reader keeps too much of, given what there is in all.

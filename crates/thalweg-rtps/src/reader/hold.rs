@@ -29,9 +29,8 @@ impl Reader {
             self.note_repaired(now, index);
             return Holding { delivered, leaves_gap: false };
         }
-        // What waits for room or for its instance only leaves no gap.
-        let writer = &self.writers[index];
-        Holding { delivered: false, leaves_gap: !is_repeated && writer.window.misses_any(writer.announced) }
+        // What waits for room or for its instance only leaves no gap, and what is announced beyond it may be right behind it.
+        Holding { delivered: false, leaves_gap: !is_repeated && self.writers[index].window.has_gaps() }
     }
 
     /// Keeps a sample until those before it are delivered. True when it was here before.

@@ -226,8 +226,8 @@ impl Reader {
         for index in 0..self.writers.len() {
             if self.drain(now, index) > 0 {
                 refilled = true;
-                self.writers[index].answer_at(now);
-                self.note_due(now);
+                let due = self.writers[index].answer_after_take(now);
+                self.note_due(due);
             }
         }
         refilled

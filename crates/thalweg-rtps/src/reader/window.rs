@@ -276,6 +276,11 @@ impl Window {
         set
     }
 
+    /// True when something is missing in front of what is kept.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.missing > 0
+    }
+
     /// True when a number up to `last` is missing.
     pub(super) fn misses_any(&self, last: SequenceNumber) -> bool {
         last > self.highest() || self.missing > 0

@@ -278,6 +278,15 @@ impl WriterProxy {
         self.requests.due = Some(self.requests.due.map_or(at, |due| due.min(at)));
     }
 
+    /// The application has made room for what waited for it: the writer is to know. While something is missing, that was asked
+    /// for and is on its way, or will be asked for: an answer at once would ask for it again with every take. Returns when the
+    /// answer is due.
+    pub(super) fn answer_after_take(&mut self, now: Instant) -> Instant {
+        let due = if self.misses_any() { now + self.repeat_period() } else { now };
+        self.answer_at(due);
+        due
+    }
+
     /// The missing sample or fragment (or the news that it will not come) has arrived. Returns what the request for it took, if
     /// that is known: it was made once.
     pub(super) fn repaired(&mut self, now: Instant) -> Option<Duration> {

@@ -26,7 +26,7 @@ pub fn settles_within_its_bound(record: &Record) -> Result<(), String> {
 }
 
 /// How long after everything planned a world may be busy.
-fn settling_bound(plan: &Plan) -> Duration {
+pub(crate) fn settling_bound(plan: &Plan) -> Duration {
     SLACK + discovery_time(plan) + transfer_time(plan) + taking_time(plan)
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use thalweg_rtps::qos::{Reliability, WriterQos};
 use thalweg_sim::lane::{HostLink, Lane};
-use thalweg_sim::plan::{Plan, WriterPlan};
+use thalweg_sim::plan::{Pace, Plan, ReaderPlan, WriterPlan};
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{Outcome, run};
 
-use super::scenario::{keep_all, plan, reader, reads_all, writer};
+use super::scenario::{check, keep_all, plan, reader, reads_all, writer};
 
 /// Two samples of 4 MB from host 0 to host 1.
 fn bulk(link: HostLink) -> Plan {
@@ -48,4 +49,22 @@ fn an_unlimited_link_drops_nothing() {
     let outcome = run(bulk(HostLink::UNLIMITED), Detail::Tail);
     assert!(took(&outcome) < Duration::from_millis(640));
     assert!(outcome.record().lanes.iter().all(|lanes| lanes.outbound.dropped + lanes.inbound.dropped == 0));
+}
+
+#[test]
+fn nobody_tells_a_best_effort_writer_that_a_queue_is_full() {
+    let mut plan = bulk(HostLink::new(20_000_000, 4_000));
+    let qos = WriterQos { reliability: Reliability::BestEffort, ..keep_all(None) };
+    plan.topics[0].writers[0] = WriterPlan { qos, ..plan.topics[0].writers[0].clone() };
+    plan.topics[0].readers[0] = ReaderPlan::new(1);
+    let outcome = check(plan);
+    let outbound = outcome.record().lanes[0].outbound;
+    assert!(outbound.dropped > outbound.datagrams, "{outbound:?}");
+}
+
+#[test]
+fn a_world_gets_the_time_that_its_bytes_need() {
+    let slow = Pace::Polling { period: Duration::from_millis(100), samples_max: 1 };
+    let reading = ReaderPlan { pace: slow, ..reader(1, reads_all(Some(1))) };
+    check(Plan { patience: Duration::ZERO, ..plan(2, vec![writer(0, keep_all(None))], vec![reading]) });
 }

@@ -16,6 +16,8 @@ mod flow;
 #[cfg(test)]
 mod flow_tests;
 #[cfg(test)]
+mod forgery_tests;
+#[cfg(test)]
 mod hostile_tests;
 mod inbound;
 mod inquiry;

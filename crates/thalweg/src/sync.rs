@@ -4,7 +4,7 @@
 //! counts, a `SeqCst` fence says so.
 
 #[cfg(not(all(loom, test)))]
-pub(crate) use std::sync::{Mutex, atomic};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
 
 #[cfg(all(loom, test))]
-pub(crate) use loom::sync::{Mutex, atomic};
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};

@@ -4,6 +4,7 @@
 //! model says so. A thread that sleeps for ever is a deadlock, which fails the model.
 
 mod alarm;
+mod listeners;
 
 /// Runs `model` in every order of its threads' steps with at most three preemptions. Most defects need no more than two.
 fn check(model: impl Fn() + Sync + Send + 'static) {

@@ -97,6 +97,16 @@ mod tests {
     use thalweg_transport::clock;
     use thalweg_transport::udp::{self, UdpConfig};
 
+    /// Ends the sleeper, also when an assertion fails.
+    struct End<'a>(&'a Alarm);
+
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.request(EntityId::UNKNOWN, Instant::NEVER);
+            self.0.wake();
+        }
+    }
+
     /// Files `rounds` requests while another thread sleeps for an hour at a time; how late it saw each, shortest first, and how
     /// often it waited.
     fn lateness(rounds: usize, ahead: Duration, requests: usize) -> (Vec<Duration>, u64) {
@@ -110,32 +120,34 @@ mod tests {
                 let mut requests = Vec::new();
                 while !requests.iter().any(|(_, at)| *at == Instant::NEVER) {
                     let until = clock::now() + Duration::from_secs(3600);
-                    if alarm.fall_asleep(until) {
+                    let sleeps = alarm.fall_asleep(until);
+                    if sleeps {
                         receiver.wait_until(until).expect("epoll works");
                     }
                     alarm.awake();
                     let now = clock::now();
                     requests.clear();
                     alarm.take_requests(&mut requests);
-                    requests.iter().for_each(|(_, at)| seen.send((now, *at)).expect("the other end lives"));
+                    requests.iter().for_each(|(_, at)| seen.send((now, *at, sleeps)).expect("the other end lives"));
                 }
                 receiver.counts().waits
             });
+            let end = End(&alarm);
             for _ in 0..rounds {
                 std::thread::sleep(Duration::from_millis(1));
                 let at = clock::now() + ahead;
                 for later in 0..requests {
                     alarm.request(EntityId::UNKNOWN, at + Duration::from_nanos(later as u64));
                 }
-                let (now, _) = told.recv().expect("the sleeper lives");
-                assert!(now >= at, "woken before the deadline");
+                let (now, _, slept) = told.recv().expect("the sleeper lives");
+                // On a busy machine the sleeper may not have come to sleep: then it sees the request at once.
+                assert!(now >= at || !slept, "woken before the deadline");
                 for _ in 1..requests {
                     told.recv().expect("the sleeper lives");
                 }
                 late.push(now.since(at));
             }
-            alarm.request(EntityId::UNKNOWN, Instant::NEVER);
-            alarm.wake();
+            drop(end);
             late.sort();
             (late, sleeper.join().expect("the sleeper ends"))
         })

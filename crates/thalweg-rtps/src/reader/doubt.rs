@@ -55,6 +55,9 @@ struct Late {
     last: SequenceNumber,
 }
 
+/// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
+const QUESTION_PAUSE: Duration = Duration::from_millis(5);
+
 /// Best-effort samples that were skipped must come in such a row before they are believed, and for such a time: longer than a network
 /// holds a datagram back.
 const LATE_MIN: u32 = 3;
@@ -85,9 +88,10 @@ impl Doubt {
 }
 
 impl WriterProxy {
-    /// The highest number known to exist, apart from what was claimed since the last answer.
+    /// The highest number known to exist: what has come, and so much of what was claimed before the last answer as is kept track of.
     fn known(&self) -> SequenceNumber {
-        self.doubt.vouched.min(self.announced).max(self.window.highest())
+        let come = self.window.highest();
+        self.doubt.vouched.min(self.announced).clamp(come, come + NUMBERS_MAX)
     }
 
     /// True until a HEARTBEAT has told where the writer is; a writer that comes back may be anywhere.
@@ -98,7 +102,7 @@ impl WriterProxy {
     /// A HEARTBEAT is to tell where the writer is, no more often than it can.
     pub(super) fn question(&mut self, now: Instant) -> Instant {
         self.doubt.question = true;
-        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + self.repeat_period()));
+        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + self.repeat_period().min(QUESTION_PAUSE)));
         self.answer_at(at);
         at
     }
@@ -109,6 +113,8 @@ impl WriterProxy {
         let (first, last, count) = (heartbeat.first, heartbeat.last, heartbeat.count);
         if self.is_first_contact() || first <= self.known().next() {
             self.doubt.jump = None;
+            // Even a HEARTBEAT that is taken for a repeated one says that a GAP beyond its end was a lie.
+            self.doubt.passed_over = self.doubt.passed_over.filter(|claim| claim.what <= last.next());
             return true;
         }
         let repeats = |claim: &Claim<(SequenceNumber, SequenceNumber, u32)>| {
@@ -146,7 +152,7 @@ impl WriterProxy {
             }
         }
         self.window.trim();
-        self.announced = last.max(self.window.highest());
+        self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
         ask_at
     }
 
@@ -169,9 +175,9 @@ impl WriterProxy {
 
     /// A HEARTBEAT up to `last` came. Returns up to where a GAP that was doubted is right.
     pub(super) fn passed_over_until(&mut self, last: SequenceNumber) -> Option<SequenceNumber> {
-        let claim = self.doubt.passed_over.filter(|claim| claim.asked)?;
+        let claim = self.doubt.passed_over.filter(|claim| claim.asked && claim.what <= last.next())?;
         self.doubt.passed_over = None;
-        Some(claim.what).filter(|end| *end <= last.next())
+        Some(claim.what)
     }
 
     /// How much of a GAP up to below `end` counts: all of it, unless it goes far beyond what is known. The rest is told again when it

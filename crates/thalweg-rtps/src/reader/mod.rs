@@ -6,6 +6,8 @@ mod departed;
 #[cfg(test)]
 mod departed_tests;
 mod doubt;
+#[cfg(test)]
+mod doubt_tests;
 mod explanation;
 mod footprint;
 #[cfg(test)]

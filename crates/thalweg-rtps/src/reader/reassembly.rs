@@ -162,6 +162,16 @@ impl Reassembly {
         unfinished.rival == Some(sample_size) && unfinished.bytes != sample_size as usize
     }
 
+    /// The highest number of which something is here, or zero.
+    pub(super) fn highest(&self) -> SequenceNumber {
+        self.unfinished.last().map_or(SequenceNumber::ZERO, |unfinished| unfinished.sequence)
+    }
+
+    /// Whether nothing of some sample has come for long.
+    pub(super) fn is_any_stuck(&self, now: Instant) -> bool {
+        self.unfinished.iter().any(|unfinished| unfinished.is_stuck(now))
+    }
+
     /// Whether nothing of a sample has come for long.
     pub(super) fn is_stuck(&self, sequence: SequenceNumber, now: Instant) -> bool {
         self.position(sequence).is_ok_and(|index| self.unfinished[index].is_stuck(now))

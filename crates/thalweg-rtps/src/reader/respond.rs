@@ -150,7 +150,8 @@ impl WriterProxy {
         let believed = self.window.acknowledged_by(told);
         // And what is missing may be gone, if a jump is true: whether it is is asked first.
         let is_doubtful = believed < self.window.next() || of_jump;
-        let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back && !is_doubtful;
+        let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
+        let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;
         // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
         // waits for room: batches do not tell which of their samples are here.
         let by_number = is_doubtful || !self.reassembly.is_empty() || still_missing && self.window.is_ready();

@@ -335,6 +335,8 @@ fn impossible_batch_numbers_cost_nothing() {
         "{asked}"
     );
     session.heartbeat_batch((i64::MAX, i64::MAX), 1 << 62, 1 << 62);
+    assert_eq!(session.answer_after(LATER), "samples 10:", "whether that is true");
+    session.heartbeat_batch((i64::MAX, i64::MAX), 1 << 62, 1 << 62);
     let asked = session.answer_after(LATER);
     assert!(asked.starts_with(&format!("samples {0}:{0}", 1i64 << 62)), "no set of batches reaches that far: {asked}");
     let mut session = Session::reliable();

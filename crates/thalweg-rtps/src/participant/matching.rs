@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::builtin::PAIRS;
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::{Durability, MatchResult};
@@ -143,7 +144,7 @@ impl Participant {
             on_this_host: reach.on_this_host,
             datagram_bytes: reach.datagram_bytes(),
             batches: participant.data.understands_batches(),
-            round_trip: self.round_trip_assumed(),
+            round_trip: self.round_trip_assumed(reader.prefix),
             receive_buffer_bytes: participant.data.receive_buffer_bytes,
         })
     }
@@ -182,10 +183,14 @@ impl Participant {
         }
     }
 
-    /// What endpoints that meet now can expect of each other: what discovery has met with.
-    fn round_trip_assumed(&self) -> Duration {
+    /// What endpoints that meet those of a participant now can expect of each other: what discovery has met with there, and if
+    /// that is not known, elsewhere.
+    fn round_trip_assumed(&self, participant: GuidPrefix) -> Duration {
+        let writers = PAIRS.iter().filter_map(|(writer, reader)| Some((self.endpoints.writer(*writer)?, *reader)));
+        let measured =
+            writers.filter_map(|(writer, reader)| writer.lock().round_trip_of(Guid::new(participant, reader))).max();
         let writer = self.endpoints.writer(EntityId::PUBLICATIONS_WRITER);
-        writer.map_or(ASSUMED, |writer| writer.lock().crowd_round_trip().max(ASSUMED))
+        measured.or_else(|| writer.map(|writer| writer.lock().crowd_round_trip())).unwrap_or(ASSUMED).max(ASSUMED)
     }
 
     /// A writer as its reader needs to know it.
@@ -200,7 +205,7 @@ impl Participant {
             keeps_history: publication.qos.durability != Durability::Volatile,
             greets: false,
             lifespan: publication.qos.timing.lifespan,
-            round_trip: self.round_trip_assumed(),
+            round_trip: self.round_trip_assumed(writer.prefix),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()
             } else {

@@ -200,8 +200,10 @@ impl Writer {
             None => {}
         }
         // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived, and the set reaches as far as they
-        // were told.
-        let below_base = nack.state.base().saturating_sub(1);
+        // were told. Those that count in smaller fragments, since their path became narrower, may be beyond all that was sent.
+        let sent = if nack.sequence == next_unsent { self.outgoing.place.fragment } else { u32::MAX };
+        let below_base = nack.state.base().saturating_sub(1).min(sent);
+        let goes_on = proxy.goes_on_asking(now, nack);
         let position = Position { sample: nack.sequence.previous(), fragments: below_base };
         let told = Position { fragments: below_base.saturating_add(nack.state.bits()), ..position };
         let announced = self.flow.announced_between(proxy.told, told);
@@ -210,7 +212,7 @@ impl Writer {
         let answered = self.flow.answered(told, took);
         let ours = proxy.matched.vendor == VendorId::THALWEG;
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
-        let confirmed = ours && next_sample && position >= proxy.acknowledged;
+        let confirmed = ours && next_sample && !goes_on && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
         let path_changed = ours && proxy.adapt_path(now, &answered, self.outgoing.place.position());
         if progressed {

@@ -453,6 +453,11 @@ impl Writer {
         self.heartbeat.round_trip.estimate()
     }
 
+    /// What the latest answers of a reader took; `None` if that is not known.
+    pub(crate) fn round_trip_of(&self, reader: Guid) -> Option<Duration> {
+        self.readers.iter().find(|proxy| proxy.matched.guid == reader)?.round_trip.measurement()
+    }
+
     fn slowest_round_trip(&self) -> Duration {
         self.readers
             .iter()

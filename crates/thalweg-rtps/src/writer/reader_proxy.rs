@@ -10,6 +10,7 @@ use crate::count::CountFilter;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::wire::NackFrag;
 
 /// A reader that discovery matched with a writer, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -99,6 +100,9 @@ const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 /// How long an answer to a burst of repairs is waited for, at least, before the next burst.
 const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 
+/// Fragments that one NACK_FRAG can ask for (RTPS 2.5 §9.4.2.8).
+const NACKED_AT_ONCE: u32 = 256;
+
 /// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
 /// multicast, or a radio link, brings nothing or little.
 const GROUP_LOSSES_MAX: u32 = 4;
@@ -133,6 +137,8 @@ pub(super) struct ReaderProxy {
     group: GroupReception,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
+    /// When it asked for fragments last, of which sample, and from which one on.
+    asked_from: Option<(Instant, SequenceNumber, u32)>,
 }
 
 impl ReaderProxy {
@@ -164,6 +170,7 @@ impl ReaderProxy {
             group: GroupReception::default(),
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
+            asked_from: None,
         }
     }
 
@@ -210,6 +217,16 @@ impl ReaderProxy {
     /// False for a repeated NACK_FRAG.
     pub(super) fn accept_nack_frag(&mut self, count: u32) -> bool {
         self.nack_frag_counts.accept(count)
+    }
+
+    /// True for a NACK_FRAG that goes on where the one before it in the same answer ended: what is below its base was asked for
+    /// there and has not arrived.
+    pub(super) fn goes_on_asking(&mut self, now: Instant, nack: &NackFrag) -> bool {
+        let base = nack.state.base();
+        let before = self.asked_from.replace((now, nack.sequence, base));
+        before.is_some_and(|(at, sequence, from)| {
+            at == now && sequence == nack.sequence && base >= from.saturating_add(NACKED_AT_ONCE)
+        })
     }
 
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches

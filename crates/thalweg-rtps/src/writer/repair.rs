@@ -223,8 +223,17 @@ pub(super) fn cut_of(sample: &HeldSample<'_>, limit: usize, place: Place) -> Opt
         Some(bytes) => bytes.min(fitting),
         None => (sample.len() > usize::from(fitting)).then_some(fitting)?,
     };
-    let fragments = if sample.sequence == place.sample { place.fragment } else { fragments_of(sample, fragment_bytes) };
+    let fragments = match sample.sequence == place.sample {
+        true => sent_of(place.fragment, sample.fragment_bytes, fragment_bytes),
+        false => fragments_of(sample, fragment_bytes),
+    };
     Some(Cut { fragment_bytes, fragments })
+}
+
+/// How many fragments of `fragment_bytes` were sent with the first `fragments` of `first_bytes`.
+fn sent_of(fragments: u32, first_bytes: Option<u16>, fragment_bytes: u16) -> u32 {
+    let sent = u64::from(fragments) * u64::from(first_bytes.unwrap_or(fragment_bytes));
+    u32::try_from(sent / u64::from(fragment_bytes.max(1))).unwrap_or(u32::MAX)
 }
 
 fn rest_of(wanted: &SequenceSet, from: SequenceNumber) -> SequenceSet {

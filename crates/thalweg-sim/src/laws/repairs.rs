@@ -12,15 +12,16 @@ const REPAIRS_PER_READER: u64 = 100;
 const FRAGMENT_BYTES: usize = 1_200;
 
 /// Repairs stand in proportion to what the network lost and to what late readers lacked. Where jitter reorders datagrams, all
-/// may be asked for once more.
+/// may be asked for once more; so may all where paths change, since fragments of another size leave parts open.
 pub fn in_proportion_to_losses(record: &Record) -> Result<(), String> {
     if is_unclear(record) {
         return Ok(());
     }
     for (number, writer) in record.writers.iter().enumerate() {
         let readers = writer.matches.len() as u64;
-        let reordered = if record.plan.weather.jitter.is_zero() { 0 } else { writer.counters.transmitted * readers };
-        let owed = writer.toll.lost + writer.toll.dropped + replayed(record, writer) + reordered;
+        let asked_again = !record.plan.weather.jitter.is_zero() || !record.plan.paths.is_empty();
+        let again = if asked_again { writer.counters.transmitted * readers } else { 0 };
+        let owed = writer.toll.lost + writer.toll.dropped + replayed(record, writer) + again;
         let bound = REPAIRS_PER_LOSS * owed + REPAIRS_PER_READER * readers;
         if writer.counters.repaired > bound {
             let (counters, toll) = (writer.counters, writer.toll);

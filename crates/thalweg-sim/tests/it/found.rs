@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, Limits, Method, ReaderQos, Reliability, Transmission, WriterQos};
 use thalweg_sim::network::Weather;
-use thalweg_sim::plan::{Cut, Ending, Pace, PausePlan, Plan, ReaderPlan, SplitPlan, WriterPlan};
+use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
 
 use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
 
@@ -174,4 +174,31 @@ fn overwritten_samples_that_wait_for_company_are_within_bounds() {
     let mut plan = plan(2, vec![fast], vec![ReaderPlan::new(1)]);
     plan.weather.latency = Duration::from_millis(20);
     check(plan);
+}
+
+#[test]
+fn a_large_sample_under_way_arrives_over_a_path_that_has_become_narrower() {
+    for seed in [3, 12, 14] {
+        let period = Duration::from_millis(491);
+        let large = WriterPlan { samples: 2, payload_bytes: 1_722_370, period, ..writer(0, keep_all(None)) };
+        let mut plan = Plan { seed, ..plan(2, vec![large], vec![reader(1, reads_all(None))]) };
+        plan.weather.loss = 0.1;
+        plan.processes[1].receive_buffer_bytes = 212_992;
+        plan.paths.push(PathPlan { at: at_ms(1_100), mtu_bytes: 900 });
+        check(plan);
+    }
+}
+
+#[test]
+fn history_goes_once_over_a_long_path_also_where_other_peers_are_near() {
+    let (writing, reading) = durable(keep_all(None), reads_all(None));
+    let steady = WriterPlan { samples: 150, payload_bytes: 600, ..writer(0, writing) };
+    let late = ReaderPlan { created: at_ms(2_000), ..reader(1, reading) };
+    let mut plan = plan(2, vec![steady], vec![late]);
+    plan.weather.latency = Duration::from_millis(20);
+    let beside = ProcessPlan { host: 0, ..plan.processes[0].clone() };
+    plan.processes.push(beside);
+    let outcome = check(plan);
+    let repaired = outcome.record().writers[0].counters.repaired;
+    assert!((100..150).contains(&repaired), "{repaired} repairs for 100 samples");
 }

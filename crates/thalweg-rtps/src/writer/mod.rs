@@ -323,9 +323,12 @@ impl Writer {
         !self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < last)
     }
 
-    /// Whether [`Writer::write`] would find room for a payload of this instance now.
-    pub fn has_room(&self, instance: &KeyHash, payload_bytes: usize) -> bool {
-        self.history.room_for(instance, payload_bytes)
+    /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
+    /// it may: room that there was since the write was refused has been told already, and others have used it.
+    pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
+        let has_room = self.history.room_for(instance, payload_bytes);
+        self.blocked |= !has_room;
+        has_room
     }
 
     /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
@@ -488,7 +491,7 @@ impl Writer {
     }
 
     fn has_drained(&self) -> bool {
-        let few = self.history.len() <= self.capacity.samples / 4 * 3;
+        let few = self.history.len() <= self.capacity.samples - self.capacity.samples.div_ceil(4);
         let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
         few && small || self.is_waiting_for_nobody()
     }

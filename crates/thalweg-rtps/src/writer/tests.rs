@@ -659,3 +659,54 @@ fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
     }
     assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
 }
+
+/// A KEEP_ALL writer of at most so many samples, with one reader.
+fn limited_writer(max_samples: u32) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let transmission = Transmission::by(Method::Immediate);
+    let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+    qos.resource_limits.max_samples = Some(max_samples);
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    join(&mut writer, START, 1);
+    writer
+}
+
+fn is_refused(writer: &mut Writer) -> bool {
+    let (kind, payload) = (ChangeKind::Write, Payload::from(vec![0; 8]));
+    let refused =
+        writer.write(START, NewChange { kind, instance: KeyHash::default(), timestamp: None, payload }).is_err();
+    send(writer, START);
+    refused
+}
+
+/// Whether a write that waits is told of room when everything below `base` is acknowledged.
+fn tells_of_room(writer: &mut Writer, base: i64) -> bool {
+    let state = SequenceSet::new(SequenceNumber(base));
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let acknack = AckNack { reader: reader(1).entity, writer: writer.guid().entity, state, count, is_final: true };
+    writer.handle_acknack(START, reader(1), &acknack).space
+}
+
+#[test]
+fn a_write_that_others_left_no_room_for_is_told_of_the_next() {
+    let mut writer = limited_writer(4);
+    (1..=4).for_each(|_| assert!(!is_refused(&mut writer)));
+    assert!(is_refused(&mut writer));
+    assert!(tells_of_room(&mut writer, 3));
+    (1..=2).for_each(|_| assert!(!is_refused(&mut writer), "others use it"));
+    assert!(!writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(tells_of_room(&mut writer, 5));
+    assert!(writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(!tells_of_room(&mut writer, 6), "nobody waits");
+}
+
+#[test]
+fn a_small_history_tells_of_room_when_a_quarter_is_free() {
+    for (max_samples, acknowledged) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)] {
+        let mut writer = limited_writer(max_samples);
+        (0..max_samples).for_each(|_| assert!(!is_refused(&mut writer)));
+        assert!(is_refused(&mut writer));
+        let told = (1..=max_samples).find(|last| tells_of_room(&mut writer, i64::from(*last) + 1));
+        assert_eq!(told, Some(acknowledged), "of {max_samples}");
+    }
+}

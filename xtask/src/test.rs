@@ -12,10 +12,11 @@ use crate::{Outcome, browser, compare, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: what is quick and most telling first.
-const SUITES: [Suite; 11] = [
+const SUITES: [Suite; 12] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
+    ("loom", models),
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("namespaces", || peer_tests("namespaces::")),
@@ -82,6 +83,18 @@ fn simulation() -> Outcome<Tally> {
     let (succeeded, _) = stream(&mut command)?;
     let reason = if succeeded { String::new() } else { "a seed failed; it is named above".to_owned() };
     Ok(Tally { passed: usize::from(succeeded), failed: usize::from(!succeeded), ignored: 0, reason })
+}
+
+/// Models of what threads share, in every order of their steps; built apart, since a flag changes what everything is built from.
+fn models() -> Outcome<Tally> {
+    let mut command = cargo(&["test", "--release", "--package", "thalweg", "--lib"]);
+    command
+        .env("RUSTFLAGS", "--cfg loom")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CARGO_TARGET_DIR", target().join("loom"));
+    // The optimizations across crates take longer than the models.
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    tally(command.args(["--", "models::"]))
 }
 
 /// Tests of the built program against other vendors' programs, in hosts of their own, before a packet dissector.

@@ -352,3 +352,6 @@ pub const ON_HOST_DATAGRAM_BYTES: usize = 65_000;
 pub const ETHERNET_V4_DATAGRAM_BYTES: usize = 1472;
 /// The same over IPv6.
 pub const ETHERNET_V6_DATAGRAM_BYTES: usize = 1452;
+/// Below this a path is not believed: every IPv4 host takes packets of 576 bytes (RFC 791 §3.2), and a fragment has to have
+/// room beside its headers. Smaller links cut the packets by IP.
+pub(crate) const DATAGRAM_MIN_BYTES: usize = 576 - (1500 - ETHERNET_V4_DATAGRAM_BYTES);

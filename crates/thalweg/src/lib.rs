@@ -27,12 +27,15 @@
 mod error;
 pub mod explain;
 pub mod flow_controller;
+#[cfg(all(loom, test))]
+mod models;
 mod participant;
 mod publication;
 mod runtime;
 pub mod segment;
 pub mod status;
 mod subscription;
+mod sync;
 mod topic;
 pub mod trace;
 

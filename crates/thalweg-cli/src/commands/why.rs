@@ -141,6 +141,8 @@ struct Reception {
     rejected: u64,
     /// Which limit the last one met.
     rejected_why: Option<String>,
+    /// What was not believed at once.
+    doubted: u64,
 }
 
 #[derive(Serialize)]
@@ -166,6 +168,8 @@ struct Explanation {
     window_bytes: Option<u64>,
     in_flight_bytes: u64,
     held_samples: usize,
+    /// Answers refused because they tell of what was never sent.
+    implausible: u64,
     route: RouteView,
 }
 
@@ -306,6 +310,7 @@ impl Reception {
             lost_why: told.losses.to_string(),
             rejected: told.rejections.total,
             rejected_why: told.rejections.last_reason.map(|reason| reason.to_string()),
+            doubted: told.doubted,
         }
     }
 }
@@ -326,6 +331,7 @@ impl Explanation {
             window_bytes: told.window_bytes,
             in_flight_bytes: told.in_flight_bytes,
             held_samples: told.held_samples,
+            implausible: told.implausible,
             route: RouteView::new(&told.route),
         }
     }

@@ -3,7 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::participant_data::{LinkMtu, ParticipantData};
-use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES, VendorId};
+use super::senders::Senders;
+use crate::types::{
+    DATAGRAM_MIN_BYTES, ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES,
+    VendorId,
+};
 use crate::writer::neighbourhood::{Link, same_subnet};
 
 /// The addresses of this participant, as its transport bound them.
@@ -39,6 +43,8 @@ pub struct Reach {
     pub user_multicast: Option<Locator>,
     /// Whether it runs on this host.
     pub on_this_host: bool,
+    /// Where its datagrams come from.
+    pub senders: Senders,
     /// Where its announcement came from.
     source: Option<IpAddr>,
     /// The largest IP packet that its end of the path is known to take; `None`: Ethernet's.
@@ -58,6 +64,7 @@ impl Reach {
             None => is_own(local, source.ip()),
         };
         let mut reach = Reach { on_this_host, source: Some(source.ip()), ..Reach::default() };
+        reach.senders = Senders::new(data, source.ip());
         reach.metatraffic = reach.choose(local, &data.locators.metatraffic_unicast);
         reach.user = reach.choose(local, &user_locators(data, on_this_host));
         reach.user_multicast = reach.choose_group(local, &data.locators.default_multicast);
@@ -77,7 +84,14 @@ impl Reach {
         if self.user == before.user {
             self.our_mtu = before.our_mtu;
         }
+        self.senders.keep_further_of(&before.senders);
         self
+    }
+
+    /// Whether a datagram from `ip` may be its own. Participants of this host use any of its addresses.
+    pub fn sends_from(&self, local: &LocalAddresses, ip: IpAddr) -> bool {
+        let is_here = || self.on_this_host || self.senders.any_announced(|announced| is_own(local, announced));
+        self.senders.contains(ip) || is_own(local, ip.to_canonical()) && is_here()
     }
 
     /// The largest UDP payload that reaches it in one packet: what both ends of the path take, never more than
@@ -161,9 +175,6 @@ const ETHERNET_MTU_BYTES: u32 = 1500;
 const V4_HEADERS_BYTES: usize = 1500 - ETHERNET_V4_DATAGRAM_BYTES;
 /// Headers of IPv6 and UDP.
 const V6_HEADERS_BYTES: usize = 1500 - ETHERNET_V6_DATAGRAM_BYTES;
-/// Below this a path is not believed: every IPv4 host takes packets of 576 bytes (RFC 791 §3.2), and a fragment has to have
-/// room beside its headers. Smaller links cut the packets by IP.
-const DATAGRAM_MIN_BYTES: usize = 576 - V4_HEADERS_BYTES;
 
 /// Whether no router stands before `ip`.
 fn is_neighbour(local: &LocalAddresses, ip: IpAddr) -> bool {

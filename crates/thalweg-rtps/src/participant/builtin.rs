@@ -176,6 +176,10 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let learned = self.database.publications.learn(prefix, count_max, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
+            let (known, from) = (self.database.publications.get(guid), self.database.participants.get_mut(&prefix));
+            if let (Some(known), Some(from)) = (known, from) {
+                from.reach.senders.add_locators(&known.data.unicast);
+            }
             self.match_publication(now, guid);
         }
     }
@@ -190,6 +194,10 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let learned = self.database.subscriptions.learn(prefix, count_max, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
+            let (known, from) = (self.database.subscriptions.get(guid), self.database.participants.get_mut(&prefix));
+            if let (Some(known), Some(from)) = (known, from) {
+                from.reach.senders.add_locators(&known.data.unicast);
+            }
             self.match_subscription(now, guid);
         }
     }

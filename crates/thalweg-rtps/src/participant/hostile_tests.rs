@@ -196,6 +196,62 @@ fn held_samples_ahead_of_a_missing_one_are_bounded_in_bytes() {
     attack.check_healthy();
 }
 
+/// What somebody else says in the name of the healthy writer's participant.
+type Forgery = fn(&mut Vec<u8>, Guid);
+
+const FAR: SequenceNumber = SequenceNumber(1 << 40);
+
+fn forge_heartbeat(out: &mut Vec<u8>, writer: Guid, first: SequenceNumber, last: SequenceNumber, count: u32) {
+    let (reader, writer) = (EntityId::UNKNOWN, writer.entity);
+    let heartbeat = Heartbeat { reader, writer, first, last, count, is_final: false, liveliness: false };
+    write::heartbeat(out, &heartbeat);
+}
+
+fn forge_gap(out: &mut Vec<u8>, writer: Guid, start: SequenceNumber, end: SequenceNumber) {
+    let (reader, writer) = (EntityId::UNKNOWN, writer.entity);
+    write::gap(out, &Gap { reader, writer, start, list: SequenceSet::new(end) });
+}
+
+fn forge_data(out: &mut Vec<u8>, writer: Guid, sequence: SequenceNumber) {
+    let (reader, writer) = (EntityId::UNKNOWN, writer.entity);
+    write::data(out, &DataHead { reader, writer, sequence, inline_qos: &[], kind: DataKind::Data }, 8);
+    out.extend([0, 1, 0, 0, 0xee, 0xee, 0xee, 0xee]);
+}
+
+fn forge_farewell(out: &mut Vec<u8>, writer: Guid) {
+    let mut key = Vec::new();
+    ParticipantData::encode_key(writer.prefix, &mut key);
+    let mut inline_qos = Vec::new();
+    parameters::inline_qos(Some(3), None, &mut inline_qos);
+    let (reader, sequence) = (EntityId::UNKNOWN, SequenceNumber(2));
+    let head =
+        DataHead { reader, writer: EntityId::SPDP_WRITER, sequence, inline_qos: &inline_qos, kind: DataKind::Key };
+    write::data(out, &head, key.len());
+    out.extend_from_slice(&key);
+}
+
+#[test]
+fn nobody_speaks_for_a_participant_from_an_address_that_is_not_its_own() {
+    let forgeries: [Forgery; 5] = [
+        |out, writer| forge_gap(out, writer, SequenceNumber::FIRST, FAR),
+        |out, writer| forge_heartbeat(out, writer, FAR, FAR, 1 << 30),
+        |out, writer| forge_heartbeat(out, writer, SequenceNumber::FIRST, SequenceNumber::FIRST, u32::MAX / 2),
+        |out, writer| forge_data(out, writer, SequenceNumber(1)),
+        forge_farewell,
+    ];
+    for forgery in forgeries {
+        let mut attack = Attack::new();
+        let writer = attack.healthy.lock().guid();
+        let mut bytes = Vec::new();
+        write::header(&mut bytes, writer.prefix);
+        forgery(&mut bytes, writer);
+        let (now, source) = (attack.net.now, SocketAddr::from(([10, 0, 0, 3], 7411)));
+        attack.net.nodes[1].participant.handle_datagram(now, &Payload::from(bytes), source);
+        assert_eq!(attack.net.nodes[1].participant.counters().foreign_source, 1);
+        attack.check_healthy();
+    }
+}
+
 #[test]
 fn nobody_disposes_of_another_participants_endpoints() {
     let mut attack = Attack::new();

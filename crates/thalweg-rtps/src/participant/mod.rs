@@ -16,6 +16,8 @@ mod flow;
 #[cfg(test)]
 mod flow_tests;
 #[cfg(test)]
+mod forgery_tests;
+#[cfg(test)]
 mod hostile_tests;
 mod inbound;
 mod inquiry;
@@ -27,6 +29,7 @@ mod key_tests;
 mod lease_tests;
 mod matching;
 mod neighbours;
+mod origin;
 #[cfg(test)]
 mod path_tests;
 mod receive;
@@ -154,6 +157,8 @@ pub struct ParticipantCounters {
     pub over_limit: u64,
     /// Announcements of participants that are ignored because of their communication groups.
     pub other_groups: u64,
+    /// Datagrams or submessages in the name of a known participant that came from an address which is not its own.
+    pub foreign_source: u64,
     /// Samples of keyed topics whose key cannot be told.
     pub keyless: u64,
 }

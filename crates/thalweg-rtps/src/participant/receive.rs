@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::inbound::{Instances, change_of};
+use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, LostReason, Participant};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, PayloadKind};
@@ -21,6 +22,8 @@ struct Context {
     now: Instant,
     from: SocketAddr,
     source: GuidPrefix,
+    /// Whether `from` is an address of `source`.
+    origin: Origin,
     /// The submessages that follow are for us.
     addressed: bool,
     timestamp: Option<Timestamp>,
@@ -35,7 +38,7 @@ impl Participant {
     /// As [`Participant::handle_datagram`] for several that were received together: neighbouring samples of one writer reach its
     /// readers together.
     pub fn handle_datagrams<'a>(&mut self, now: Instant, datagrams: impl Iterator<Item = (&'a Payload, SocketAddr)>) {
-        let mut alive = None;
+        let mut last: Option<LastOrigin> = None;
         for (datagram, from) in datagrams {
             self.inbound.next_datagram();
             self.counters.datagrams += 1;
@@ -47,26 +50,21 @@ impl Participant {
             if self.ignored.contains(&source) {
                 continue;
             }
-            if alive.replace(source) != Some(source) {
-                self.renew_lease(now, source);
-            }
-            let mut context = Context { now, from, source, addressed: true, timestamp: None };
+            let ip = from.ip();
+            let origin = match last {
+                Some(last) if last.prefix == source && last.ip == ip => last.origin,
+                _ => self.note_origin(now, source, ip),
+            };
+            let mut context = Context { now, from, source, origin, addressed: true, timestamp: None };
             for submessage in message.submessages() {
                 match submessage {
                     Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
                     Err(_) => self.counters.malformed += 1,
                 }
             }
+            last = Some(LastOrigin { prefix: context.source, ip, origin: context.origin });
         }
         self.flush_inbound(now);
-    }
-
-    /// Every datagram of a participant is a sign of life.
-    fn renew_lease(&mut self, now: Instant, source: GuidPrefix) {
-        if let Some(known) = self.database.participants.get_mut(&source) {
-            let until = now + known.data.lease_duration;
-            known.lease_until = known.lease_until.max(until);
-        }
     }
 
     fn handle_submessage(&mut self, context: &mut Context, datagram: &Payload, submessage: Submessage<'_>) {
@@ -77,10 +75,17 @@ impl Participant {
             }
             Submessage::InfoSource { prefix, .. } => {
                 context.source = prefix;
+                context.origin = self.note_origin(context.now, prefix, context.from.ip());
                 context.timestamp = None;
             }
             _ if !context.addressed => {}
-            Submessage::Data(data) if data.writer != EntityId::SPDP_WRITER => {
+            Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
+                self.flush_inbound(context.now);
+                self.handle_participant_data(context, datagram, &data);
+                context.origin = self.note_origin(context.now, context.source, context.from.ip());
+            }
+            _ if context.origin != Origin::Own && !self.admits(&mut context.origin, context.source) => {}
+            Submessage::Data(data) => {
                 if self.open_inbound(context, datagram, data.writer, data.reader) {
                     self.inbound.push_data(&data, context.timestamp);
                 }
@@ -101,7 +106,6 @@ impl Participant {
     fn handle_other(&mut self, context: &Context, datagram: &Payload, submessage: Submessage<'_>) {
         let now = context.now;
         match submessage {
-            Submessage::Data(data) => self.handle_participant_data(context, datagram, &data),
             Submessage::DataFrag(fragments) => self.handle_data_frag(context, datagram, &fragments),
             Submessage::Gap(gap) => {
                 let writer = Guid::new(context.source, gap.writer);
@@ -138,7 +142,7 @@ impl Participant {
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}
             // Seen to before.
-            Submessage::DataBatch(_) => {}
+            Submessage::Data(_) | Submessage::DataBatch(_) => {}
             Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_) | Submessage::InfoSource { .. } => {}
         }
     }
@@ -371,8 +375,11 @@ impl Participant {
         match &data.content {
             Content::Data(range) => {
                 let bytes = &datagram[range.clone()];
-                let known = self.database.participants.get(&context.source);
-                if known.is_some_and(|known| *known.announced == *bytes) {
+                let known = self.database.participants.get_mut(&context.source);
+                if let Some(known) = known.filter(|known| *known.announced == *bytes) {
+                    if context.origin == Origin::Foreign && !known.reach.senders.add_source(context.from.ip()) {
+                        self.counters.foreign_source += 1;
+                    }
                     return;
                 }
                 match ParticipantData::decode(bytes) {
@@ -382,6 +389,7 @@ impl Participant {
                     _ => self.counters.unusable_announcements += 1,
                 }
             }
+            Content::Key(_) | Content::None if context.origin == Origin::Foreign => self.counters.foreign_source += 1,
             Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
                 Ok(prefix) if prefix == context.source => {
                     self.remove_participant(context.now, prefix, LostReason::Left);

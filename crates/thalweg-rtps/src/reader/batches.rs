@@ -36,6 +36,11 @@ impl Batches {
         Batches { in_order: Some(start), held: VecDeque::new(), announced: None, highest: None }
     }
 
+    /// Nothing is known of batches, whatever came before.
+    pub(super) fn unknown() -> Batches {
+        Batches { in_order: None, ..Batches::new() }
+    }
+
     /// Every sample of `range` has arrived; `next` is the number expected next.
     pub(super) fn arrived(&mut self, range: BatchRange, next: SequenceNumber) {
         self.highest = self.highest.max(Some(range.batch));
@@ -52,7 +57,7 @@ impl Batches {
 
     /// Takes the numbers of a HEARTBEAT_BATCH into account; `next` is the sample expected next.
     pub(super) fn announced(&mut self, heartbeat: &HeartbeatBatch, next: SequenceNumber) {
-        self.highest = self.highest.max(Some(heartbeat.last_batch));
+        self.highest = Some(self.held.back().map_or(heartbeat.last_batch, |held| held.batch.max(heartbeat.last_batch)));
         self.announced = Some((heartbeat.last_batch, heartbeat.heartbeat.last));
         if next == heartbeat.heartbeat.first {
             self.in_order = Some((heartbeat.first_batch.previous(), next.previous()));

@@ -28,6 +28,8 @@ pub struct ReaderExplanation {
     pub losses: Losses,
     /// Samples that found no room.
     pub rejections: Rejections,
+    /// What it was told and did not believe at once.
+    pub doubted: u64,
 }
 
 /// Parameters of an explanation; they mean nothing elsewhere.
@@ -36,6 +38,7 @@ mod id {
     pub const SAMPLES: u16 = 0x8111;
     pub const LOSSES: u16 = 0x8112;
     pub const REJECTIONS: u16 = 0x8113;
+    pub const DOUBTED: u16 = 0x8114;
 }
 
 /// The rejections' reasons by their number on the wire, less one; 0 is none.
@@ -48,7 +51,7 @@ const TOPIC_MAX_BYTES: usize = 255;
 impl Reader {
     /// What this reader received and did not hand over. `topic` is left empty: the reader does not know it.
     pub fn explain(&self) -> ReaderExplanation {
-        let ReaderCounters { received, expired, .. } = self.counters;
+        let ReaderCounters { received, expired, doubted, .. } = self.counters;
         ReaderExplanation {
             guid: self.guid,
             topic: String::new(),
@@ -59,6 +62,7 @@ impl Reader {
             expired,
             losses: self.losses(),
             rejections: self.rejections(),
+            doubted,
         }
     }
 }
@@ -76,6 +80,7 @@ impl ReaderExplanation {
             expired: 0,
             losses: Losses::default(),
             rejections: Rejections::default(),
+            doubted: 0,
         }
     }
 
@@ -99,6 +104,7 @@ impl ReaderExplanation {
             value.u32(REJECT_REASONS.iter().position(is_last).map_or(0, |place| place as u32 + 1));
             value.extend_from_slice(&self.rejections.last_instance.unwrap_or_default().0);
         });
+        list.put(id::DOUBTED, |value| put_u64(value, self.doubted));
     }
 
     /// Takes a parameter that belongs to an explanation; others change nothing.
@@ -131,6 +137,7 @@ impl ReaderExplanation {
                 let last_instance = last_reason.map(|_| value.array().map(KeyHash)).transpose()?;
                 self.rejections = Rejections { total, last_reason, last_instance };
             }
+            id::DOUBTED => self.doubted = u64_of(&mut value)?,
             _ => {}
         }
         Ok(())
@@ -174,6 +181,7 @@ mod tests {
                 last_reason: Some(RejectReason::SamplesPerInstance),
                 last_instance: Some(KeyHash([5; 16])),
             },
+            doubted: 1 << 33,
         }
     }
 

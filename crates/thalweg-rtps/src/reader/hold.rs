@@ -22,6 +22,7 @@ impl Reader {
         sample: Received,
         place: impl FnOnce(&mut Window, CachedSample) -> Placed,
     ) -> Holding {
+        self.writers[index].take_back(sample.sequence);
         let fills_gap = sample.sequence == self.writers[index].window.next();
         let is_repeated = self.hold(now, index, sample, place);
         if fills_gap {
@@ -42,6 +43,7 @@ impl Reader {
         place: impl FnOnce(&mut Window, CachedSample) -> Placed,
     ) -> bool {
         let writer = &mut self.writers[index];
+        let reliable = writer.matched.reliable;
         let expires = writer.expiry(now, &sample, self.epoch);
         let cached = sample.into_cached(writer.matched.guid, now, expires);
         match place(&mut writer.window, cached) {
@@ -49,6 +51,10 @@ impl Reader {
             Placed::Duplicate => self.counters.duplicates += 1,
             Placed::TooFar => {
                 self.counters.too_far += 1;
+                if reliable {
+                    let due = self.writers[index].question(now);
+                    self.note_due(due);
+                }
                 return false;
             }
         }
@@ -64,7 +70,7 @@ impl Reader {
         place: impl FnOnce(&mut Window, CachedSample) -> Placed,
     ) -> bool {
         let start = sample.sequence;
-        let Some(skipped) = self.writers[index].accept_best_effort(start, start) else {
+        let Some(skipped) = self.writers[index].accept_best_effort(now, start, start) else {
             self.counters.duplicates += 1;
             return false;
         };

@@ -5,6 +5,9 @@ mod batches;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
+mod doubt;
+#[cfg(test)]
+mod doubt_tests;
 mod explanation;
 mod footprint;
 #[cfg(test)]
@@ -15,9 +18,11 @@ mod identify;
 mod lifespan_tests;
 mod reassembly;
 mod respond;
+mod retreat;
 mod shortfall;
 #[cfg(test)]
 mod shortfall_tests;
+mod skips;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -69,6 +74,9 @@ pub struct ReaderCounters {
     pub lost: u64,
     /// Samples refused because they lie too far ahead of a missing one, or exceed the memory for such samples.
     pub too_far: u64,
+    /// HEARTBEATs, GAPs and fragments that were not believed at once, since they tell of numbers of which nobody had heard: the
+    /// writer was asked.
+    pub doubted: u64,
     /// Fragments refused: over budget or inconsistent.
     pub fragments_refused: u64,
     /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
@@ -327,8 +335,15 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
+                Arrival::Sample(Received { sequence, .. })
+                | Arrival::AwaitsKey { sample: Received { sequence, .. }, .. }
+                | Arrival::Unidentified(sequence)
+                    if !writer.believes_number(sequence) =>
+                {
+                    self.counters.too_far += 1;
+                }
                 Arrival::Sample(sample) if writer.window.is_empty() => {
-                    match writer.accept_best_effort(sample.sequence, sample.sequence.next()) {
+                    match writer.accept_best_effort(now, sample.sequence, sample.sequence.next()) {
                         None => self.counters.duplicates += 1,
                         Some(skipped) => {
                             self.shortfall.lose(LossReason::NeverArrived, skipped);
@@ -341,7 +356,7 @@ impl Reader {
                     available |=
                         self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
                 }
-                Arrival::Unidentified(sequence) => match writer.accept_best_effort(sequence, sequence.next()) {
+                Arrival::Unidentified(sequence) => match writer.accept_best_effort(now, sequence, sequence.next()) {
                     None => self.counters.duplicates += 1,
                     Some(skipped) => {
                         self.shortfall.lose(LossReason::NeverArrived, skipped);
@@ -349,7 +364,11 @@ impl Reader {
                     }
                 },
                 Arrival::Irrelevant { start, end } => {
-                    let skipped = writer.accept_best_effort(start, end).unwrap_or(0);
+                    if !writer.believes_number(end) {
+                        self.counters.too_far += 1;
+                        continue;
+                    }
+                    let skipped = writer.accept_best_effort(now, start, end).unwrap_or(0);
                     self.shortfall.lose(LossReason::NeverArrived, skipped);
                 }
                 Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
@@ -440,6 +459,7 @@ impl Reader {
     /// The numbers from `start` to below `end` will never come. True when the application can take something new.
     fn skip(&mut self, now: Instant, index: usize, start: SequenceNumber, end: SequenceNumber) -> bool {
         let writer = &mut self.writers[index];
+        let end = writer.believed_end(end);
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
         let delivered = self.drain(now, index);
@@ -516,11 +536,21 @@ impl Reader {
         let nothing = (None, ReaderOutcome::default());
         let Ok(index) = self.find(writer) else { return nothing };
         let writer = &mut self.writers[index];
+        if writer.matched.reliable {
+            writer.take_back(fragments.sequence);
+        }
         if !writer.wants_fragments(fragments.sequence) {
             self.counters.duplicates += 1;
             return nothing;
         }
-        match writer.reassembly.insert(fragments, bytes, head, &mut self.pool) {
+        if writer.matched.reliable && !writer.window.reaches(fragments.sequence) {
+            return (None, self.doubt(now, index));
+        }
+        if !writer.matched.reliable && !writer.believes_number(fragments.sequence) {
+            self.counters.too_far += 1;
+            return nothing;
+        }
+        match writer.reassembly.insert(now, fragments, bytes, head, &mut self.pool) {
             Assembled::Complete(sample) => {
                 let (writer, reader, sequence) = (writer.matched.guid, self.guid, sample.sequence);
                 trace::pass(|| Mark::Reassembled(Passage { writer, reader, sequence }));
@@ -546,15 +576,22 @@ impl Reader {
         if !proxy.matched.reliable {
             return ReaderOutcome::default();
         }
-        proxy.heard(SequenceNumber::ZERO);
         if proxy.is_passed_over(gap) && !(self.wants_history && proxy.matched.keeps_history) {
-            let lost = proxy.window.lose_below(gap.list.base());
+            if let Some(doubted) = self.doubt_passing_over(now, index, gap) {
+                return doubted;
+            }
+            let lost = self.writers[index].window.lose_below(gap.list.base());
             self.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
-        proxy.window.mark_irrelevant(gap.start, gap.list.base());
-        for sequence in gap.list.iter() {
+        let proxy = &mut self.writers[index];
+        let end = proxy.believed_end(gap.list.base());
+        let is_believed = end == gap.list.base();
+        proxy.heard(SequenceNumber::ZERO);
+        proxy.window.mark_irrelevant(gap.start, end);
+        for sequence in gap.list.iter().take_while(|_| is_believed) {
             proxy.window.mark_irrelevant(sequence, sequence.next());
         }
+        self.counters.doubted += u64::from(!is_believed);
         let delivered = self.drain(now, index);
         self.note_repaired(now, index);
         self.outcome(now, index, delivered > 0)

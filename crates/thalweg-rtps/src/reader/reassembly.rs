@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::{FragmentedSample, Received};
 use crate::payload::{Payload, PayloadPool};
+use crate::time::Instant;
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
 
@@ -80,7 +82,14 @@ struct Unfinished {
     first_missing: u32,
     /// How often the writer has made its fragments smaller.
     renumbered: u8,
+    /// The size that the latest fragment claimed, if it is another one.
+    rival: Option<u32>,
+    /// When a fragment came last.
+    grown_at: Instant,
 }
+
+/// A sample of which no fragment has come for so long is not on its way: longer than requests are repeated.
+const STUCK_AFTER: Duration = Duration::from_secs(4);
 
 /// How often a sample's fragments may become smaller: each time costs time in proportion to its size. A path seldom turns out
 /// to be narrower even twice.
@@ -110,22 +119,27 @@ impl Reassembly {
     /// Adds the fragments whose bytes are `bytes`; `head` describes the sample, without content.
     pub(super) fn insert(
         &mut self,
+        now: Instant,
         fragments: &DataFrag<'_>,
         bytes: &[u8],
         head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Assembled {
         let index = match self.position(fragments.sequence) {
-            Ok(index) => index,
-            Err(index) => match self.start(index, fragments, head, pool) {
-                Some(index) => index,
-                None => return Assembled::Refused,
-            },
+            Ok(index) if self.is_contested(index, fragments.sample_size) => {
+                self.budget.release(self.unfinished.remove(index).bytes);
+                self.start(index, fragments, head, pool)
+            }
+            Ok(index) => Some(index),
+            Err(index) => self.start(index, fragments, head, pool),
         };
+        let Some(index) = index else { return Assembled::Refused };
         let unfinished = &mut self.unfinished[index];
         if unfinished.bytes != fragments.sample_size as usize {
+            unfinished.rival = Some(fragments.sample_size);
             return Assembled::Refused;
         }
+        (unfinished.rival, unfinished.grown_at) = (None, now);
         if fragments.fragment_size < unfinished.fragment_size {
             unfinished.renumber(fragments.fragment_size);
         }
@@ -140,6 +154,44 @@ impl Reassembly {
         let FragmentedSample { timestamp, kind, instance, content_kind } = complete.head;
         let content = Payload::new(complete.buffer).slice(0..complete.bytes);
         Assembled::Complete(Received { sequence: complete.sequence, timestamp, kind, instance, content, content_kind })
+    }
+
+    /// True when two fragments in a row agree on another size than the one that came first, which was forged then.
+    fn is_contested(&self, index: usize, sample_size: u32) -> bool {
+        let unfinished = &self.unfinished[index];
+        unfinished.rival == Some(sample_size) && unfinished.bytes != sample_size as usize
+    }
+
+    /// The highest number of which something is here, or zero.
+    pub(super) fn highest(&self) -> SequenceNumber {
+        self.unfinished.last().map_or(SequenceNumber::ZERO, |unfinished| unfinished.sequence)
+    }
+
+    /// Whether nothing of some sample has come for long.
+    pub(super) fn is_any_stuck(&self, now: Instant) -> bool {
+        self.unfinished.iter().any(|unfinished| unfinished.is_stuck(now))
+    }
+
+    /// Whether nothing of a sample has come for long.
+    pub(super) fn is_stuck(&self, sequence: SequenceNumber, now: Instant) -> bool {
+        self.position(sequence).is_ok_and(|index| self.unfinished[index].is_stuck(now))
+    }
+
+    /// The first sample that a writer whose last number is `last` cannot be sending: the next one it may be.
+    pub(super) fn first_beyond(&self, last: SequenceNumber, now: Instant) -> Option<SequenceNumber> {
+        self.unfinished.iter().find(|unfinished| unfinished.is_beyond(last, now)).map(|unfinished| unfinished.sequence)
+    }
+
+    /// Forgets what [`Reassembly::first_beyond`] finds.
+    pub(super) fn forget_beyond(&mut self, last: SequenceNumber, now: Instant) {
+        let budget = &self.budget;
+        self.unfinished.retain(|unfinished| {
+            let stays = !unfinished.is_beyond(last, now);
+            if !stays {
+                budget.release(unfinished.bytes);
+            }
+            stays
+        });
     }
 
     /// Makes room for one more sample; the lowest numbers matter most, they are what delivery waits for.
@@ -179,6 +231,8 @@ impl Reassembly {
             highest: 0,
             first_missing: 0,
             renumbered: 0,
+            rival: None,
+            grown_at: Instant::ZERO,
         };
         index = index.min(self.unfinished.len());
         self.unfinished.insert(index, unfinished);
@@ -258,6 +312,14 @@ impl Drop for Reassembly {
 }
 
 impl Unfinished {
+    fn is_stuck(&self, now: Instant) -> bool {
+        now.since(self.grown_at) >= STUCK_AFTER
+    }
+
+    fn is_beyond(&self, last: SequenceNumber, now: Instant) -> bool {
+        self.sequence > last.next() || self.sequence > last && self.is_stuck(now)
+    }
+
     /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
     /// sample. What has arrived stays.
     fn renumber(&mut self, fragment_size: u16) {
@@ -351,7 +413,7 @@ mod tests {
             instance: KeyHash::default(),
             content_kind: PayloadKind::Data,
         };
-        reassembly.insert(fragment, bytes, head, &mut PayloadPool::new(1 << 16))
+        reassembly.insert(Instant::ZERO, fragment, bytes, head, &mut PayloadPool::new(1 << 16))
     }
 
     #[test]

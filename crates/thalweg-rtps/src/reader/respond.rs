@@ -1,8 +1,8 @@
 //! HEARTBEATs in, ACKNACKs and NACK_FRAGs out (RTPS 2.5 §8.4.12.2, §8.4.14.2).
 
+use super::doubt::Questions;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, Reader, ReaderOutcome};
-use crate::count::accept_count;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
@@ -37,24 +37,36 @@ impl Reader {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
         let crowd = self.round_trip.estimate();
         let proxy = &mut self.writers[index];
-        if !proxy.matched.reliable || !accept_count(&mut proxy.last_heartbeat_count, heartbeat.count) {
+        if !proxy.matched.reliable {
+            return ReaderOutcome::default();
+        }
+        if !proxy.believes(heartbeat) {
+            return self.doubt(now, index);
+        }
+        if !proxy.heartbeat_counts.accept(heartbeat.count) {
             return ReaderOutcome::default();
         }
         proxy.requests.crowd = crowd;
         if proxy.skip_history {
             proxy.skip_history = false;
             if !proxy.contacted {
+                proxy.skipped_history = true;
                 proxy.window.mark_irrelevant(SequenceNumber::FIRST, heartbeat.last.next());
             }
         }
         proxy.notice_restart(heartbeat);
-        proxy.heard(heartbeat.last);
+        proxy.contacted = true;
+        let ask_at = proxy.anchor(now, heartbeat.last);
+        if let Some(end) = proxy.passed_over_until(heartbeat.last) {
+            let lost = proxy.window.lose_below(end);
+            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+        }
         // What was gone before the first HEARTBEAT was never promised to us.
         let lost = proxy.window.lose_below(heartbeat.first);
         if proxy.announced_by_heartbeat.is_some() {
             self.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
-        proxy.announced_by_heartbeat = proxy.announced_by_heartbeat.max(Some(heartbeat.last));
+        proxy.announced_by_heartbeat = Some(heartbeat.last);
         let delivered = self.drain(now, index);
         let proxy = &mut self.writers[index];
         if let Some(batch) = batch {
@@ -64,6 +76,9 @@ impl Reader {
             proxy.answer_at(now);
             self.note_due(now);
         }
+        if let Some(at) = ask_at {
+            self.note_due(at);
+        }
         self.outcome(now, index, delivered > 0)
     }
 
@@ -71,8 +86,13 @@ impl Reader {
     pub fn handle_heartbeat_frag(&mut self, now: Instant, writer: Guid, heartbeat: &HeartbeatFrag) -> ReaderOutcome {
         let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
-        let duplicate = !accept_count(&mut proxy.last_heartbeat_frag_count, heartbeat.count);
-        if duplicate || !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
+        if !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
+            return ReaderOutcome::default();
+        }
+        if !proxy.window.reaches(heartbeat.sequence) {
+            return self.doubt(now, index);
+        }
+        if !proxy.heartbeat_frag_counts.accept(heartbeat.count) {
             return ReaderOutcome::default();
         }
         proxy.heard(heartbeat.sequence);
@@ -115,6 +135,7 @@ impl WriterProxy {
     fn answer(&mut self, now: Instant, reader: Guid, outbox: &mut Outbox) {
         if self.matched.unicast.is_empty() {
             self.requests.due = None;
+            self.doubt.note_answer(now, self.announced);
             return;
         }
         self.begin_answer(reader, outbox);
@@ -123,28 +144,48 @@ impl WriterProxy {
         let count = self.requests.counts.acknack;
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
-        let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty();
+        let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
+        let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
+        // What was skipped beyond what a HEARTBEAT has named may be a lie.
+        let believed = self.window.acknowledged_by(told);
+        // And what is missing may be gone, if a jump is true: whether it is is asked first.
+        let is_doubtful = believed < self.window.next() || of_jump;
+        let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
+        let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;
         // Fragments are asked for by number: naming their batch would have all of it repeated. So are the others while the next sample
         // waits for room: batches do not tell which of their samples are here.
-        let by_number = !self.reassembly.is_empty() || still_missing && self.window.is_ready();
+        let by_number = is_doubtful || !self.reassembly.is_empty() || still_missing && self.window.is_ready();
         let batches = (!by_number).then(|| self.batches.state(self.window.next(), still_missing));
         if let Some(state) = batches.flatten() {
             let is_final = is_final(&state);
             let acknack = AckNackBatch { reader: reader_id, writer: writer_id, state, count, is_final };
             write::acknack_batch(outbox.buffer(), &acknack);
         } else {
-            let state = self.window.missing(self.announced, |sequence| self.reassembly.contains(sequence));
+            let state = match is_doubtful {
+                true => SequenceSet::at(believed),
+                false => self.window.missing(self.announced, |sequence| self.is_coming_in_parts(now, sequence)),
+            };
             let is_final = is_final(&state);
             write::acknack(outbox.buffer(), &AckNack { reader: reader_id, writer: writer_id, state, count, is_final });
         }
         self.ask_for_fragments(reader, outbox);
-        self.asked(now, still_missing);
+        self.asked(now, still_missing && !of_jump);
+        if still_missing && of_jump {
+            self.answer_at(now + self.repeat_period());
+        }
     }
 
     fn begin_answer(&self, reader: Guid, outbox: &mut Outbox) {
         outbox.begin(&self.matched.unicast[..1]);
         write::header(outbox.buffer(), reader.prefix);
         write::info_destination(outbox.buffer(), self.matched.guid.prefix);
+    }
+
+    /// Whether fragments of a sample are asked for, and not all of it. Thalweg's writers repeat a sample whole that has no fragments;
+    /// others may keep silent where only a forged fragment says that it has some.
+    fn is_coming_in_parts(&self, now: Instant, sequence: SequenceNumber) -> bool {
+        let is_whole = self.matched.vendor != VendorId::THALWEG && self.reassembly.is_stuck(sequence, now);
+        self.reassembly.contains(sequence) && !is_whole
     }
 
     fn ask_for_fragments(&mut self, reader: Guid, outbox: &mut Outbox) {

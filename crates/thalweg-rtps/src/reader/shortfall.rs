@@ -109,7 +109,8 @@ pub(super) struct Shortfall {
 impl Shortfall {
     pub(super) fn lose(&mut self, reason: LossReason, count: u64) {
         if count > 0 {
-            self.losses.by_reason[reason as usize] += count;
+            let counted = &mut self.losses.by_reason[reason as usize];
+            *counted = counted.saturating_add(count);
             self.losses.last = Some(reason);
             self.news.lost = true;
         }

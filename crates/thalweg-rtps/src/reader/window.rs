@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::skips::{Range, Skips};
 use crate::history::CachedSample;
 use crate::types::{KeyHash, SequenceNumber};
 use crate::wire::SequenceSet;
@@ -13,8 +14,11 @@ pub(super) const NUMBERS_MAX: i64 = 65_536;
 /// Payload bytes held ahead of a missing sample, for each remote writer.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
+/// Best-effort samples that are skipped are remembered if there are so many of them.
+const REMEMBERED_MIN: i64 = 16;
+
 #[derive(Debug)]
-enum Slot {
+pub(super) enum Slot {
     Missing,
     Irrelevant,
     Held(CachedSample),
@@ -23,7 +27,7 @@ enum Slot {
 }
 
 impl Slot {
-    fn is_missing(&self) -> bool {
+    pub(super) fn is_missing(&self) -> bool {
         matches!(self, Slot::Missing)
     }
 }
@@ -41,18 +45,23 @@ pub(super) enum Placed {
 
 #[derive(Debug)]
 pub(super) struct Window {
-    next: SequenceNumber,
-    slots: VecDeque<Slot>,
+    pub(super) next: SequenceNumber,
+    pub(super) slots: VecDeque<Slot>,
     /// How many of the slots are missing.
-    missing: usize,
-    held_bytes: usize,
+    pub(super) missing: usize,
+    pub(super) held_bytes: usize,
     /// What is missing below this was counted as lost; what lies beyond the slots is not remembered otherwise.
-    lost_below: SequenceNumber,
+    pub(super) lost_below: SequenceNumber,
+    /// What was skipped below `next`.
+    pub(super) skips: Skips,
+    /// What was delivered although it does not lie below `next`, since the window came back.
+    pub(super) done: Vec<Range>,
 }
 
 impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
-        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next }
+        let (skips, done) = (Skips::default(), Vec::new());
+        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next, skips, done }
     }
 
     /// The first number that is neither delivered nor irrelevant.
@@ -79,10 +88,29 @@ impl Window {
     pub(super) fn advance(&mut self) {
         debug_assert!(self.slots.is_empty());
         self.next = self.next.next();
+        if !self.done.is_empty() {
+            self.pass_done();
+        }
+    }
+
+    /// As [`Window::mark_irrelevant`] up to below `end`, of which the last number has come and those from `start` on are not skipped.
+    pub(super) fn pass(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        if !self.slots.is_empty() {
+            return self.mark_irrelevant(self.highest().next(), end);
+        }
+        if start - self.next >= REMEMBERED_MIN {
+            self.skips.record(self.next, start);
+        }
+        self.next = self.next.max(end);
+        if !self.done.is_empty() {
+            self.pass_done();
+        }
     }
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
-        sequence >= self.next && self.slot(sequence).is_none_or(Slot::is_missing)
+        sequence >= self.next
+            && self.slot(sequence).is_none_or(Slot::is_missing)
+            && (self.done.is_empty() || !self.is_done(sequence))
     }
 
     /// True when `sequence` is not beyond what is kept track of.
@@ -113,7 +141,7 @@ impl Window {
 
     fn occupy(&mut self, sequence: SequenceNumber, bytes: usize, slot: Slot) -> Placed {
         let distance = sequence - self.next;
-        if distance < 0 {
+        if distance < 0 || !self.done.is_empty() && self.is_done(sequence) {
             return Placed::Duplicate;
         }
         if distance >= NUMBERS_MAX || self.held_bytes + bytes > HELD_BYTES_MAX && distance > 0 {
@@ -169,7 +197,7 @@ impl Window {
             return;
         }
         if start <= self.next && self.slots.is_empty() {
-            self.next = end;
+            self.skip_to(end);
             return;
         }
         let from = (start - self.next).max(0);
@@ -202,14 +230,28 @@ impl Window {
         self.mark_slots(from, to);
         self.drop_irrelevant();
         if self.slots.is_empty() {
-            self.next = self.next.max(end);
+            self.skip_to(end);
+        }
+    }
+
+    fn skip_to(&mut self, end: SequenceNumber) {
+        self.skips.record(self.next, end);
+        self.next = self.next.max(end);
+        if !self.done.is_empty() {
+            self.pass_done();
         }
     }
 
     fn drop_irrelevant(&mut self) {
+        let from = self.next;
         while matches!(self.slots.front(), Some(Slot::Irrelevant)) {
             self.slots.pop_front();
             self.next = self.next.next();
+        }
+        self.skips.record(from, self.next);
+        if self.done.first().is_some_and(|range| range.0 <= self.next) {
+            self.pass_done();
+            self.drop_irrelevant();
         }
     }
 
@@ -253,6 +295,9 @@ impl Window {
             Some(Slot::Held(sample)) => {
                 self.held_bytes -= sample.payload.len();
                 self.next = self.next.next();
+                if !self.done.is_empty() {
+                    self.pass_done();
+                }
                 Some(sample)
             }
             Some(other) => {
@@ -265,11 +310,12 @@ impl Window {
 
     /// The missing numbers up to `last`, as ACKNACK asks for them; `is_partial` exempts samples of which fragments arrived.
     pub(super) fn missing(&self, last: SequenceNumber, is_partial: impl Fn(SequenceNumber) -> bool) -> SequenceSet {
-        let mut set = SequenceSet::new(self.next);
+        let mut set = SequenceSet::at(self.next);
         let count = (last - self.next).saturating_add(1).clamp(0, 256);
         for offset in 0..count {
             let sequence = self.next + offset;
-            if matches!(self.slot(sequence), None | Some(Slot::Missing)) && !is_partial(sequence) {
+            let is_missing = matches!(self.slot(sequence), None | Some(Slot::Missing)) && !is_partial(sequence);
+            if is_missing && (self.done.is_empty() || !self.is_done(sequence)) {
                 set.insert(sequence);
             }
         }
@@ -288,14 +334,14 @@ impl Window {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::history::{ChangeKind, PayloadKind};
     use crate::payload::Payload;
     use crate::time::Instant;
     use crate::types::{Guid, KeyHash};
 
-    fn sample(sequence: i64) -> CachedSample {
+    pub(in super::super) fn sample(sequence: i64) -> CachedSample {
         CachedSample {
             payload: Payload::from(&b"1234"[..]),
             payload_kind: PayloadKind::Data,
@@ -310,7 +356,7 @@ mod tests {
         }
     }
 
-    fn drain(window: &mut Window) -> Vec<i64> {
+    pub(in super::super) fn drain(window: &mut Window) -> Vec<i64> {
         let mut out = Vec::new();
         while window.ready().is_some() {
             out.extend(window.take_ready().map(|sample| sample.sequence.0));
@@ -318,7 +364,7 @@ mod tests {
         out
     }
 
-    fn number(n: i64) -> SequenceNumber {
+    pub(in super::super) fn number(n: i64) -> SequenceNumber {
         SequenceNumber(n)
     }
 

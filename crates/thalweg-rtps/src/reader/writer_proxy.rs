@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
+use super::doubt::Doubt;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::Window;
 use super::{REPEAT_MAX, REPEAT_MIN};
+use crate::count::CountFilter;
 use crate::history::ChangeKind;
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
@@ -50,16 +52,19 @@ pub(super) struct WriterProxy {
     pub batches: Batches,
     pub reassembly: Reassembly,
     pub requests: Requests,
+    pub doubt: Doubt,
     /// Highest number known to exist.
     pub announced: SequenceNumber,
     /// Highest number that a HEARTBEAT named: all of it was sent.
     pub announced_by_heartbeat: Option<SequenceNumber>,
-    pub last_heartbeat_count: Option<u32>,
-    pub last_heartbeat_frag_count: Option<u32>,
+    pub heartbeat_counts: CountFilter,
+    pub heartbeat_frag_counts: CountFilter,
     /// Fragments of this sample up to this number are known to have been sent.
     pub announced_fragments: Option<(SequenceNumber, u32)>,
     /// The first HEARTBEAT decides where we start: history that a volatile reader does not want is skipped.
     pub skip_history: bool,
+    /// History was skipped.
+    pub skipped_history: bool,
     pub contacted: bool,
     started: bool,
     /// It was matched before, and has not told since what it has.
@@ -137,10 +142,12 @@ impl WriterProxy {
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,
             announced_by_heartbeat: None,
-            last_heartbeat_count: None,
-            last_heartbeat_frag_count: None,
+            heartbeat_counts: CountFilter::default(),
+            heartbeat_frag_counts: CountFilter::default(),
             announced_fragments: None,
+            doubt: Doubt::default(),
             skip_history,
+            skipped_history: false,
             contacted: false,
             started: false,
             resumed: false,
@@ -164,7 +171,8 @@ impl WriterProxy {
     /// is forgotten; best-effort ones repeat nothing.
     pub(super) fn place_to_resume(&self) -> Option<SequenceNumber> {
         let is_known = self.matched.reliable && self.contacted && !self.matched.guid.entity.is_builtin();
-        is_known.then(|| self.window.next()).filter(|next| *next > SequenceNumber::FIRST)
+        let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
+        is_known.then(|| self.window.acknowledged_by(told)).filter(|next| *next > SequenceNumber::FIRST)
     }
 
     /// The writer was matched before, and `next` was the number expected of it.
@@ -184,6 +192,7 @@ impl WriterProxy {
         }
         if self.matched.vendor != VendorId::THALWEG && heartbeat.last < self.window.next().previous() {
             self.window = Window::new(SequenceNumber::FIRST);
+            self.doubt = Doubt::default();
             self.announced = SequenceNumber::ZERO;
             self.announced_by_heartbeat = None;
         }
@@ -201,19 +210,35 @@ impl WriterProxy {
     /// Something came from the writer, which proves that it knows us or at least reaches us.
     pub(super) fn heard(&mut self, sequence: SequenceNumber) {
         self.contacted = true;
-        self.announced = self.announced.max(sequence);
+        if sequence > self.announced && self.window.reaches(sequence) {
+            self.announced = sequence;
+        }
+    }
+
+    /// Whether a best-effort sample came before.
+    pub(super) fn has_started(&self) -> bool {
+        self.started
     }
 
     /// The numbers from `start` to below `end` have come. Returns how many samples were skipped before them, or `None` when
     /// they are repeated or older ones. With `end` as `start` only what is before them is skipped.
-    pub(super) fn accept_best_effort(&mut self, start: SequenceNumber, end: SequenceNumber) -> Option<u64> {
-        let next = self.window.highest().next();
+    pub(super) fn accept_best_effort(
+        &mut self,
+        now: Instant,
+        start: SequenceNumber,
+        end: SequenceNumber,
+    ) -> Option<u64> {
+        let mut next = self.window.highest().next();
         if start < next {
-            return None;
+            if !self.was_misled(now, start) {
+                return None;
+            }
+            next = start;
         }
+        self.note_newer();
         let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };
         self.started = true;
-        self.window.mark_irrelevant(next, end);
+        self.window.pass(start, end);
         self.reassembly.forget_below(start);
         Some(skipped)
     }
@@ -316,7 +341,7 @@ impl WriterProxy {
         self.requests.round_trip.estimate().max(self.requests.crowd)
     }
 
-    fn repeat_period(&self) -> Duration {
+    pub(super) fn repeat_period(&self) -> Duration {
         REPEAT_MIN.max(self.round_trip() * 2).min(FIRST_CONTACT_REPEAT_MAX)
     }
 

@@ -103,6 +103,11 @@ impl SequenceSet {
         SequenceSet { base, bitmap: Bitmap::default() }
     }
 
+    /// As [`SequenceSet::new`], with a base that can be written: from 0 up to 256 below the highest sequence number.
+    pub fn at(base: SequenceNumber) -> SequenceSet {
+        SequenceSet::new(base.clamp(SequenceNumber::ZERO, SequenceNumber(i64::MAX - i64::from(BITS_MAX))))
+    }
+
     /// First number of the window; in an ACKNACK everything below it is acknowledged.
     pub fn base(&self) -> SequenceNumber {
         self.base

@@ -224,7 +224,6 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug)]
 pub struct LocatorList<'a> {
     cursor: Cursor<'a>,
-    count: usize,
 }
 
 impl<'a> LocatorList<'a> {
@@ -235,17 +234,7 @@ impl<'a> LocatorList<'a> {
         let offset = cursor.offset();
         let length = count.checked_mul(LOCATOR_LEN).ok_or(error)?;
         let bytes = cursor.bytes(length, error.expected).map_err(|_| error)?;
-        Ok(LocatorList { cursor: Cursor::new(bytes, offset, cursor.endianness()), count })
-    }
-
-    /// Number of locators.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// True when there is no locator.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+        Ok(LocatorList { cursor: Cursor::new(bytes, offset, cursor.endianness()) })
     }
 
     /// The locators, in the sender's order.

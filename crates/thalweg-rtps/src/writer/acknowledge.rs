@@ -10,7 +10,7 @@ use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
-use crate::wire::{AckNack, NackFrag};
+use crate::wire::{AckNack, NackFrag, SequenceSet};
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,11 +33,25 @@ struct Answer {
     base: SequenceNumber,
     /// It asks for something.
     asks: bool,
+    /// And for nothing that was sent.
+    asks_in_vain: bool,
     count: u32,
     is_final: bool,
 }
 
 impl Answer {
+    /// `state` asks for samples or packs, of which `unsent` is the first that was not sent.
+    fn new(base: SequenceNumber, state: &SequenceSet, unsent: SequenceNumber, count: u32, is_final: bool) -> Answer {
+        let first = state.iter().next();
+        Answer {
+            base,
+            asks: first.is_some(),
+            asks_in_vain: first.is_some_and(|first| first >= unsent),
+            count,
+            is_final,
+        }
+    }
+
     /// True for what Thalweg's readers send until they have heard of the writer: it may have crossed a HEARTBEAT and answers none.
     fn asks_for_heartbeat(&self) -> bool {
         !self.asks && !self.is_final
@@ -54,8 +68,8 @@ impl Writer {
     /// Takes an ACKNACK into account; unknown readers and repeated messages change nothing.
     pub fn handle_acknack(&mut self, now: Instant, reader: Guid, acknack: &AckNack) -> WriterOutcome {
         let base = acknack.state.base();
-        let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
         let unsent = self.outgoing.place.sample;
+        let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
             repairs.request_samples(now, acknack.state, unsent, suppression)
         })
@@ -63,9 +77,12 @@ impl Writer {
 
     /// Takes an ACKNACK_BATCH into account, as [`Writer::handle_acknack`] does.
     pub fn handle_acknack_batch(&mut self, now: Instant, reader: Guid, acknack: &AckNackBatch) -> WriterOutcome {
+        if !self.believes_pack(acknack.state.base()) {
+            return WriterOutcome::default();
+        }
         let (base, _) = self.history.pack(acknack.state.base());
-        let answer = Answer { base, asks: !acknack.state.is_empty(), count: acknack.count, is_final: acknack.is_final };
         let unsent = self.history.pack_of(self.outgoing.place.sample);
+        let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
             repairs.request_packs(now, acknack.state, unsent, suppression)
         })
@@ -78,6 +95,9 @@ impl Writer {
         answer: &Answer,
         request: impl FnOnce(&mut Repairs, Duration) -> u64,
     ) -> WriterOutcome {
+        if !self.believes_base(reader, answer.base) {
+            return WriterOutcome::default();
+        }
         let unsent = self.outgoing.place.sample;
         let was_behind = !self.all_acknowledged();
         let usual_cost = self.usual_cost();
@@ -123,7 +143,8 @@ impl Writer {
         }
         // A request that is not served because its repair is on its way gets no HEARTBEAT either: the reader would answer
         // with the same request at once, and so on.
-        if !answer.is_final && proxy.repairs.is_empty() && (first_contact || !answer.asks) {
+        let is_owed = first_contact || !answer.asks || answer.asks_in_vain && proxy.is_to_be_put_right(now);
+        if !answer.is_final && proxy.repairs.is_empty() && is_owed {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
         let path_changed = proxy.adapt_path(now, &answered, place);
@@ -151,11 +172,14 @@ impl Writer {
 
     /// Takes a NACK_FRAG into account.
     pub fn handle_nack_frag(&mut self, now: Instant, reader: Guid, nack: &NackFrag) -> WriterOutcome {
+        if !self.believes_fragments(reader, nack) {
+            return WriterOutcome::default();
+        }
         let next_unsent = self.outgoing.place.sample;
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
-        if !proxy.matched.reliable || nack.sequence > next_unsent || !proxy.accept_nack_frag(nack.count) {
+        if !proxy.matched.reliable || !proxy.accept_nack_frag(nack.count) {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
@@ -173,6 +197,10 @@ impl Writer {
                 let counts = |fragments| Position { sample: nack.sequence.previous(), fragments } > slowed_at;
                 let lost = proxy.repairs.request_fragments(now, nack.sequence, cut, &nack.state, suppression, counts);
                 proxy.note_loss(lost * kernel_cost(usize::from(cut.fragment_bytes)));
+            }
+            // The reader holds a forged fragment for a part of the sample, which needs none.
+            Some(None) if !nack.state.is_empty() => {
+                proxy.repairs.request_sample(now, nack.sequence, next_unsent, suppression);
             }
             Some(None) => {}
             None if nack.sequence < next_unsent && !nack.state.is_empty() => proxy.repairs.request_gone(nack.sequence),

@@ -157,8 +157,10 @@ impl Writer {
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
             // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
-            if greeting && reader.start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
-                packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, reader.start);
+            // What was written before it came and not sent yet it is told when that is sent: nothing is said of numbers to come.
+            let start = reader.start.min(self.outgoing.place.sample);
+            if greeting && start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
+                packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);
             self.push_heartbeat(form, &heartbeat, outbox);

@@ -5,6 +5,9 @@ mod ahead;
 mod allowance;
 mod collection;
 mod congestion;
+mod doubt;
+#[cfg(test)]
+mod doubt_tests;
 mod explanation;
 mod flow;
 mod footprint;
@@ -16,6 +19,8 @@ mod pack;
 mod reader_proxy;
 mod repair;
 mod repairs;
+#[cfg(test)]
+mod room_tests;
 mod route;
 #[cfg(test)]
 mod tests;
@@ -109,6 +114,8 @@ pub struct WriterCounters {
     pub heartbeats: u64,
     /// ACKNACKs and NACK_FRAGs handled.
     pub acknacks: u64,
+    /// ACKNACKs and NACK_FRAGs refused because they tell of samples or fragments that were never sent.
+    pub implausible: u64,
     /// Writes refused for want of room.
     pub refused: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
@@ -327,9 +334,12 @@ impl Writer {
         !self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < last)
     }
 
-    /// Whether [`Writer::write`] would find room for a payload of this instance now.
-    pub fn has_room(&self, instance: &KeyHash, payload_bytes: usize) -> bool {
-        self.history.room_for(instance, payload_bytes)
+    /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
+    /// it may: room that there was since the write was refused has been told already, and others have used it.
+    pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
+        let has_room = self.history.room_for(instance, payload_bytes);
+        self.blocked |= !has_room;
+        has_room
     }
 
     /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
@@ -492,7 +502,7 @@ impl Writer {
     }
 
     fn has_drained(&self) -> bool {
-        let few = self.history.len() <= self.capacity.samples / 4 * 3;
+        let few = self.history.len() <= self.capacity.samples - self.capacity.samples.div_ceil(4);
         let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
         few && small || self.is_waiting_for_nobody()
     }

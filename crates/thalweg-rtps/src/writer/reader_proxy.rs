@@ -6,7 +6,7 @@ use super::congestion::{Answered, Change, Congestion};
 use super::flow::Position;
 use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
-use crate::count::accept_count;
+use crate::count::CountFilter;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
@@ -131,8 +131,8 @@ pub(super) struct ReaderProxy {
     /// Its path, unless it runs on this host or does not answer.
     pub congestion: Option<Box<Congestion>>,
     group: GroupReception,
-    last_acknack_count: Option<u32>,
-    last_nack_frag_count: Option<u32>,
+    acknack_counts: CountFilter,
+    nack_frag_counts: CountFilter,
 }
 
 impl ReaderProxy {
@@ -162,8 +162,8 @@ impl ReaderProxy {
             owed,
             repairs: Repairs::default(),
             group: GroupReception::default(),
-            last_acknack_count: None,
-            last_nack_frag_count: None,
+            acknack_counts: CountFilter::default(),
+            nack_frag_counts: CountFilter::default(),
         }
     }
 
@@ -204,12 +204,12 @@ impl ReaderProxy {
 
     /// False for a repeated ACKNACK: the network duplicates datagrams.
     pub(super) fn accept_acknack(&mut self, count: u32) -> bool {
-        accept_count(&mut self.last_acknack_count, count)
+        self.acknack_counts.accept(count)
     }
 
     /// False for a repeated NACK_FRAG.
     pub(super) fn accept_nack_frag(&mut self, count: u32) -> bool {
-        accept_count(&mut self.last_nack_frag_count, count)
+        self.nack_frag_counts.accept(count)
     }
 
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches

@@ -66,6 +66,23 @@ impl Repairs {
         count_new(self.samples.as_ref(), waiting.as_ref())
     }
 
+    /// Notes one more sample to send again, as far as the others leave it its place; it is asked for again otherwise.
+    pub(super) fn request_sample(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        unsent: SequenceNumber,
+        suppression: Duration,
+    ) {
+        let mut wanted = SequenceSet::new(sequence);
+        wanted.insert(sequence);
+        let Some(fresh) = self.lately.fresh(now, &wanted, unsent, suppression) else { return };
+        match &mut self.samples {
+            Some(samples) => _ = samples.insert(sequence),
+            None => self.samples = Some(fresh),
+        }
+    }
+
     /// As [`Repairs::request_samples`] for packs.
     pub(super) fn request_packs(
         &mut self,

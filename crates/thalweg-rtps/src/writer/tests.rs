@@ -8,9 +8,9 @@ use crate::time::INFINITE;
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
 use crate::wire::{AckNack, SequenceSet};
 
-const START: Instant = Instant::from_nanos(1);
+pub(super) const START: Instant = Instant::from_nanos(1);
 
-fn reader(number: u8) -> Guid {
+pub(super) fn reader(number: u8) -> Guid {
     Guid::new(GuidPrefix([number; 12]), EntityId([0, 0, 1, 4]))
 }
 
@@ -19,7 +19,7 @@ fn locator(number: u8) -> Locator {
 }
 
 /// A KEEP_ALL writer with so many reliable readers, numbered from 1, that have answered its greeting.
-fn writer(readers: u8) -> Writer {
+pub(super) fn writer(readers: u8) -> Writer {
     let mut writer = patient_writer(INFINITE);
     (1..=readers).for_each(|number| join(&mut writer, START, number));
     send(&mut writer, START);
@@ -27,7 +27,7 @@ fn writer(readers: u8) -> Writer {
 }
 
 /// A KEEP_ALL writer without readers.
-fn patient_writer(reader_patience: Duration) -> Writer {
+pub(super) fn patient_writer(reader_patience: Duration) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(Method::Immediate);
     let qos = WriterQos { history: History::KeepAll, transmission, reader_patience, ..WriterQos::default() };
@@ -42,7 +42,7 @@ fn impatient_writer(readers: u8) -> Writer {
     writer
 }
 
-fn matched_reader(number: u8) -> MatchedReader {
+pub(super) fn matched_reader(number: u8) -> MatchedReader {
     MatchedReader {
         guid: reader(number),
         vendor: VendorId::THALWEG,
@@ -64,13 +64,13 @@ fn join(writer: &mut Writer, now: Instant, number: u8) {
     acknowledge(writer, now, number, next, &[]);
 }
 
-fn write(writer: &mut Writer, bytes: usize) {
+pub(super) fn write(writer: &mut Writer, bytes: usize) {
     let payload = Payload::from(vec![0; bytes]);
     let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp: None, payload };
     writer.write(START, change).expect("the history has room");
 }
 
-fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
+pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
     let mut state = SequenceSet::new(base);
     for number in missing {
         state.insert(SequenceNumber(*number));
@@ -82,7 +82,7 @@ fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumb
 }
 
 /// Where the writer's datagrams go now.
-fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
+pub(super) fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
     let mut outbox = Outbox::new();
     assert!(!writer.poll_transmit(now, &mut outbox), "little is to be sent");
     outbox.datagrams().flat_map(|datagram| datagram.destinations()).copied().collect()
@@ -698,4 +698,55 @@ fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
     send(&mut writer, asked);
     acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
     assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+}
+
+/// A KEEP_ALL writer of at most so many samples, with one reader.
+fn limited_writer(max_samples: u32) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let transmission = Transmission::by(Method::Immediate);
+    let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+    qos.resource_limits.max_samples = Some(max_samples);
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    join(&mut writer, START, 1);
+    writer
+}
+
+fn is_refused(writer: &mut Writer) -> bool {
+    let (kind, payload) = (ChangeKind::Write, Payload::from(vec![0; 8]));
+    let refused =
+        writer.write(START, NewChange { kind, instance: KeyHash::default(), timestamp: None, payload }).is_err();
+    send(writer, START);
+    refused
+}
+
+/// Whether a write that waits is told of room when everything below `base` is acknowledged.
+fn tells_of_room(writer: &mut Writer, base: i64) -> bool {
+    let state = SequenceSet::new(SequenceNumber(base));
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let acknack = AckNack { reader: reader(1).entity, writer: writer.guid().entity, state, count, is_final: true };
+    writer.handle_acknack(START, reader(1), &acknack).space
+}
+
+#[test]
+fn a_write_that_others_left_no_room_for_is_told_of_the_next() {
+    let mut writer = limited_writer(4);
+    (1..=4).for_each(|_| assert!(!is_refused(&mut writer)));
+    assert!(is_refused(&mut writer));
+    assert!(tells_of_room(&mut writer, 3));
+    (1..=2).for_each(|_| assert!(!is_refused(&mut writer), "others use it"));
+    assert!(!writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(tells_of_room(&mut writer, 5));
+    assert!(writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(!tells_of_room(&mut writer, 6), "nobody waits");
+}
+
+#[test]
+fn a_small_history_tells_of_room_when_a_quarter_is_free() {
+    for (max_samples, acknowledged) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)] {
+        let mut writer = limited_writer(max_samples);
+        (0..max_samples).for_each(|_| assert!(!is_refused(&mut writer)));
+        assert!(is_refused(&mut writer));
+        let told = (1..=max_samples).find(|last| tells_of_room(&mut writer, i64::from(*last) + 1));
+        assert_eq!(told, Some(acknowledged), "of {max_samples}");
+    }
 }

@@ -6,3 +6,4 @@ mod found;
 mod links;
 mod scenario;
 mod seeds;
+mod sharing;

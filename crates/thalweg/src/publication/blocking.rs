@@ -4,12 +4,13 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use thalweg_rtps::qos::{History, Reliability};
-use thalweg_rtps::types::SequenceNumber;
+use thalweg_rtps::types::{KeyHash, SequenceNumber};
 use thalweg_rtps::writer::{WriteRefused, Writer};
 
 use super::WriterCell;
 use super::sending::{Outgoing, attempt, transmit};
-use crate::runtime::{Deadline, RuntimeState, on_io_thread};
+use crate::runtime::{Deadline, RuntimeState, Waiters, on_io_thread};
+use crate::sync::Lock;
 use crate::{Error, ErrorKind};
 
 /// Repeats a refused write whenever there may be room, until max_blocking_time has passed.
@@ -24,17 +25,27 @@ pub(super) fn write_when_room(
     }
     let deadline = Deadline::after(cell.max_blocking_time());
     while !deadline.has_passed() {
-        let mut writer = cell.writer.lock();
-        if !writer.has_room(&outgoing.instance, outgoing.payload.len()) {
-            writer = cell.waiters.wait(&cell.writer, writer, deadline);
-        }
-        drop(writer);
+        wait_for_room(&cell.waiters, &cell.writer, &outgoing.instance, outgoing.payload.len(), deadline);
         match attempt(state, cell, false, outgoing.clone()) {
             Ok(written) => return Ok(written.sequence),
             Err(again) => refused = again,
         }
     }
     Err(timeout_error(cell, &refused))
+}
+
+/// Waits until there may be room for a sample of so many bytes; not at all where there is.
+pub(crate) fn wait_for_room<L: Lock<State = Writer>>(
+    waiters: &Waiters,
+    lock: &L,
+    instance: &KeyHash,
+    payload_bytes: usize,
+    deadline: Deadline,
+) {
+    let mut writer = lock.lock();
+    if !writer.ask_for_room(instance, payload_bytes) {
+        drop(waiters.wait(lock, writer, deadline));
+    }
 }
 
 /// How long a write waits at most for readers on this host that are far behind, although the history has room.

@@ -233,7 +233,8 @@ impl<T> DataWriter<T> {
         blocking::wait_for_matched(&self.cell, count, timeout)
     }
 
-    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener.
+    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener, also for what that one was
+    /// not told yet.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -243,7 +244,7 @@ impl<T> DataWriter<T> {
         listener: impl FnMut(WriterStatus) + Send + 'static,
     ) -> Result<(), Error> {
         if delivery == Delivery::Thread {
-            let started = self.runtime.state().listeners.start();
+            let started = self.runtime.state().listeners.start(self.runtime.state());
             started.map_err(|error| Error::system("starting the listener thread", error))?;
         }
         let listener: Box<WriterStatusListener> = Box::new(listener);

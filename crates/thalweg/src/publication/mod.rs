@@ -13,7 +13,11 @@ use thalweg_rtps::writer::WriterOptions;
 
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
+#[cfg(all(loom, test))]
+pub(crate) use blocking::wait_for_room;
 pub use data_writer::DataWriter;
+#[cfg(all(loom, test))]
+pub(crate) use sending::send_in_turn;
 pub(crate) use writer_cell::{WriterCell, WriterStatusListener};
 
 /// What the writers of a publisher have in common (DDS 1.4 §2.2.2.4.1).

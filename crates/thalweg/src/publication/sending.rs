@@ -15,6 +15,7 @@ use super::WriterCell;
 use super::blocking;
 use crate::Error;
 use crate::runtime::RuntimeState;
+use crate::sync::Lock;
 use crate::trace;
 
 /// A change before it has its number.
@@ -173,28 +174,50 @@ pub(super) fn transmit<R>(
     }
     trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
-    let mut sending = writer.start_sending(now, &mut outbox);
-    let mut space = writer.poll_space();
-    let mut pause = writer.pause_to_arm();
-    drop(writer);
-    let mut start = now;
-    while sending {
-        let datagrams = outbox.len();
-        trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), &outbox));
-        outbox.clear();
-        let end = clock::now();
-        let mut writer = cell.writer.lock();
-        sending = writer.continue_sending(start, end, datagrams, &mut outbox);
-        space |= writer.poll_space();
-        pause = pause.or(writer.pause_to_arm());
-        drop(writer);
-        start = end;
-    }
-    state.rearm(cell.guid().entity, pause);
-    if space {
+    let sent = send_in_turn(&cell.writer, writer, now, &mut outbox, |outbox| {
+        trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), outbox));
+        clock::now()
+    });
+    state.rearm(cell.guid().entity, sent.pause);
+    if sent.made_room {
         cell.notify_waiters();
     }
     outbox.clear();
     OUTBOX.set(Some(outbox));
     result
+}
+
+/// What is left to be done when a thread has sent for a writer.
+pub(crate) struct Sent {
+    /// Threads that wait for room are to be told.
+    pub(crate) made_room: bool,
+    /// When the I/O thread is to go on with what may not be sent yet.
+    pub(crate) pause: Option<Instant>,
+}
+
+/// Sends what is due, and what other threads add meanwhile, unless one of them is doing so: then it sends this as well.
+/// `send` returns when it is done.
+pub(crate) fn send_in_turn<L: Lock<State = Writer>>(
+    lock: &L,
+    mut writer: L::Guard<'_>,
+    now: Instant,
+    outbox: &mut Outbox,
+    send: impl Fn(&Outbox) -> Instant,
+) -> Sent {
+    let mut sending = writer.start_sending(now, outbox);
+    let mut sent = Sent { made_room: writer.poll_space(), pause: writer.pause_to_arm() };
+    drop(writer);
+    let mut start = now;
+    while sending {
+        let datagrams = outbox.len();
+        let end = send(outbox);
+        outbox.clear();
+        let mut writer = lock.lock();
+        sending = writer.continue_sending(start, end, datagrams, outbox);
+        sent.made_room |= writer.poll_space();
+        sent.pause = sent.pause.or(writer.pause_to_arm());
+        drop(writer);
+        start = end;
+    }
+    sent
 }

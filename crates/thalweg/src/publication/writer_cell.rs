@@ -10,7 +10,7 @@ use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
-use crate::runtime::{ListenerSlot, Waiters};
+use crate::runtime::{ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
@@ -29,7 +29,7 @@ pub(crate) struct WriterCell {
     /// Whether small samples are collected at the moment, as the last write saw it: only a hint how to serialize.
     collecting: AtomicBool,
     statuses: Mutex<Statuses>,
-    status_listener: ListenerSlot<WriterStatusListener>,
+    status_listener: ListenerSlot<WriterStatusListener, WriterStatus>,
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl WriterCell {
             waiters: Waiters::default(),
             collecting: AtomicBool::new(false),
             statuses: Mutex::default(),
-            status_listener: ListenerSlot::default(),
+            status_listener: ListenerSlot::new(STATUS_BACKLOG_MAX),
         }
     }
 
@@ -78,7 +78,7 @@ impl WriterCell {
         self.max_blocking_time
     }
 
-    pub(crate) fn status_listener(&self) -> &ListenerSlot<WriterStatusListener> {
+    pub(crate) fn status_listener(&self) -> &ListenerSlot<WriterStatusListener, WriterStatus> {
         &self.status_listener
     }
 

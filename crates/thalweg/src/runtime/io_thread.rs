@@ -158,7 +158,7 @@ impl IoThread {
             }
             self.state.deliver(event);
         }
-        self.state.deliver_announced();
+        self.state.agenda.run_inline();
         self.send(class);
         self.measure_paths(now) || more
     }

@@ -1,13 +1,14 @@
-//! Listeners: callbacks of the application, and the thread that runs them.
+//! Listeners: which threads run callbacks of the application, and what they have to run.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use super::RuntimeState;
 use crate::publication::WriterCell;
-use crate::status::{ReaderStatus, WriterStatus};
 use crate::subscription::ReaderCell;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Which thread runs a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,171 +24,147 @@ pub enum Delivery {
     Inline,
 }
 
-/// One callback of an endpoint, possibly none.
-pub(crate) struct ListenerSlot<F: ?Sized>(Mutex<Slot<F>>);
-
-struct Slot<F: ?Sized> {
-    callback: Option<Box<F>>,
-    delivery: Option<Delivery>,
-    /// Counts replacements, so that a callback that is replaced while it runs is not put back.
-    generation: u64,
+/// A listener that has news.
+pub(crate) trait Call {
+    /// Tells the listener its oldest news when it runs on `thread`, which is the caller. The thread to ask next, if any.
+    fn run(&self, thread: Delivery) -> Option<Delivery>;
 }
 
-impl<F: ?Sized> Default for ListenerSlot<F> {
-    fn default() -> Self {
-        ListenerSlot(Mutex::new(Slot { callback: None, delivery: None, generation: 0 }))
-    }
-}
-
-impl<F: ?Sized> ListenerSlot<F> {
-    /// Who runs the callback; `None` without one.
-    pub(crate) fn delivery(&self) -> Option<Delivery> {
-        self.slot().delivery
-    }
-
-    /// Installs a callback in place of the present one.
-    pub(crate) fn set(&self, delivery: Delivery, callback: Box<F>) {
-        let mut slot = self.slot();
-        slot.generation += 1;
-        slot.delivery = Some(delivery);
-        // What is replaced may be the application's last reference to something; it is dropped without the lock.
-        let replaced = slot.callback.replace(callback);
-        drop(slot);
-        drop(replaced);
-    }
-
-    /// Removes the callback. A call under way on another thread ends by itself.
-    pub(crate) fn clear(&self) {
-        let mut slot = self.slot();
-        slot.generation += 1;
-        slot.delivery = None;
-        let removed = slot.callback.take();
-        drop(slot);
-        drop(removed);
-    }
-
-    /// Runs the callback without a lock held; a panic in it removes it and is logged.
-    pub(crate) fn call(&self, invoke: impl FnOnce(&mut F)) {
-        self.run(self.slot(), invoke);
-    }
-
-    /// As [`ListenerSlot::call`], if the callback is an inline one. Who runs it; `None` without one.
-    pub(crate) fn call_inline(&self, invoke: impl FnOnce(&mut F)) -> Option<Delivery> {
-        let slot = self.slot();
-        let delivery = slot.delivery;
-        if delivery == Some(Delivery::Inline) {
-            self.run(slot, invoke);
-        }
-        delivery
-    }
-
-    fn run(&self, mut slot: MutexGuard<'_, Slot<F>>, invoke: impl FnOnce(&mut F)) {
-        let (generation, taken) = (slot.generation, slot.callback.take());
-        drop(slot);
-        let Some(mut callback) = taken else { return };
-        let outcome = catch_unwind(AssertUnwindSafe(|| invoke(&mut callback)));
-        let mut slot = self.slot();
-        let current = slot.generation == generation;
-        if outcome.is_err() {
-            tracing::error!("a listener panicked and was removed");
-            slot.delivery = slot.delivery.filter(|_| !current);
-        } else if current {
-            slot.callback = Some(callback);
-        }
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Slot<F>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Something for the listener thread.
-pub(super) enum Notification {
-    /// The reader has data; at most one of these is queued for each reader.
+/// A listener of an endpoint.
+pub(crate) enum Notification {
     Data(Arc<ReaderCell>),
-    WriterStatus(Arc<WriterCell>, WriterStatus),
-    ReaderStatus(Arc<ReaderCell>, ReaderStatus),
+    WriterStatus(Arc<WriterCell>),
+    ReaderStatus(Arc<ReaderCell>),
+}
+
+impl Call for Notification {
+    fn run(&self, thread: Delivery) -> Option<Delivery> {
+        match self {
+            Notification::Data(cell) => cell.data_listener().run(thread, |listener, ()| listener(cell)),
+            Notification::WriterStatus(cell) => cell.status_listener().run(thread, |listener, status| listener(status)),
+            Notification::ReaderStatus(cell) => cell.status_listener().run(thread, |listener, status| listener(status)),
+        }
+    }
+}
+
+/// Statuses that wait for one listener; of more, the oldest are not told, the statuses themselves stay right. Chosen to hold
+/// one for each of a few thousand peers.
+pub(crate) const STATUS_BACKLOG_MAX: usize = 4096;
+
+/// Calls that the listener thread and the I/O thread were asked for; at most one of each listener.
+pub(crate) struct Agenda<C> {
+    listener_thread: Mutex<Queue<C>>,
+    changed: Condvar,
+    io_thread: Mutex<Vec<C>>,
+    any_for_io_thread: AtomicBool,
+}
+
+struct Queue<C> {
+    calls: VecDeque<C>,
+    stopping: bool,
+}
+
+impl<C> Default for Agenda<C> {
+    fn default() -> Self {
+        Agenda {
+            listener_thread: Mutex::new(Queue { calls: VecDeque::new(), stopping: false }),
+            changed: Condvar::new(),
+            io_thread: Mutex::new(Vec::new()),
+            any_for_io_thread: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<C: Call> Agenda<C> {
+    /// Asks `thread` for a call. True when that is the I/O thread, which the caller wakes.
+    #[must_use]
+    pub(crate) fn ask(&self, thread: Delivery, call: C) -> bool {
+        match thread {
+            Delivery::Thread => {
+                self.queue().calls.push_back(call);
+                self.changed.notify_one();
+                false
+            }
+            Delivery::Inline => {
+                self.io_thread.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+                self.any_for_io_thread.store(true, Ordering::Release);
+                true
+            }
+        }
+    }
+
+    /// The I/O thread goes on with a call whose next run `next` names.
+    pub(crate) fn go_on(&self, mut next: Option<Delivery>, call: C) {
+        while next == Some(Delivery::Inline) {
+            next = call.run(Delivery::Inline);
+        }
+        if let Some(thread) = next {
+            _ = self.ask(thread, call);
+        }
+    }
+
+    /// Makes the calls that the I/O thread, which is the caller, was asked for.
+    pub(crate) fn run_inline(&self) {
+        if !self.any_for_io_thread.load(Ordering::Relaxed) || !self.any_for_io_thread.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let calls = std::mem::take(&mut *self.io_thread.lock().unwrap_or_else(PoisonError::into_inner));
+        calls.into_iter().for_each(|call| self.go_on(Some(Delivery::Inline), call));
+    }
+
+    /// Makes the calls that the listener thread, which is the caller, is asked for, until [`Agenda::stop`].
+    pub(crate) fn run_listeners(&self, wake_io_thread: impl Fn()) {
+        while let Some(call) = self.next() {
+            if let Some(thread) = call.run(Delivery::Thread)
+                && self.ask(thread, call)
+            {
+                wake_io_thread();
+            }
+        }
+    }
+
+    /// Ends the listener thread after what it was asked for.
+    pub(crate) fn stop(&self) {
+        self.queue().stopping = true;
+        self.changed.notify_one();
+    }
+
+    fn next(&self) -> Option<C> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(call) = queue.calls.pop_front() {
+                return Some(call);
+            }
+            if queue.stopping {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<C>> {
+        self.listener_thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The thread that runs listeners, started with the first one.
 #[derive(Default)]
-pub(crate) struct ListenerThread(Arc<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    state: Mutex<QueueState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct QueueState {
-    waiting: VecDeque<Notification>,
-    thread: Option<JoinHandle<()>>,
-    stopping: bool,
-}
-
-/// Status notifications that wait; further ones are dropped, the statuses themselves stay right. Chosen to hold one for
-/// each pair of 64 endpoints.
-const STATUS_BACKLOG_MAX: usize = 4096;
+pub(crate) struct ListenerThread(std::sync::Mutex<Option<JoinHandle<()>>>);
 
 impl ListenerThread {
     /// Starts the thread unless it runs.
-    pub(crate) fn start(&self) -> std::io::Result<()> {
-        let mut state = self.0.state();
-        if state.thread.is_none() && !state.stopping {
-            let queue = Arc::clone(&self.0);
-            let builder = thread::Builder::new().name("thalweg-listen".into());
-            state.thread = Some(builder.spawn(move || queue.run())?);
+    pub(crate) fn start(&self, state: &Arc<RuntimeState>) -> std::io::Result<()> {
+        let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let state = Arc::clone(state);
+            let run = move || state.agenda.run_listeners(|| state.alarm.wake());
+            *thread = Some(thread::Builder::new().name("thalweg-listen".into()).spawn(run)?);
         }
         Ok(())
     }
 
-    pub(super) fn push(&self, notification: Notification) {
-        let mut state = self.0.state();
-        if state.waiting.len() < STATUS_BACKLOG_MAX || matches!(notification, Notification::Data(_)) {
-            state.waiting.push_back(notification);
-            drop(state);
-            self.0.changed.notify_one();
-        }
-    }
-
-    /// Ends the thread after what is queued; the caller joins it.
-    pub(super) fn stop(&self) -> Option<JoinHandle<()>> {
-        let mut state = self.0.state();
-        state.stopping = true;
-        self.0.changed.notify_one();
-        state.thread.take()
-    }
-}
-
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self) {
-        while let Some(notification) = self.next() {
-            match notification {
-                Notification::Data(cell) => {
-                    cell.clear_pending();
-                    cell.call_data_listener();
-                }
-                Notification::WriterStatus(cell, status) => cell.status_listener().call(|listener| listener(status)),
-                Notification::ReaderStatus(cell, status) => cell.status_listener().call(|listener| listener(status)),
-            }
-        }
-    }
-
-    fn next(&self) -> Option<Notification> {
-        let mut state = self.state();
-        loop {
-            if let Some(notification) = state.waiting.pop_front() {
-                return Some(notification);
-            }
-            if state.stopping {
-                return None;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// The thread, for the caller to join.
+    pub(super) fn take(&self) -> Option<JoinHandle<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

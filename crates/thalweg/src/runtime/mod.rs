@@ -4,6 +4,7 @@ mod addresses;
 mod alarm;
 mod endpoints;
 mod io_thread;
+mod listener_slot;
 mod listeners;
 mod notify;
 mod paths;
@@ -22,14 +23,18 @@ use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
 use crate::Error;
-use crate::subscription::ReaderCell;
 pub(crate) use addresses::{AddressPlan, local_addresses};
-use alarm::Alarm;
+pub(crate) use alarm::Alarm;
+#[cfg(all(loom, test))]
+pub(crate) use alarm::Wake;
 use endpoints::EndpointTable;
 pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
+pub(crate) use listener_slot::ListenerSlot;
+#[cfg(all(loom, test))]
+pub(crate) use listeners::Call;
 pub use listeners::Delivery;
-pub(crate) use listeners::ListenerSlot;
-use listeners::ListenerThread;
+pub(crate) use listeners::{Agenda, STATUS_BACKLOG_MAX};
+use listeners::{ListenerThread, Notification};
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 
@@ -48,11 +53,10 @@ pub(crate) struct RuntimeState {
     pub(crate) alarm: Alarm,
     pub(crate) endpoints: EndpointTable,
     pub(crate) listeners: ListenerThread,
+    /// What the listener thread, and on behalf of other threads the I/O thread, are to run.
+    agenda: Agenda<Notification>,
     wall_clock: WallClock,
     stopping: AtomicBool,
-    /// Readers whose new inline listener is to be told of data that was there before it.
-    announced: Mutex<Vec<Arc<ReaderCell>>>,
-    any_announced: AtomicBool,
     received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
 }
 
@@ -72,10 +76,9 @@ impl Runtime {
             alarm: Alarm::new(receiver.waker()),
             endpoints: EndpointTable::default(),
             listeners: ListenerThread::default(),
+            agenda: Agenda::default(),
             wall_clock: WallClock::default(),
             stopping: AtomicBool::new(false),
-            announced: Mutex::default(),
-            any_announced: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
@@ -143,7 +146,8 @@ impl Drop for Runtime {
         let handle = self.io_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         join_unless_current(handle);
         // Last, so that listeners hear what the I/O thread told them.
-        join_unless_current(self.state.listeners.stop());
+        self.state.agenda.stop();
+        join_unless_current(self.state.listeners.take());
     }
 }
 

@@ -1,7 +1,6 @@
 //! Brings the participant's events to waiting threads, statuses and listeners.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use thalweg_rtps::participant::Event;
 use thalweg_rtps::types::EntityId;
@@ -20,7 +19,7 @@ impl RuntimeState {
             Event::DataAvailable { reader } => {
                 if let Some(cell) = self.endpoints.reader(reader) {
                     trace::notified(cell.guid());
-                    self.deliver_data(&cell);
+                    self.deliver_data(cell);
                 }
             }
             Event::KeysDue { reader } => {
@@ -68,32 +67,20 @@ impl RuntimeState {
     }
 
     /// Tells everybody who waits for data of this reader.
-    pub(crate) fn deliver_data(&self, cell: &Arc<ReaderCell>) {
+    fn deliver_data(&self, cell: Arc<ReaderCell>) {
         cell.notify_waiters();
-        let delivery = cell.data_listener().call_inline(|listener| listener(cell));
-        if delivery == Some(Delivery::Thread) && cell.mark_pending() {
-            self.listeners.push(Notification::Data(Arc::clone(cell)));
-        }
+        let next = cell.data_listener().tell(Delivery::Inline, (), |listener, ()| listener(&cell));
+        self.agenda.go_on(next, Notification::Data(cell));
     }
 
-    /// As [`RuntimeState::deliver_data`] from an application thread: an inline listener runs on the I/O thread only.
+    /// As the delivery of data by the I/O thread, from another thread.
     pub(crate) fn announce_data(&self, cell: &Arc<ReaderCell>) {
-        if cell.data_listener().delivery() == Some(Delivery::Inline) {
-            self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(cell));
-            self.any_announced.store(true, Ordering::Release);
+        cell.notify_waiters();
+        if let Some(thread) = cell.data_listener().add(())
+            && self.agenda.ask(thread, Notification::Data(Arc::clone(cell)))
+        {
             self.alarm.wake();
-        } else {
-            self.deliver_data(cell);
         }
-    }
-
-    /// Runs the listeners that application threads asked for.
-    pub(super) fn deliver_announced(&self) {
-        if !self.any_announced.load(Ordering::Relaxed) || !self.any_announced.swap(false, Ordering::Acquire) {
-            return;
-        }
-        let announced = std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner));
-        announced.iter().for_each(|cell| self.deliver_data(cell));
     }
 
     /// `note` brings the status up to date and returns what a listener is to be told; `None`: nobody listens.
@@ -101,25 +88,17 @@ impl RuntimeState {
         let Some(cell) = self.endpoints.writer(writer) else { return };
         let status = note(&cell);
         cell.notify_waiters();
-        match (cell.status_listener().delivery(), status) {
-            (Some(Delivery::Inline), Some(status)) => cell.status_listener().call(|listener| listener(status)),
-            (Some(Delivery::Thread), Some(status)) => {
-                self.listeners.push(Notification::WriterStatus(Arc::clone(&cell), status));
-            }
-            _ => {}
-        }
+        let Some(status) = status else { return };
+        let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
+        self.agenda.go_on(next, Notification::WriterStatus(cell));
     }
 
     fn deliver_reader_status(&self, reader: EntityId, note: impl FnOnce(&ReaderCell) -> Option<ReaderStatus>) {
         let Some(cell) = self.endpoints.reader(reader) else { return };
         let status = note(&cell);
         cell.notify_waiters();
-        match (cell.status_listener().delivery(), status) {
-            (Some(Delivery::Inline), Some(status)) => cell.status_listener().call(|listener| listener(status)),
-            (Some(Delivery::Thread), Some(status)) => {
-                self.listeners.push(Notification::ReaderStatus(Arc::clone(&cell), status));
-            }
-            _ => {}
-        }
+        let Some(status) = status else { return };
+        let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
+        self.agenda.go_on(next, Notification::ReaderStatus(cell));
     }
 }

@@ -1,13 +1,12 @@
 //! Threads of the application that wait for an endpoint to change.
 
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::Instant;
 use thalweg_transport::clock;
+
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts the threads that wait for one endpoint, so that telling nobody costs no system call.
 #[derive(Debug, Default)]
@@ -16,22 +15,17 @@ pub(crate) struct Waiters(AtomicUsize);
 impl Waiters {
     /// Gives the lock away until the endpoint changed or `deadline` came. The caller checks its condition before and after,
     /// under the same lock.
-    pub(crate) fn wait<'a, T>(
-        &self,
-        shared: &'a Shared<T>,
-        guard: MutexGuard<'a, T>,
-        deadline: Deadline,
-    ) -> MutexGuard<'a, T> {
+    pub(crate) fn wait<'a, L: Lock>(&self, lock: &'a L, guard: L::Guard<'a>, deadline: Deadline) -> L::Guard<'a> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        let woken = shared.changed().wait_timeout(guard, deadline.left());
+        let woken = lock.wait(guard, deadline.left());
         self.0.fetch_sub(1, Ordering::Relaxed);
-        woken.unwrap_or_else(PoisonError::into_inner).0
+        woken
     }
 
     /// Wakes all of them. The change was made under the endpoint's lock, which orders it before or after each wait.
-    pub(crate) fn notify<T>(&self, shared: &Shared<T>) {
+    pub(crate) fn notify(&self, lock: &impl Lock) {
         if self.0.load(Ordering::Relaxed) > 0 {
-            shared.changed().notify_all();
+            lock.notify_all();
         }
     }
 }

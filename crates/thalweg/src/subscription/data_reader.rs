@@ -170,7 +170,7 @@ impl<T> DataReader<T> {
     {
         let state = self.runtime.state();
         if delivery == Delivery::Thread {
-            state.listeners.start().map_err(|error| Error::system("starting the listener thread", error))?;
+            state.listeners.start(state).map_err(|error| Error::system("starting the listener thread", error))?;
         }
         let runtime = Arc::downgrade(&self.runtime);
         let callback: Box<DataListener> = Box::new(move |cell: &Arc<ReaderCell>| {
@@ -191,7 +191,8 @@ impl<T> DataReader<T> {
         self.cell.data_listener().clear();
     }
 
-    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener.
+    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener, also for what
+    /// that one was not told yet.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -201,7 +202,7 @@ impl<T> DataReader<T> {
         listener: impl FnMut(ReaderStatus) + Send + 'static,
     ) -> Result<(), Error> {
         if delivery == Delivery::Thread {
-            let started = self.runtime.state().listeners.start();
+            let started = self.runtime.state().listeners.start(self.runtime.state());
             started.map_err(|error| Error::system("starting the listener thread", error))?;
         }
         let listener: Box<ReaderStatusListener> = Box::new(listener);

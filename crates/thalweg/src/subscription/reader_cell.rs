@@ -8,7 +8,7 @@ use thalweg_rtps::reader::{KeyRequest, Reader};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::types::Guid;
 
-use crate::runtime::{Deadline, ListenerSlot, Waiters};
+use crate::runtime::{Deadline, ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
@@ -25,10 +25,8 @@ pub(crate) struct ReaderCell {
     pub(super) qos: ReaderQos,
     pub(super) waiters: Waiters,
     statuses: Mutex<Statuses>,
-    data_listener: ListenerSlot<DataListener>,
-    status_listener: ListenerSlot<ReaderStatusListener>,
-    /// A call of the data listener is queued for the listener thread.
-    pending: AtomicBool,
+    data_listener: ListenerSlot<DataListener, ()>,
+    status_listener: ListenerSlot<ReaderStatusListener, ReaderStatus>,
     /// The application has dropped the reader.
     closed: AtomicBool,
 }
@@ -51,9 +49,8 @@ impl ReaderCell {
             qos,
             waiters: Waiters::default(),
             statuses: Mutex::default(),
-            data_listener: ListenerSlot::default(),
-            status_listener: ListenerSlot::default(),
-            pending: AtomicBool::new(false),
+            data_listener: ListenerSlot::new(1),
+            status_listener: ListenerSlot::new(STATUS_BACKLOG_MAX),
             closed: AtomicBool::new(false),
         }
     }
@@ -62,26 +59,12 @@ impl ReaderCell {
         self.guid
     }
 
-    pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener> {
+    pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener, ()> {
         &self.data_listener
     }
 
-    pub(crate) fn status_listener(&self) -> &ListenerSlot<ReaderStatusListener> {
+    pub(crate) fn status_listener(&self) -> &ListenerSlot<ReaderStatusListener, ReaderStatus> {
         &self.status_listener
-    }
-
-    pub(crate) fn call_data_listener(self: &Arc<Self>) {
-        self.data_listener.call(|listener| listener(self));
-    }
-
-    /// True when no call was queued yet; now one is.
-    pub(crate) fn mark_pending(&self) -> bool {
-        !self.pending.swap(true, Ordering::AcqRel)
-    }
-
-    /// The queued call is about to be made: data that comes from now on asks for another one.
-    pub(crate) fn clear_pending(&self) {
-        self.pending.store(false, Ordering::Release);
     }
 
     /// The reader has data, or its matches changed.

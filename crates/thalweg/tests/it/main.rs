@@ -5,6 +5,7 @@ mod blocking;
 mod discovery;
 mod exchange;
 mod fixture;
+mod forgery;
 mod groups;
 mod instances;
 mod large;

@@ -89,6 +89,13 @@ impl Reception {
             self.overwritten,
             self.expired
         );
+        if self.doubted > 0 {
+            let _ = writeln!(
+                out,
+                "  {} of numbers that nobody had announced, which were asked about",
+                counted(usize::try_from(self.doubted).unwrap_or(usize::MAX), "claim")
+            );
+        }
     }
 }
 
@@ -119,6 +126,13 @@ impl Explanation {
             self.readers_given_up,
             counted(self.held_samples, "sample")
         );
+        if self.implausible > 0 {
+            let _ = writeln!(
+                out,
+                "  {} of what was never sent, refused",
+                counted(usize::try_from(self.implausible).unwrap_or(usize::MAX), "answer")
+            );
+        }
         self.route.describe(out);
     }
 }

@@ -23,6 +23,7 @@ mod id {
     pub const GROUP: u16 = 0x8109;
     /// Belongs to the group before it.
     pub const LINK: u16 = 0x810a;
+    pub const IMPLAUSIBLE: u16 = 0x810b;
 }
 
 /// Bounds of what is told and believed, so that no answer is large.
@@ -59,6 +60,7 @@ impl WriterExplanation {
             put_u64(value, self.in_flight_bytes);
             put_count(value, self.held_samples);
         });
+        list.put(id::IMPLAUSIBLE, |value| put_u64(value, self.implausible));
         for reason in self.reasons.iter().take(REASONS_MAX) {
             list.put_string(id::REASON, cut(reason));
         }
@@ -96,6 +98,7 @@ impl WriterExplanation {
                 self.in_flight_bytes = u64_of(&mut value)?;
                 self.held_samples = count(&mut value)?;
             }
+            id::IMPLAUSIBLE => self.implausible = u64_of(&mut value)?,
             id::REASON if self.reasons.len() < REASONS_MAX => self.reasons.push(value.string()?.to_owned()),
             _ => self.route.apply(parameter)?,
         }
@@ -119,6 +122,7 @@ impl WriterExplanation {
             window_bytes: None,
             in_flight_bytes: 0,
             held_samples: 0,
+            implausible: 0,
             reasons: Vec::new(),
             route: RouteExplanation {
                 configured: Destination::Auto,
@@ -298,6 +302,7 @@ mod tests {
         told.window_bytes = Some(5_000_000_000);
         told.in_flight_bytes = 17;
         told.readers = 4;
+        told.implausible = 1 << 33;
         told.reasons = vec!["because".into(), "of this".into()];
         told.route.configured = Destination::Multicast;
         told.route.destinations = vec![locator(1), locator(2)];

@@ -41,6 +41,8 @@ pub struct WriterExplanation {
     pub in_flight_bytes: u64,
     /// Samples in the history.
     pub held_samples: usize,
+    /// Answers refused because they tell of what was never sent.
+    pub implausible: u64,
     /// Why `method_now` is what it is, a sentence each.
     pub reasons: Vec<String>,
     /// Where first transmissions go, with the computation.
@@ -67,6 +69,7 @@ impl Writer {
             window_bytes: self.flow.window(),
             in_flight_bytes: self.flow.in_flight(),
             held_samples: self.history.len(),
+            implausible: sent.implausible,
             reasons,
             route: self.route.explain(),
         }

@@ -1,0 +1,139 @@
+//! The addresses that a participant sends from.
+
+use std::net::IpAddr;
+
+use super::participant_data::ParticipantData;
+use crate::types::Locator;
+
+/// Which addresses the datagrams of one remote participant come from: those that it announces, and those that its announcements
+/// came from, since behind a translation of addresses nothing else is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Senders {
+    announced: Vec<IpAddr>,
+    /// Sources of announcements and addresses of single endpoints, the latest first; at most [`FURTHER_MAX`].
+    further: Vec<IpAddr>,
+    settled: bool,
+}
+
+/// Addresses kept besides the announced ones. Chosen for the interfaces of a large host.
+const FURTHER_MAX: usize = 8;
+
+impl Senders {
+    /// Those of a participant whose announcement `data` came from `source`.
+    pub fn new(data: &ParticipantData, source: IpAddr) -> Senders {
+        let locators = data.locators.metatraffic_unicast.iter().chain(&data.locators.default_unicast);
+        let mut announced: Vec<IpAddr> = locators.filter_map(ip_of).collect();
+        announced.sort_unstable();
+        announced.dedup();
+        let mut senders = Senders { announced, further: Vec::new(), settled: false };
+        senders.add(source.to_canonical());
+        senders
+    }
+
+    /// Keeps what was known besides the announced addresses before the participant announced others.
+    pub(super) fn keep_further_of(&mut self, before: &Senders) {
+        for ip in before.further.iter().rev() {
+            if self.further.len() < FURTHER_MAX && !self.contains(*ip) {
+                self.further.push(*ip);
+            }
+        }
+        self.settled = before.settled;
+    }
+
+    /// Whether the participant sends from `ip`.
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.announced.contains(&ip) || self.further.contains(&ip)
+    }
+
+    /// Whether one of the announced addresses fulfils `condition`.
+    pub(super) fn any_announced(&self, condition: impl Fn(IpAddr) -> bool) -> bool {
+        self.announced.iter().any(|ip| condition(*ip))
+    }
+
+    /// The participant's endpoints announce addresses of their own.
+    pub fn add_locators(&mut self, locators: &[Locator]) {
+        locators.iter().filter_map(ip_of).for_each(|ip| self.add(ip));
+    }
+
+    /// Its announcement came from `ip` as well. That counts until it said something else from an address that is known by then:
+    /// later, somebody repeats what he has overheard. Returns whether it counts.
+    pub fn add_source(&mut self, ip: IpAddr) -> bool {
+        if !self.settled {
+            self.add(ip.to_canonical());
+        }
+        !self.settled
+    }
+
+    fn add(&mut self, ip: IpAddr) {
+        if !self.contains(ip) {
+            self.further.insert(0, ip);
+            self.further.truncate(FURTHER_MAX);
+        }
+    }
+
+    /// More than announcements came from one of the addresses.
+    pub fn settle(&mut self) {
+        self.settled = true;
+    }
+
+    /// Whether more than announcements came from one of the addresses.
+    pub fn are_settled(&self) -> bool {
+        self.settled
+    }
+}
+
+fn ip_of(locator: &Locator) -> Option<IpAddr> {
+    locator.socket_address().map(|address| address.ip().to_canonical()).filter(|ip| !ip.is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::types::GuidPrefix;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn senders(announced: &[&str], source: &str) -> Senders {
+        let mut data = ParticipantData::new(GuidPrefix([1; 12]));
+        let locator = |text: &&str| Locator::from(SocketAddr::new(ip(text), 7411));
+        data.locators.default_unicast = announced.iter().map(locator).collect();
+        Senders::new(&data, ip(source))
+    }
+
+    #[test]
+    fn announced_addresses_and_the_first_source_count() {
+        let senders = senders(&["10.0.0.1", "10.1.0.1"], "192.168.0.1");
+        for (from, expect) in [
+            ("10.0.0.1", true),
+            ("10.1.0.1", true),
+            ("192.168.0.1", true),
+            ("::ffff:10.0.0.1", true),
+            ("10.0.0.2", false),
+        ] {
+            assert_eq!(senders.contains(ip(from)), expect, "{from}");
+        }
+    }
+
+    #[test]
+    fn other_sources_of_announcements_count_until_more_than_announcements_came() {
+        let mut senders = senders(&["10.0.0.1"], "10.0.0.1");
+        assert!(senders.add_source(ip("10.0.0.7")) && senders.contains(ip("10.0.0.7")));
+        senders.settle();
+        assert!(!senders.add_source(ip("10.0.0.8")) && !senders.contains(ip("10.0.0.8")));
+    }
+
+    #[test]
+    fn no_more_than_a_few_addresses_are_kept() {
+        let mut senders = senders(&["10.0.0.1"], "10.0.0.1");
+        for last in 0..200 {
+            senders.add_source(IpAddr::from([10, 9, 9, last]));
+        }
+        assert_eq!(senders.further.len(), FURTHER_MAX);
+        assert!(senders.contains(ip("10.0.0.1")) && senders.contains(ip("10.9.9.199")));
+    }
+}

@@ -1,0 +1,250 @@
+//! Claims that a reader does not believe at once: those of numbers that nobody had announced.
+//!
+//! Whoever knows GUIDs can forge what a writer says, but he does not hear what the reader asks and cannot keep the writer from
+//! answering. So a claim that would cost something is a question first, and counts when an answer confirms it; and whatever was
+//! believed is given up when the writer itself keeps saying something else.
+
+use std::time::Duration;
+
+use super::batches::Batches;
+use super::window::NUMBERS_MAX;
+use super::writer_proxy::WriterProxy;
+use super::{Reader, ReaderOutcome};
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+use crate::wire::{Gap, Heartbeat};
+
+/// Something that was claimed, and whether the writer was asked since.
+#[derive(Clone, Copy, Debug)]
+struct Claim<T> {
+    what: T,
+    asked: bool,
+}
+
+impl<T> Claim<T> {
+    fn new(what: T) -> Claim<T> {
+        Claim { what, asked: false }
+    }
+}
+
+/// What is doubted of one writer.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    /// A HEARTBEAT whose first number lies beyond all that was known.
+    jump: Option<Claim<(SequenceNumber, SequenceNumber, u32)>>,
+    /// The first number that was skipped or is held although a HEARTBEAT says that the writer has not got so far.
+    beyond: Option<Claim<SequenceNumber>>,
+    /// A GAP from the first number up to this one, which is how a writer tells a reader that it had lost where to start.
+    passed_over: Option<Claim<SequenceNumber>>,
+    /// A number far ahead that came to a best-effort reader.
+    far: Option<SequenceNumber>,
+    /// Best-effort samples in a row that came too late for what was skipped.
+    late: Option<Late>,
+    /// The next answer asks for a HEARTBEAT.
+    question: bool,
+    questioned_at: Option<Instant>,
+    /// What was announced when the reader answered last: a claim does not vouch for the next one in the same datagram.
+    vouched: SequenceNumber,
+}
+
+/// Samples that came one after the other, while none came that is newer than all before.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    since: Instant,
+    count: u32,
+    last: SequenceNumber,
+}
+
+/// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
+const QUESTION_PAUSE: Duration = Duration::from_millis(5);
+
+/// Best-effort samples that were skipped must come in such a row before they are believed, and for such a time: longer than a network
+/// holds a datagram back.
+const LATE_MIN: u32 = 3;
+const LATE_FOR: Duration = Duration::from_secs(2);
+
+/// What an answer is to ask besides what is missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Questions {
+    /// A HEARTBEAT is wanted.
+    pub asks_back: bool,
+    /// The writer may have lost everything up to a number of which nobody had heard.
+    pub of_jump: bool,
+}
+
+impl Doubt {
+    /// An answer leaves at `now`, when numbers up to `announced` are known.
+    pub(super) fn note_answer(&mut self, now: Instant, announced: SequenceNumber) -> Questions {
+        let of_jump = self.jump.is_some_and(|claim| !claim.asked);
+        self.vouched = announced;
+        self.jump.iter_mut().for_each(|claim| claim.asked = true);
+        self.beyond.iter_mut().for_each(|claim| claim.asked = true);
+        self.passed_over.iter_mut().for_each(|claim| claim.asked = true);
+        if self.question {
+            self.questioned_at = Some(now);
+        }
+        Questions { asks_back: std::mem::take(&mut self.question), of_jump }
+    }
+}
+
+impl WriterProxy {
+    /// The highest number known to exist: what has come, and so much of what was claimed before the last answer as is kept track of.
+    fn known(&self) -> SequenceNumber {
+        let come = self.window.highest();
+        self.doubt.vouched.min(self.announced).clamp(come, come + NUMBERS_MAX)
+    }
+
+    /// True until a HEARTBEAT has told where the writer is; a writer that comes back may be anywhere.
+    pub(super) fn is_first_contact(&self) -> bool {
+        self.announced_by_heartbeat.is_none() || !self.contacted
+    }
+
+    /// A HEARTBEAT is to tell where the writer is, no more often than it can.
+    pub(super) fn question(&mut self, now: Instant) -> Instant {
+        self.doubt.question = true;
+        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + self.repeat_period().min(QUESTION_PAUSE)));
+        self.answer_at(at);
+        at
+    }
+
+    /// Whether a HEARTBEAT may be believed: it says that samples are gone of which nobody had heard only if the writer has
+    /// confirmed that when it was asked.
+    pub(super) fn believes(&mut self, heartbeat: &Heartbeat) -> bool {
+        let (first, last, count) = (heartbeat.first, heartbeat.last, heartbeat.count);
+        if self.is_first_contact() || first <= self.known().next() {
+            self.doubt.jump = None;
+            // Even a HEARTBEAT that is taken for a repeated one says that a GAP beyond its end was a lie.
+            self.doubt.passed_over = self.doubt.passed_over.filter(|claim| claim.what <= last.next());
+            return true;
+        }
+        let repeats = |claim: &Claim<(SequenceNumber, SequenceNumber, u32)>| {
+            first >= claim.what.0 && last >= claim.what.1 && count != claim.what.2
+        };
+        match self.doubt.jump.filter(repeats) {
+            Some(claim) if claim.asked => {
+                self.doubt.jump = None;
+                true
+            }
+            Some(_) => false,
+            None => {
+                self.doubt.jump = Some(Claim::new((first, last, count)));
+                false
+            }
+        }
+    }
+
+    /// The writer's last number is `last`, as a HEARTBEAT says: what was known beyond that is forgotten. What was skipped or is
+    /// held beyond that comes back when the writer says so again after it was asked. Returns when to ask.
+    pub(super) fn anchor(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
+        let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
+        let claim = self.doubt.beyond.filter(|claim| last < claim.what);
+        let mut ask_at = None;
+        match (beyond, claim) {
+            (None, _) => self.doubt.beyond = None,
+            (Some(_), Some(claim)) if claim.asked => {
+                self.doubt.beyond = None;
+                self.retreat(now, last);
+            }
+            (Some(_), Some(_)) => ask_at = Some(self.question(now)),
+            (Some(number), None) => {
+                self.doubt.beyond = Some(Claim::new(number));
+                ask_at = Some(self.question(now));
+            }
+        }
+        self.window.trim();
+        self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
+        ask_at
+    }
+
+    fn retreat(&mut self, now: Instant, last: SequenceNumber) {
+        self.reassembly.forget_beyond(last, now);
+        if self.window.retreat(last) {
+            self.batches = Batches::unknown();
+            if self.skipped_history {
+                self.window.mark_irrelevant(SequenceNumber::FIRST, last.next());
+            }
+        }
+    }
+
+    /// A sample or a part of one has come, whatever was skipped.
+    pub(super) fn take_back(&mut self, sequence: SequenceNumber) {
+        if sequence < self.window.next() {
+            self.window.take_back(sequence, self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO));
+        }
+    }
+
+    /// A HEARTBEAT up to `last` came. Returns up to where a GAP that was doubted is right.
+    pub(super) fn passed_over_until(&mut self, last: SequenceNumber) -> Option<SequenceNumber> {
+        let claim = self.doubt.passed_over.filter(|claim| claim.asked && claim.what <= last.next())?;
+        self.doubt.passed_over = None;
+        Some(claim.what)
+    }
+
+    /// How much of a GAP up to below `end` counts: all of it, unless it goes far beyond what is known. The rest is told again when it
+    /// is known.
+    pub(super) fn believed_end(&self, end: SequenceNumber) -> SequenceNumber {
+        let known = self.known().next();
+        if self.is_first_contact() || end - known <= NUMBERS_MAX { end } else { known }
+    }
+
+    /// Whether to count what a GAP passes over as lost at once; otherwise a HEARTBEAT has to confirm it.
+    fn believes_passing_over(&mut self, gap: &Gap) -> bool {
+        let end = gap.list.base();
+        if self.is_first_contact() || end <= self.known().next() {
+            return true;
+        }
+        if self.doubt.passed_over.is_none_or(|claim| claim.what != end) {
+            self.doubt.passed_over = Some(Claim::new(end));
+        }
+        false
+    }
+
+    /// Whether a best-effort reader takes note of a number: one far ahead only if another one has come there before.
+    pub(super) fn believes_number(&mut self, sequence: SequenceNumber) -> bool {
+        if !self.has_started() || self.window.reaches(sequence) {
+            return true;
+        }
+        let follows = |far: SequenceNumber| (1..NUMBERS_MAX).contains(&(sequence - far));
+        let believed = self.doubt.far.is_some_and(follows);
+        self.doubt.far = Some(sequence);
+        believed
+    }
+
+    /// A best-effort sample is older than the last one. Returns whether it is to be taken all the same: so many that were skipped
+    /// have come one after the other that the skip was a lie.
+    pub(super) fn was_misled(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
+        if !self.window.skips.contains(sequence) {
+            return false;
+        }
+        let late = self.doubt.late.get_or_insert(Late { since: now, count: 0, last: SequenceNumber::ZERO });
+        if sequence > late.last {
+            (late.count, late.last) = (late.count + 1, sequence);
+        }
+        let misled = late.count >= LATE_MIN && now.since(late.since) >= LATE_FOR;
+        if misled {
+            self.doubt.late = None;
+            self.window.retreat(sequence.previous());
+        }
+        misled
+    }
+
+    /// A best-effort sample is newer than the last one.
+    pub(super) fn note_newer(&mut self) {
+        self.doubt.late = None;
+    }
+}
+
+impl Reader {
+    /// A claim is not believed: asks the writer instead.
+    pub(super) fn doubt(&mut self, now: Instant, index: usize) -> ReaderOutcome {
+        self.counters.doubted += 1;
+        let due = self.writers[index].question(now);
+        self.note_due(due);
+        self.outcome(now, index, false)
+    }
+
+    /// As [`Reader::doubt`] where a GAP passes over what nobody had announced; `None` when it is believed.
+    pub(super) fn doubt_passing_over(&mut self, now: Instant, index: usize, gap: &Gap) -> Option<ReaderOutcome> {
+        (!self.writers[index].believes_passing_over(gap)).then(|| self.doubt(now, index))
+    }
+}

@@ -1,0 +1,128 @@
+//! What a reader does not believe at once, message by message.
+
+use super::tests::*;
+use super::*;
+use crate::qos::Reliability;
+use crate::wire::SequenceSet;
+
+const NOW: Duration = Duration::ZERO;
+
+/// A reader that has the first three samples of its writer.
+fn reader_of_three() -> Session {
+    let mut session = Session::reliable();
+    session.data(&[1, 2, 3]).heartbeat(1, 3);
+    assert_eq!(session.answer_after(NOW), "samples 4:");
+    assert_eq!(session.taken(), [1, 2, 3]);
+    session
+}
+
+fn gap(session: &mut Session, start: i64, end: i64) {
+    let (reader, writer) = (READER.entity, WRITER.entity);
+    let gap = Gap { reader, writer, start: number(start), list: SequenceSet::new(number(end)) };
+    session.reader.handle_gap(session.now, WRITER, &gap);
+}
+
+#[test]
+fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
+    let mut session = reader_of_three();
+    session.heartbeat(100, 120);
+    assert_eq!((session.reader.losses().total(), session.reader.counters().doubted), (0, 1));
+    assert_eq!(session.answer_after(NOW), "samples 4:", "asked, and nothing else");
+    session.heartbeat(101, 120);
+    assert_eq!(session.reader.losses().total(), 97);
+    assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
+}
+
+#[test]
+fn a_jump_that_is_repeated_before_anybody_was_asked_is_not_confirmed() {
+    let mut session = reader_of_three();
+    session.heartbeat(1 << 40, 1 << 40).heartbeat(1 << 40, 1 << 40).heartbeat(1 << 41, 1 << 41);
+    assert_eq!(session.reader.losses().total(), 0);
+    session.answer_after(NOW);
+    session.heartbeat(1, 4).heartbeat(1 << 41, 1 << 41);
+    assert_eq!(session.reader.losses().total(), 0, "the writer has said something else");
+    assert_eq!(session.data(&[4]).taken(), [4]);
+}
+
+#[test]
+fn a_high_last_number_does_not_vouch_for_a_high_first_one() {
+    let mut session = reader_of_three();
+    session.heartbeat(1, 1 << 40).heartbeat(1 << 40, 1 << 40);
+    session.answer_after(NOW);
+    session.heartbeat(1, 3);
+    assert_eq!(session.reader.losses().total(), 0);
+    session.answer_after(LATER);
+    assert_eq!(session.data(&[4]).heartbeat(1, 4).answer_after(LATER), "samples 5:");
+}
+
+#[test]
+fn nothing_that_was_skipped_on_somebodys_word_is_acknowledged() {
+    for end in [5, 60_000, 1 << 40, i64::MAX] {
+        let mut session = reader_of_three();
+        gap(&mut session, 4, end);
+        session.reader.doubt(session.now, 0);
+        assert_eq!(session.answer_after(LATER), "samples 4:", "after a GAP to {end}");
+        assert_eq!(session.data(&[4]).taken(), [4], "a sample that comes all the same");
+    }
+}
+
+#[test]
+fn a_gap_counts_once_a_heartbeat_names_its_numbers() {
+    let mut session = reader_of_three();
+    gap(&mut session, 4, 10);
+    assert_eq!(session.heartbeat(1, 9).answer_after(LATER), "samples 10:");
+    assert_eq!(session.data(&[9]).taken(), [] as [i64; 0], "skipped rightly");
+    assert_eq!(session.data(&[10]).taken(), [10]);
+}
+
+#[test]
+fn a_writer_that_keeps_saying_less_is_believed() {
+    let mut session = reader_of_three();
+    gap(&mut session, 4, 60_000);
+    session.data(&[60_000]);
+    assert_eq!(session.taken(), [60_000], "made up");
+    session.heartbeat(1, 5);
+    assert_eq!(session.answer_after(LATER), "samples 4:", "a question");
+    session.heartbeat(1, 5);
+    assert_eq!(session.answer_after(LATER), "samples 4:4,5");
+    assert_eq!(session.data(&[4, 5]).heartbeat(1, 5).taken(), [4, 5]);
+    assert_eq!(session.answer_after(LATER), "samples 6:");
+}
+
+#[test]
+fn one_heartbeat_that_says_less_changes_nothing() {
+    let mut session = Session::reliable();
+    gap(&mut session, 1, 100);
+    session.data(&[100, 101]).heartbeat(100, 101);
+    session.answer_after(LATER);
+    session.heartbeat(1, 5);
+    session.answer_after(LATER);
+    assert_eq!(session.heartbeat(100, 102).answer_after(LATER), "samples 102:102");
+    assert_eq!(session.data(&[102]).taken(), [100, 101, 102]);
+}
+
+#[test]
+fn writers_near_the_end_of_the_numbers_are_read_to_it() {
+    let last = i64::MAX - 1_000;
+    let mut session = Session::reliable();
+    session.heartbeat(last - 2, last);
+    assert_eq!(session.answer_after(LATER), format!("samples {0}:{0},{1},{2}", last - 2, last - 1, last));
+    let numbers = [last - 1, last - 2, last, last + 1];
+    assert_eq!(session.data(&numbers).taken(), [last - 2, last - 1, last, last + 1]);
+    gap(&mut session, last + 2, last + 9);
+    session.heartbeat(last, last + 8);
+    assert_eq!(session.data(&[last + 9]).taken(), [last + 9]);
+    session.data(&[i64::MAX - 1, i64::MAX]).heartbeat(1, i64::MAX);
+    session.answer_after(LATER);
+    session.heartbeat(last, last + 10);
+    assert_eq!(session.data(&[last + 10]).taken(), [last + 10]);
+}
+
+#[test]
+fn a_best_effort_reader_follows_a_writer_that_went_far_ahead() {
+    let mut session = Session::new(Reliability::BestEffort, None);
+    let far = 1 << 40;
+    session.data(&[1, 2, far, far + 1, far + 2]);
+    assert_eq!(session.taken(), [1, 2, far + 1, far + 2]);
+    assert_eq!(session.reader.losses().total(), (far + 1 - 3) as u64);
+}

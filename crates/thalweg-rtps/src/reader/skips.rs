@@ -1,0 +1,101 @@
+//! What a window passed over without having received it, so that it can come back when that was a lie.
+
+use crate::types::SequenceNumber;
+
+/// Numbers from the first to below the second.
+pub(super) type Range = (SequenceNumber, SequenceNumber);
+
+/// Ranges kept of either kind. Only a lying peer causes so many that matter: those that end beyond the last number that the
+/// writer names.
+pub(super) const RANGES_MAX: usize = 32;
+
+/// The ranges below the number expected next that were skipped, ascending and apart; what lies between them was delivered. With
+/// too many, the two with the fewest delivered samples between them become one.
+#[derive(Debug, Default)]
+pub(super) struct Skips(Vec<Range>);
+
+impl Skips {
+    /// The numbers from `start` to below `end` are skipped: nothing behind them was handled before.
+    pub(super) fn record(&mut self, start: SequenceNumber, end: SequenceNumber) {
+        if start >= end {
+            return;
+        }
+        if let Some(last) = self.0.last_mut().filter(|last| last.1 >= start) {
+            last.1 = last.1.max(end);
+            return;
+        }
+        if self.0.len() >= RANGES_MAX {
+            let between = |index: &usize| self.0[index + 1].0 - self.0[*index].1;
+            let closest = (0..self.0.len() - 1).min_by_key(between).unwrap_or(0);
+            self.0[closest].1 = self.0[closest + 1].1;
+            self.0.remove(closest + 1);
+        }
+        self.0.push((start, end));
+    }
+
+    /// The first skipped number beyond `last`.
+    pub(super) fn first_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
+        self.0.last().filter(|range| range.1 > last.next())?;
+        self.0.iter().find(|range| range.1 > last.next()).map(|range| range.0.max(last.next()))
+    }
+
+    /// Where the first range begins that reaches beyond `last`.
+    pub(super) fn start_of_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
+        self.0.last().filter(|range| range.1 > last.next())?;
+        self.0.iter().find(|range| range.1 > last.next()).map(|range| range.0)
+    }
+
+    /// Whether `sequence` was skipped.
+    pub(super) fn contains(&self, sequence: SequenceNumber) -> bool {
+        let place = self.0.partition_point(|range| range.1 <= sequence);
+        self.0.get(place).is_some_and(|range| range.0 <= sequence)
+    }
+
+    /// Takes the last range back if it ends at `next` and has `sequence` in it; returns where it began.
+    pub(super) fn take_last(&mut self, sequence: SequenceNumber, next: SequenceNumber) -> Option<SequenceNumber> {
+        let found = |range: &mut Range| range.1 == next && range.0 <= sequence && sequence < range.1;
+        self.0.pop_if(found).map(|range| range.0)
+    }
+
+    /// Removes the ranges that reach beyond `last`.
+    pub(super) fn take_beyond(&mut self, last: SequenceNumber) -> Vec<Range> {
+        let first = self.0.partition_point(|range| range.1 <= last.next());
+        self.0.split_off(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(number: i64) -> SequenceNumber {
+        SequenceNumber(number)
+    }
+
+    #[test]
+    fn what_reaches_beyond_the_last_number_is_found_and_taken() {
+        let mut skips = Skips::default();
+        for (start, end) in [(5, 7), (7, 9), (20, 20), (30, 1 << 40), (i64::MAX - 5, i64::MAX)] {
+            skips.record(number(start), number(end));
+        }
+        assert_eq!(skips.0, [(5, 9), (30, 1 << 40), (i64::MAX - 5, i64::MAX)].map(|(a, b)| (number(a), number(b))));
+        for (last, first, start) in [(3, Some(5), Some(5)), (7, Some(8), Some(5)), (8, Some(30), Some(30))] {
+            assert_eq!(skips.first_beyond(number(last)), first.map(number), "beyond {last}");
+            assert_eq!(skips.start_of_beyond(number(last)), start.map(number), "beyond {last}");
+        }
+        assert_eq!(skips.first_beyond(number(i64::MAX - 1)), None);
+        assert_eq!(skips.take_beyond(number(100)).len(), 2);
+        assert_eq!(skips.first_beyond(number(8)), None);
+    }
+
+    #[test]
+    fn the_outermost_ends_are_never_forgotten() {
+        let mut skips = Skips::default();
+        for index in 0..1_000 {
+            skips.record(number(100 + index * 10), number(100 + index * 10 + 5));
+        }
+        assert_eq!(skips.0.len(), RANGES_MAX);
+        assert_eq!(skips.start_of_beyond(number(1)), Some(number(100)));
+        assert!(skips.0.is_sorted() && skips.0.last().expect("some").1 == number(10_095));
+    }
+}

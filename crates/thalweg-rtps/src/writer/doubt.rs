@@ -1,0 +1,56 @@
+//! What a reader cannot have said: answers that tell of what it was never sent.
+
+use super::reader_proxy::ReaderProxy;
+use super::repair::cut_of;
+use super::route::fragment_bytes_in;
+use super::{HEARTBEAT_PERIOD_MIN, Writer};
+use crate::time::Instant;
+use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber, VendorId};
+use crate::wire::NackFrag;
+
+impl Writer {
+    /// The first number that `reader` cannot acknowledge: nothing of it was sent, nor is it told to begin behind it.
+    fn beyond(&self, reader: &ReaderProxy) -> SequenceNumber {
+        self.outgoing.place.sample.max(reader.start)
+    }
+
+    /// False, and counted, for an acknowledgement of samples that were not sent yet. Whoever forges one would have the writer forget what
+    /// nobody has.
+    pub(super) fn believes_base(&mut self, reader: Guid, base: SequenceNumber) -> bool {
+        let Some(proxy) = self.readers.iter().find(|proxy| proxy.matched.guid == reader) else { return false };
+        let believed = base <= self.beyond(proxy);
+        self.counters.implausible += u64::from(!believed);
+        believed
+    }
+
+    /// As [`Writer::believes_base`] for an answer in batches.
+    pub(super) fn believes_pack(&mut self, base: SequenceNumber) -> bool {
+        let believed = base <= self.history.pack_of(self.outgoing.place.sample);
+        self.counters.implausible += u64::from(!believed);
+        believed
+    }
+
+    /// False, and counted, for a request for fragments of a sample that was never begun, or that has not so many.
+    pub(super) fn believes_fragments(&mut self, reader: Guid, nack: &NackFrag) -> bool {
+        let Some(proxy) = self.readers.iter().find(|proxy| proxy.matched.guid == reader) else { return false };
+        let was_begun = (SequenceNumber::FIRST..=self.outgoing.place.sample).contains(&nack.sequence);
+        // A path may have been narrower for a while, and the fragments smaller.
+        let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(DATAGRAM_MIN_BYTES)));
+        let held = self.history.get(nack.sequence);
+        let exists = held.is_none_or(|sample| {
+            let is_cut = cut_of(&sample, proxy.matched.datagram_bytes, self.outgoing.place).is_some();
+            !is_cut || nack.state.base().saturating_sub(1) as usize <= most(sample.len())
+        });
+        self.counters.implausible += u64::from(!was_begun || !exists);
+        was_begun && exists
+    }
+}
+
+impl ReaderProxy {
+    /// Whether to tell a reader that asks for what was never sent where the writer is: somebody has told it otherwise, and it would ask
+    /// for ever. No more often than it could need.
+    pub(super) fn is_to_be_put_right(&self, now: Instant) -> bool {
+        let pause = HEARTBEAT_PERIOD_MIN.max(self.round_trip.estimate());
+        self.matched.vendor == VendorId::THALWEG && now.since(self.asking.at) >= pause
+    }
+}

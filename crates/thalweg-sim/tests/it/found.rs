@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::qos::{History, ReaderQos, WriterQos};
+use thalweg_rtps::qos::{History, ReaderQos, Reliability, WriterQos};
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Ending, Pace, Plan, ReaderPlan, WriterPlan};
@@ -57,6 +57,16 @@ fn a_late_reliable_reader_of_a_writer_with_best_effort_readers_gets_everything()
     plan.processes[1].receive_buffer_bytes = 65_536;
     let outcome = check(plan);
     assert!(outcome.record().readers[1].values() > 100);
+}
+
+#[test]
+fn the_rest_of_a_large_best_effort_sample_leaves_although_nothing_is_written_after_it() {
+    let best_effort = WriterQos { reliability: Reliability::BestEffort, ..keep_all(None) };
+    let large = WriterPlan { samples: 3, payload_bytes: 150_000, ..writer(0, best_effort) };
+    let mut plan = plan(2, vec![large], vec![ReaderPlan::new(1)]);
+    plan.processes[1].receive_buffer_bytes = 65_536;
+    let outcome = check(plan);
+    assert_eq!(outcome.record().readers[0].values(), 3);
 }
 
 #[test]

@@ -186,7 +186,8 @@ pub(super) fn transmit<R>(
         let mut writer = cell.writer.lock();
         sending = writer.continue_sending(start, end, datagrams, &mut outbox);
         space |= writer.poll_space();
-        pause = pause.or(writer.pause_to_arm());
+        // News is earlier than what was told before.
+        pause = writer.pause_to_arm().or(pause);
         drop(writer);
         start = end;
     }

@@ -11,6 +11,7 @@ mod footprint;
 mod former;
 mod heartbeat;
 pub mod neighbourhood;
+mod pace;
 mod pacing;
 mod pack;
 mod reader_proxy;

@@ -117,7 +117,7 @@ fn share(link: Shared) -> (u64, u64) {
 }
 
 #[test]
-fn two_flows_share_a_link() {
+fn two_flows_share_a_link_equally() {
     let mut poor = Vec::new();
     for link in [
         Shared::new(Common::Participant, 20, 50_000, 0),
@@ -134,7 +134,7 @@ fn two_flows_share_a_link() {
         let (share, filled) = share(link);
         let words = format!("{link:?}: {share} thousandths of its half, together {filled} thousandths of the link");
         println!("{words}");
-        if !(300..=1_700).contains(&share) {
+        if !(850..=1_150).contains(&share) || filled < 900 {
             poor.push(words);
         }
     }
@@ -143,10 +143,14 @@ fn two_flows_share_a_link() {
 
 /// What a sample of 100 bytes takes at 50 Hz, in half of the cases and in 99 of 100, alone or beside a bulk transfer.
 fn control(link: Shared, loaded: bool) -> (Duration, Duration) {
-    let control =
-        WriterPlan { samples: 700, payload_bytes: 100, period: Duration::from_millis(20), ..writer(0, keep_all(None)) };
+    let control = WriterPlan {
+        samples: 1_000,
+        payload_bytes: 100,
+        period: Duration::from_millis(20),
+        ..writer(0, keep_all(None))
+    };
     let (processes, second) = link.common.processes();
-    let bytes = link.megabits as usize * 125_000 * 13;
+    let bytes = link.megabits as usize * 125_000 * 19;
     let writers = [Some(control), loaded.then(|| bulk(second, bytes, at_ms(1_500)))];
     let mut plan = topics(processes, writers.into_iter().flatten().collect());
     link.lay(&mut plan);
@@ -164,7 +168,7 @@ fn control(link: Shared, loaded: bool) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_control_topic_keeps_its_latency_beside_a_bulk_transfer() {
+fn a_control_topic_takes_three_times_its_idle_latency_at_most_beside_a_bulk_transfer() {
     let mut poor = Vec::new();
     for link in [
         Shared::new(Common::Participant, 20, 100_000, 2),
@@ -177,7 +181,9 @@ fn a_control_topic_keeps_its_latency_beside_a_bulk_transfer() {
         let (idle, loaded) = (control(link, false), control(link, true));
         let words = format!("{link:?}: idle {idle:?}, loaded {loaded:?}");
         println!("{words}");
-        if loaded.1 > Duration::from_millis(40) {
+        // A datagram of the transfer takes 0.6 ms on a link of 20 Mbit/s: no idle latency below 0.3 ms can be kept within three times.
+        let most = (idle.1 * 3).max(Duration::from_millis(4));
+        if loaded.1 > most {
             poor.push(words);
         }
     }

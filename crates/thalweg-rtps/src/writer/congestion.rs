@@ -235,7 +235,9 @@ impl Congestion {
             self.path.note(now, took);
         }
         self.round.acknowledged = self.round.acknowledged.max(reached);
-        if self.round.acknowledged < self.round.settled_from {
+        // Where all that is sent is sent again, nothing new arrives.
+        let settles = now.since(self.round.began) < self.path.smoothed * 2 + ROUND_SPARE;
+        if settles && self.round.acknowledged < self.round.settled_from {
             return Change::Nothing;
         }
         if let Some(took) = answer.took {

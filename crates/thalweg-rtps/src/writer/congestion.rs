@@ -107,6 +107,8 @@ const DELAY_MIN: Duration = Duration::from_micros(300);
 const DELAY_OPEN: Duration = Duration::from_millis(3);
 /// Who sends less than others may let more wait: the geometric mean of this and of the time between two of its datagrams.
 const DELAY_SHARED: Duration = Duration::from_millis(1);
+/// For how long answers must be late before what is sent slows down for it.
+const LATE_MIN: Duration = Duration::from_millis(8);
 /// By how many thousandths delay slows down.
 const CUT_RANGE: std::ops::RangeInclusive<u64> = 40..=400;
 /// Answers in a row, each later than the one before, that show a queue.
@@ -223,6 +225,11 @@ impl Congestion {
         if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.max(LOSS_MIN) } else { ROUND_MIN }
     }
 
+    fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
+        let Phase::Paced(pace) = &self.phase else { return false };
+        delay.is_some_and(|delay| delay > pace.target(self.path.base()))
+    }
+
     /// What answers take at present.
     pub(super) fn round_trip(&self) -> Duration {
         self.path.smoothed
@@ -260,13 +267,18 @@ impl Congestion {
         if elapsed < self.path.smoothed || !over {
             return Change::Nothing;
         }
-        let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
         let base = self.path.base();
+        let delay = self.round.quickest.map(|quickest| quickest.saturating_sub(base));
+        // A busy processor makes answers late as well, but seldom all of them for so long.
+        if elapsed < LATE_MIN && self.round.lost == 0 && self.is_beyond_target(delay) {
+            return Change::Nothing;
+        }
+        let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
         let observed = Observed {
             sent,
             lost: self.round.lost,
             share: (self.round.lost * 1_000 / sent.max(self.round.last_sent)).min(950),
-            delay: self.round.quickest.map(|quickest| quickest.saturating_sub(base)),
+            delay,
             latest: self.round.latest.saturating_sub(base),
             rises: self.round.rises >= RISES_MIN,
             elapsed,
@@ -338,10 +350,15 @@ impl Congestion {
 }
 
 impl Pace {
+    /// What the quickest answer of a round may take beyond the shortest.
+    fn target(&self, base: Duration) -> Duration {
+        let packet = time_for(DATAGRAM, self.rate);
+        DELAY_MIN + base / 8 + (packet * 5 / 4).max(geometric_mean(packet, DELAY_SHARED))
+    }
+
     /// Changes the rate, or the length of bursts, after a round.
     fn adapt(&mut self, observed: &Observed, lossy: bool, base: Duration, background: &mut u64) -> Change {
-        let packet = time_for(DATAGRAM, self.rate);
-        let target = DELAY_MIN + base / 8 + (packet * 5 / 4).max(geometric_mean(packet, DELAY_SHARED));
+        let target = self.target(base);
         let delay = observed.delay.unwrap_or_default();
         let (late, lossy) = (delay > target, lossy && self.waited);
         let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
@@ -434,7 +451,7 @@ impl Observed {
     fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
         let drains = (self.latest + base).min(DRAIN_MAX);
         // Of a burst that was lost for the most part nothing tells what the path carries.
-        let unopposed = if self.share < LOSS_MOST { 0 } else { UNOPPOSED_FAST };
+        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
         Pace::new(now, rate, drains, unopposed)
     }
 }

@@ -486,6 +486,48 @@ fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
 }
 
+/// Two large samples for a KEEP_LAST(1) writer, the second written in the middle of the first: how many fragments left, and how many
+/// samples were abandoned.
+fn overwrite_in_the_middle(reliable: bool, method: Method) -> (u64, u64) {
+    let mut writer = collecting(method, History::KeepLast(1));
+    writer.unmatch_reader(reader(1));
+    let receive_buffer_bytes = Some(100_000);
+    writer.match_reader(START, MatchedReader { reliable, receive_buffer_bytes, ..matched_reader(2) });
+    let mut now = START;
+    let mut outbox = Outbox::new();
+    let mut send = |writer: &mut Writer, now| {
+        while writer.poll_transmit(now, &mut outbox) {
+            outbox.clear();
+        }
+        outbox.clear();
+    };
+    write_stamped(&mut writer, now, 400_000);
+    send(&mut writer, now);
+    assert!(writer.outgoing.place.fragment > 0, "it stops in the middle");
+    write_stamped(&mut writer, now, 400_000);
+    for _ in 0..100 {
+        now += Duration::from_millis(5);
+        writer.handle_timeout(now);
+        send(&mut writer, now);
+    }
+    (writer.counters().transmitted, writer.counters().abandoned)
+}
+
+#[test]
+fn a_large_sample_that_nobody_acknowledges_is_finished_although_it_is_overwritten() {
+    let fragments = 400_000_u64.div_ceil(1_304);
+    for method in [Method::Immediate, Method::asynchronous("slow")] {
+        assert_eq!(overwrite_in_the_middle(false, method), (2 * fragments, 0));
+    }
+}
+
+#[test]
+fn a_reliable_sample_that_is_overwritten_in_the_middle_is_abandoned_and_counted() {
+    let (transmitted, abandoned) = overwrite_in_the_middle(true, Method::Immediate);
+    assert_eq!(abandoned, 1);
+    assert!(transmitted < 400, "{transmitted} fragments");
+}
+
 #[test]
 fn a_path_that_becomes_narrower_while_a_sample_is_repaired_hides_nothing() {
     let mut writer = collecting(Method::Immediate, History::KeepAll);

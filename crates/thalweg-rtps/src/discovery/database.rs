@@ -1,10 +1,12 @@
 //! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use super::endpoint_data::{PublicationData, SubscriptionData};
 use super::participant_data::ParticipantData;
-use super::reach::Reach;
+use super::reach::{LocalAddresses, Reach};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix};
 use crate::wire::WireError;
@@ -20,6 +22,41 @@ pub struct KnownParticipant {
     pub reach: Reach,
     /// When it is dropped unless something is heard of it.
     pub lease_until: Instant,
+    /// When something came last from where it is.
+    pub heard_at: Instant,
+    /// Where its answers came from, if not from an address that they prove.
+    pub sources: Vec<IpAddr>,
+    /// It has sent endpoint discovery before it was known, and has to repeat that.
+    pub has_spoken: bool,
+}
+
+/// A lease is not believed to be longer than this.
+const LEASE_MAX: Duration = Duration::from_secs(3_600);
+
+impl KnownParticipant {
+    /// A participant whose lease does not end.
+    pub fn new(data: ParticipantData, reach: Reach) -> KnownParticipant {
+        KnownParticipant {
+            announced: Box::default(),
+            data,
+            reach,
+            lease_until: Instant::NEVER,
+            heard_at: Instant::ZERO,
+            sources: Vec::new(),
+            has_spoken: false,
+        }
+    }
+
+    /// Whether what comes from `source` may be believed to come from it.
+    pub fn is_at(&self, local: &LocalAddresses, source: IpAddr) -> bool {
+        self.reach.is_at(local, source) || self.sources.contains(&source)
+    }
+
+    /// It is alive.
+    pub fn renew_lease(&mut self, now: Instant) {
+        self.heard_at = now;
+        self.lease_until = now + self.data.lease_duration.min(LEASE_MAX);
+    }
 }
 
 /// A remote (or own) endpoint with the local endpoints that are matched with it.

@@ -7,6 +7,7 @@ mod neighbourhood;
 mod parameters;
 pub mod participant_data;
 pub mod reach;
+pub mod strangers;
 
 pub use database::{Database, DiscoveryLimits, Known, KnownParticipant};
 pub use neighbourhood::neighbourhood;

@@ -57,7 +57,7 @@ mod tests {
             data.locators.default_multicast = vec![group];
             let mut reach = Reach::default();
             reach.on_this_host = on_this_host;
-            let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
+            let known = KnownParticipant::new(data, reach);
             database.participants.insert(GuidPrefix([number; 12]), known);
         }
         let gathered = neighbourhood(&links, &database);

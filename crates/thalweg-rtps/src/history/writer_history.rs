@@ -93,6 +93,11 @@ impl WriterHistory {
         }
     }
 
+    /// The first change gets this number; for a history in which nothing was ever put.
+    pub(crate) fn begin_at(&mut self, first: SequenceNumber) {
+        (self.last, self.acknowledged, self.unsent) = (first.previous(), first.previous(), first);
+    }
+
     /// Whether one more change of `instance` with a payload of `bytes` fits now. KEEP_LAST overwrites within its
     /// instance, so it is refused only when other instances exhaust the limits.
     pub fn room_for(&self, instance: &KeyHash, bytes: usize) -> bool {

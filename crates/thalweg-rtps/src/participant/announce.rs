@@ -1,6 +1,5 @@
 //! SPDP: this participant's announcements, farewells and signs of life (RTPS 2.5 §8.5.3, §8.4.13).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
@@ -24,9 +23,6 @@ const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
-/// New participants that wait for their directed announcement; the periodic one reaches the others.
-const GREETINGS_MAX: usize = 1_024;
-
 /// When and what to announce.
 #[derive(Debug)]
 pub(super) struct Announcer {
@@ -36,7 +32,6 @@ pub(super) struct Announcer {
     message_at: Instant,
     payload: Payload,
     version: SequenceNumber,
-    to_greet: VecDeque<GuidPrefix>,
     farewell: bool,
 }
 
@@ -53,7 +48,6 @@ impl Announcer {
             message_at: now + period,
             payload: Payload::from(Vec::new()),
             version: SequenceNumber::ZERO,
-            to_greet: VecDeque::new(),
             farewell: false,
         }
     }
@@ -71,18 +65,12 @@ impl Announcer {
         self.quick_done = 0;
     }
 
-    pub(super) fn greet(&mut self, prefix: GuidPrefix) {
-        if self.to_greet.len() < GREETINGS_MAX {
-            self.to_greet.push_back(prefix);
-        }
-    }
-
     pub(super) fn shut_down(&mut self) {
         self.farewell = true;
     }
 
     pub(super) fn next_due(&self) -> Instant {
-        if self.farewell || !self.to_greet.is_empty() { Instant::ZERO } else { self.announce_at.min(self.message_at) }
+        if self.farewell { Instant::ZERO } else { self.announce_at.min(self.message_at) }
     }
 
     pub(super) fn is_message_due(&self, now: Instant) -> bool {
@@ -114,14 +102,24 @@ impl Announcer {
             self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
             self.announce_at = now + pause.min(self.period);
         }
-        while let Some(prefix) = self.to_greet.pop_front() {
-            if let Some(known) = database.participants.get(&prefix) {
-                self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
-            }
-        }
     }
 
     fn push_announcement(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
+        if !destinations.is_empty() {
+            outbox.begin(destinations);
+            write::header(outbox.buffer(), prefix);
+            self.append_announcement(outbox);
+            outbox.finish();
+        }
+    }
+
+    /// Bytes that an announcement adds to a datagram.
+    pub(super) fn announcement_bytes(&self) -> usize {
+        write::DATA_HEAD_LEN + self.payload.len().next_multiple_of(4)
+    }
+
+    /// Appends an announcement to the open datagram.
+    pub(super) fn append_announcement(&self, outbox: &mut Outbox) {
         let head = DataHead {
             reader: EntityId::SPDP_READER,
             writer: EntityId::SPDP_WRITER,
@@ -129,7 +127,7 @@ impl Announcer {
             inline_qos: &[],
             kind: DataKind::Data,
         };
-        push_data(prefix, destinations, &head, &self.payload, outbox);
+        append_data(&head, &self.payload, outbox);
     }
 
     fn push_farewell(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
@@ -161,10 +159,14 @@ fn push_data(
     }
     outbox.begin(destinations);
     write::header(outbox.buffer(), prefix);
+    append_data(head, payload, outbox);
+    outbox.finish();
+}
+
+fn append_data(head: &DataHead<'_>, payload: &Payload, outbox: &mut Outbox) {
     write::data(outbox.buffer(), head, payload.len());
     outbox.push_payload(payload, 0..payload.len());
     write::padding(outbox.buffer(), payload.len());
-    outbox.finish();
 }
 
 impl Participant {

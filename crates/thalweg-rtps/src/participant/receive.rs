@@ -1,18 +1,16 @@
 //! Datagrams in: message context, submessages, and the way to the endpoints (RTPS 2.5 §8.3.4).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::inbound::{Instances, change_of};
-use super::{Event, KeySource, LostReason, Participant};
-use crate::discovery::participant_data::ParticipantData;
-use crate::history::{ChangeKind, PayloadKind};
+use super::{Event, KeySource, Participant};
+use crate::history::PayloadKind;
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
-use crate::wire::parameters::ParameterList;
-use crate::wire::{Content, Data, DataFrag, Message, Submessage};
+use crate::wire::{DataFrag, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
@@ -47,8 +45,8 @@ impl Participant {
             if self.ignored.contains(&source) {
                 continue;
             }
-            if alive.replace(source) != Some(source) {
-                self.renew_lease(now, source);
+            if alive.replace((source, from)) != Some((source, from)) {
+                self.renew_lease(now, source, from.ip());
             }
             let mut context = Context { now, from, source, addressed: true, timestamp: None };
             for submessage in message.submessages() {
@@ -61,11 +59,13 @@ impl Participant {
         self.flush_inbound(now);
     }
 
-    /// Every datagram of a participant is a sign of life.
-    fn renew_lease(&mut self, now: Instant, source: GuidPrefix) {
-        if let Some(known) = self.database.participants.get_mut(&source) {
-            let until = now + known.data.lease_duration;
-            known.lease_until = known.lease_until.max(until);
+    /// Every datagram of a participant is a sign of life, if it comes from where it is.
+    fn renew_lease(&mut self, now: Instant, source: GuidPrefix, from: IpAddr) {
+        if let Some(known) = self.database.participants.get_mut(&source)
+            && known.is_at(&self.config.addresses, from)
+            && known.lease_until != Instant::NEVER
+        {
+            known.renew_lease(now);
         }
     }
 
@@ -81,6 +81,7 @@ impl Participant {
             }
             _ if !context.addressed => {}
             Submessage::Data(data) if data.writer != EntityId::SPDP_WRITER => {
+                self.note_stranger_speaks(context.source, context.from, data.writer);
                 if self.open_inbound(context, datagram, data.writer, data.reader) {
                     self.inbound.push_data(&data, context.timestamp);
                 }
@@ -101,13 +102,16 @@ impl Participant {
     fn handle_other(&mut self, context: &Context, datagram: &Payload, submessage: Submessage<'_>) {
         let now = context.now;
         match submessage {
-            Submessage::Data(data) => self.handle_participant_data(context, datagram, &data),
+            Submessage::Data(data) => {
+                self.handle_participant_data(now, (context.source, context.from), datagram, &data);
+            }
             Submessage::DataFrag(fragments) => self.handle_data_frag(context, datagram, &fragments),
             Submessage::Gap(gap) => {
                 let writer = Guid::new(context.source, gap.writer);
                 self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
             Submessage::Heartbeat(heartbeat) => {
+                self.note_stranger_heartbeat(context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
                 self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)
@@ -125,9 +129,12 @@ impl Participant {
                     reader.handle_heartbeat_frag(now, writer, &heartbeat)
                 });
             }
-            Submessage::AckNack(acknack) => self.tell_writer(acknack.writer, |writer| {
-                writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
-            }),
+            Submessage::AckNack(acknack) => {
+                self.judge_stranger(now, context.source, context.from, &acknack);
+                self.tell_writer(acknack.writer, |writer| {
+                    writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
+                });
+            }
             Submessage::AckNackBatch(acknack) => self.tell_writer(acknack.writer, |writer| {
                 writer.handle_acknack_batch(now, Guid::new(context.source, acknack.reader), &acknack)
             }),
@@ -365,35 +372,5 @@ impl Participant {
         self.tell_readers(now, &[reader], reader, |reader| {
             reader.handle_arrivals(now, writer, arrival.take().into_iter())
         });
-    }
-
-    fn handle_participant_data(&mut self, context: &Context, datagram: &Payload, data: &Data<'_>) {
-        match &data.content {
-            Content::Data(range) => {
-                let bytes = &datagram[range.clone()];
-                let known = self.database.participants.get(&context.source);
-                if known.is_some_and(|known| *known.announced == *bytes) {
-                    return;
-                }
-                match ParticipantData::decode(bytes) {
-                    Ok(data) if data.guid_prefix == context.source => {
-                        self.handle_announcement(context.now, context.from, data, bytes);
-                    }
-                    _ => self.counters.unusable_announcements += 1,
-                }
-            }
-            Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
-                Ok(prefix) if prefix == context.source => {
-                    self.remove_participant(context.now, prefix, LostReason::Left);
-                }
-                _ => self.counters.unusable_announcements += 1,
-            },
-            Content::None => {
-                let status = data.inline_qos.as_ref().map_or(0, ParameterList::status_info);
-                if ChangeKind::from_status_info(status).disposes() {
-                    self.remove_participant(context.now, context.source, LostReason::Left);
-                }
-            }
-        }
     }
 }

@@ -55,6 +55,13 @@ impl Writer {
         write::heartbeat_batch(outbox.buffer(), &batch);
     }
 
+    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: whoever answers has received it.
+    pub(crate) fn empty_heartbeat(&mut self, reader: EntityId, first: SequenceNumber) -> Heartbeat {
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
+        let (writer, count) = (self.guid.entity, self.heartbeat.count);
+        Heartbeat { reader, writer, first, last: first.previous(), count, is_final: false, liveliness: false }
+    }
+
     /// A HEARTBEAT of what was sent so far for every reader.
     fn next_heartbeat_to_all(&mut self, now: Instant) -> Heartbeat {
         self.note_all_asked(now);
@@ -157,7 +164,9 @@ impl Writer {
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
             // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
-            if greeting && reader.start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
+            // So does the first number for readers of what is kept for all who come.
+            let is_told = reader.forsaken > SequenceNumber::ZERO || self.guid.entity.is_builtin();
+            if greeting && reader.start > SequenceNumber::FIRST && !is_told {
                 packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, reader.start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);

@@ -1,0 +1,1 @@
+//! Laws of participants that have not proved their address.

@@ -22,7 +22,7 @@ pub struct KnownParticipant {
     pub reach: Reach,
     /// When it is dropped unless something is heard of it.
     pub lease_until: Instant,
-    /// When something came last from where it is.
+    /// When something came last from an address that it has proved.
     pub heard_at: Instant,
     /// Where its answers came from, if not from an address that they prove.
     pub sources: Vec<IpAddr>,
@@ -54,7 +54,6 @@ impl KnownParticipant {
 
     /// It is alive.
     pub fn renew_lease(&mut self, now: Instant) {
-        self.heard_at = now;
         self.lease_until = now + self.data.lease_duration.min(LEASE_MAX);
     }
 }

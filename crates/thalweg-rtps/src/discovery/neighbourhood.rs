@@ -30,7 +30,6 @@ mod tests {
     use super::*;
     use crate::discovery::participant_data::ParticipantData;
     use crate::discovery::{KnownParticipant, Reach};
-    use crate::time::Instant;
     use crate::types::GuidPrefix;
     use crate::types::Locator;
     use crate::writer::neighbourhood::WIRED_BYTES_PER_SECOND;

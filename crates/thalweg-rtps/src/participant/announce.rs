@@ -1,5 +1,6 @@
 //! SPDP: this participant's announcements, farewells and signs of life (RTPS 2.5 §8.5.3, §8.4.13).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
@@ -23,6 +24,9 @@ const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
+/// Participants that wait for their directed announcement; the periodic one reaches the others.
+const GREETINGS_MAX: usize = 1_024;
+
 /// When and what to announce.
 #[derive(Debug)]
 pub(super) struct Announcer {
@@ -32,6 +36,8 @@ pub(super) struct Announcer {
     message_at: Instant,
     payload: Payload,
     version: SequenceNumber,
+    /// Participants that may have forgotten us.
+    to_greet: VecDeque<GuidPrefix>,
     farewell: bool,
 }
 
@@ -48,6 +54,7 @@ impl Announcer {
             message_at: now + period,
             payload: Payload::from(Vec::new()),
             version: SequenceNumber::ZERO,
+            to_greet: VecDeque::new(),
             farewell: false,
         }
     }
@@ -65,12 +72,19 @@ impl Announcer {
         self.quick_done = 0;
     }
 
+    /// It is told of us once more.
+    pub(super) fn greet(&mut self, prefix: GuidPrefix) {
+        if self.to_greet.len() < GREETINGS_MAX {
+            self.to_greet.push_back(prefix);
+        }
+    }
+
     pub(super) fn shut_down(&mut self) {
         self.farewell = true;
     }
 
     pub(super) fn next_due(&self) -> Instant {
-        if self.farewell { Instant::ZERO } else { self.announce_at.min(self.message_at) }
+        if self.farewell || !self.to_greet.is_empty() { Instant::ZERO } else { self.announce_at.min(self.message_at) }
     }
 
     pub(super) fn is_message_due(&self, now: Instant) -> bool {
@@ -101,6 +115,11 @@ impl Announcer {
                 if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
             self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
             self.announce_at = now + pause.min(self.period);
+        }
+        while let Some(prefix) = self.to_greet.pop_front() {
+            if let Some(known) = database.participants.get(&prefix) {
+                self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
+            }
         }
     }
 

@@ -164,6 +164,8 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let learned = self.database.publications.learn(prefix, count_max, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
+            let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
+            self.count_unproved(prefix, &unicast.unwrap_or_default());
             self.match_publication(now, guid);
         }
     }
@@ -178,6 +180,8 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let learned = self.database.subscriptions.learn(prefix, count_max, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
+            let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
+            self.count_unproved(prefix, &unicast.unwrap_or_default());
             self.match_subscription(now, guid);
         }
     }

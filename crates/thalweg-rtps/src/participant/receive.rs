@@ -66,6 +66,9 @@ impl Participant {
             && known.lease_until != Instant::NEVER
         {
             known.renew_lease(now);
+            if known.reach.is_at(&self.config.addresses, from) {
+                known.heard_at = now;
+            }
         }
     }
 

@@ -251,7 +251,7 @@ impl Participant {
         let prefix = key.0;
         if let Some(known) = self.database.participants.get(&prefix) {
             let Some(stranger) = self.strangers.get_mut(key) else { return };
-            if known.is_at(&self.config.addresses, address) {
+            if known.reach.is_at(&self.config.addresses, address) {
                 // It is where it was, and what others say in its name does not count.
                 self.strangers.remove(key);
                 return;
@@ -306,11 +306,23 @@ impl Participant {
         };
         known.renew_lease(now);
         self.database.participants.insert(prefix, known);
+        // Its challenge was a greeting, too, but it may have forgotten us after that.
+        if self.strangers.former(prefix).is_some() {
+            self.announcer.greet(prefix);
+        }
         self.schedule.set_lease_check(self.database.next_lease_end());
         self.neighbours.note_change(now);
         self.push_event(Event::ParticipantDiscovered(prefix));
         self.push_event(Event::AddressesChosen(prefix));
         self.match_builtin(now, prefix);
+    }
+
+    /// Counts the addresses of an endpoint that are not used because they have not answered.
+    pub(super) fn count_unproved(&mut self, prefix: GuidPrefix, unicast: &[Locator]) {
+        if let Some(known) = self.database.participants.get(&prefix) {
+            let count = known.reach.count_unproved(&self.config.addresses, unicast);
+            self.counters.unproved_locators += count as u64;
+        }
     }
 
     /// Does what is due for strangers: they are asked again, or were silent for long enough where they had been.

@@ -2,7 +2,6 @@ use super::*;
 use crate::discovery::participant_data::ParticipantData;
 use crate::discovery::{Database, KnownParticipant, Reach};
 use crate::rng::Rng;
-use crate::time::Instant;
 use crate::types::{GuidPrefix, ON_HOST_DATAGRAM_BYTES};
 use crate::writer::{Link, Medium};
 

@@ -205,8 +205,7 @@ impl Stranger {
         if self.wrong >= WRONG_ANSWERS_MAX || base.0 < CHALLENGE_MIN || !self.has_half(half) {
             return None;
         }
-        let is_right =
-            |(address, numbers): &&(IpAddr, [SequenceNumber; 2])| numbers[half] == base || is_back(*address);
+        let is_right = |(address, numbers): &&(IpAddr, [SequenceNumber; 2])| numbers[half] == base || is_back(*address);
         self.asked.iter().find(is_right).map(|(address, _)| *address)
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Event, KeyOf, LostReason, Participant};
+use crate::discovery::KnownParticipant;
 use crate::discovery::database::Learned;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
-use crate::discovery::KnownParticipant;
 use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
@@ -143,6 +143,20 @@ impl Participant {
                 // A participant message renews the lease, as every datagram does.
                 _ => {}
             }
+            self.forget_instance(reader, &sample);
+        }
+    }
+
+    /// Instances whose endpoint is not known are forgotten: peers could make up as many as they like.
+    fn forget_instance(&mut self, reader: EntityId, sample: &TakenSample) {
+        let guid = Guid::from_bytes(sample.info.instance.0);
+        let is_known = match reader {
+            EntityId::PUBLICATIONS_READER => self.database.publications.get(guid).is_some(),
+            EntityId::SUBSCRIPTIONS_READER => self.database.subscriptions.get(guid).is_some(),
+            _ => false,
+        };
+        if let Some(shared) = self.endpoints.reader(reader).filter(|_| !is_known) {
+            shared.lock().forget_instance(sample.info.instance);
         }
     }
 
@@ -162,7 +176,8 @@ impl Participant {
             return;
         }
         let count_max = self.database.limits.endpoints_per_participant_max;
-        let learned = self.database.publications.learn(prefix, count_max, &sample.payload);
+        let room = self.database.room_for(prefix);
+        let learned = self.database.publications.learn(prefix, count_max, room, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.count_unproved(prefix, &unicast.unwrap_or_default());
@@ -178,7 +193,8 @@ impl Participant {
             return;
         }
         let count_max = self.database.limits.endpoints_per_participant_max;
-        let learned = self.database.subscriptions.learn(prefix, count_max, &sample.payload);
+        let room = self.database.room_for(prefix);
+        let learned = self.database.subscriptions.learn(prefix, count_max, room, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.count_unproved(prefix, &unicast.unwrap_or_default());

@@ -33,9 +33,9 @@ mod receive;
 #[cfg(test)]
 mod sample_tests;
 mod schedule;
-mod strangers;
 #[cfg(test)]
 mod stranger_tests;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod transmit;
@@ -173,6 +173,9 @@ pub struct ParticipantCounters {
     pub refused_farewells: u64,
 }
 
+/// Memory that unfinished samples of discovery may take together.
+const BUILTIN_REASSEMBLY_BYTES_MAX: usize = 16 << 20;
+
 /// One participant of a domain.
 pub struct Participant {
     config: ParticipantConfig,
@@ -204,11 +207,12 @@ impl Participant {
         let secret = Secret::new(config.seed);
         let mut rng = Rng::new(secret.hash("jitter"));
         let budget = ReassemblyBudget::new(config.reassembly_bytes_max);
+        let builtin_budget = ReassemblyBudget::new(config.reassembly_bytes_max.min(BUILTIN_REASSEMBLY_BYTES_MAX));
         let mut participant = Participant {
             database: Database::new(config.limits),
             strangers: Strangers::default(),
             secret,
-            endpoints: Endpoints::new(config.prefix, secret, &budget),
+            endpoints: Endpoints::new(config.prefix, secret, &builtin_budget),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),

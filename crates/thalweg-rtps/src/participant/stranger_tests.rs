@@ -207,7 +207,9 @@ fn an_address_that_does_not_answer_gets_three_times_what_came_in_its_name() {
             let numbers = [guess(&mut rng), guess(&mut rng)];
             match rng.below(5) {
                 0 => subject.announce(&data, from),
-                1 => subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, i64::from(step), &sedp), from),
+                1 => {
+                    subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, i64::from(step), &sedp), from)
+                }
                 2 => subject.answer(prefix, numbers, step, from),
                 3 => {
                     let mut bytes = Vec::new();
@@ -261,7 +263,7 @@ fn the_right_numbers_prove_an_address_and_nothing_else_does() {
     assert!(first.0 > 65_537);
     let got = subject.bytes_to(FORGER);
     let mut state = SequenceSet::new(first);
-    (0..20).for_each(|number| drop(state.insert(first + number)));
+    assert!((0..20).all(|number| state.insert(first + number)));
     let mut request = Vec::new();
     write::header(&mut request, PREFIX);
     let (writer, reader) = HALVES[0];
@@ -383,7 +385,8 @@ fn nobody_else_ends_a_participant_or_changes_it() {
     forged.lease_duration = Duration::from_millis(1);
     subject.announce(&forged, address(FORGER));
     subject.run_for(Duration::from_millis(100));
-    let reached: Vec<Locator> = subject.participant().participants().flat_map(|known| known.reach.user.clone()).collect();
+    let reached: Vec<Locator> =
+        subject.participant().participants().flat_map(|known| known.reach.user.clone()).collect();
     assert_eq!(reached, [locator(home, 7411)]);
     assert!(subject.bytes_to(VICTIM) <= 3 * subject.received);
     // Endless signs of life from elsewhere do not keep it alive.
@@ -456,4 +459,77 @@ fn a_participant_that_moves_is_followed_once_it_has_answered_there_and_is_silent
     assert!(net.write(0, &writer, b"z"));
     net.run_for(SECOND);
     assert_eq!(first_bytes(&take(&net, &reader)), b"z");
+}
+
+#[test]
+fn one_participant_takes_no_more_memory_than_its_share() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    let (limits, own) = (DiscoveryLimits::default(), subject.participant().guid_prefix());
+    let mut payload = Vec::new();
+    for index in 0..1_000i64 {
+        let guid = Guid::new(PREFIX, EntityId::user_reader(index as u32 + 1, Keyed::No));
+        let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+        data.qos.attached.user = vec![0; 40_000];
+        payload.clear();
+        data.encode(&mut payload);
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, index + 1, &payload), address(FORGER));
+    }
+    let count = subject.participant().subscriptions().filter(|known| known.data.guid.prefix != own).count();
+    assert!((380..=420).contains(&count), "{count} of 40 kB in 16 MiB");
+    assert_eq!(subject.participant().counters().over_limit, 1_000 - count as u64);
+    let participant = subject.participant();
+    assert!(participant.database.subscriptions.bytes_of(PREFIX) <= limits.bytes_per_participant_max);
+    // What was refused leaves nothing behind.
+    let reader = participant.endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    assert_eq!(reader.lock().cache().instances(), count);
+    let prefix = subject.participant().participants().next().expect("the peer").data.guid_prefix;
+    let now = subject.net.now;
+    subject.participant().remove_participant(now, prefix, LostReason::Left);
+    assert_eq!(subject.participant().database.subscriptions.bytes_of(PREFIX), 0);
+    assert_eq!(reader.lock().cache().instances(), 0);
+}
+
+#[test]
+fn all_participants_together_take_no_more_memory_than_is_theirs() {
+    let mut subject = Subject::new();
+    let limits = DiscoveryLimits { bytes_max: 1 << 20, ..DiscoveryLimits::default() };
+    subject.net.nodes.clear();
+    subject.net.add_with(1, |config| config.limits = limits);
+    subject.run_for(SECOND);
+    let mut payload = Vec::new();
+    for index in 0..10u32 {
+        let (prefix, at) = (number(index), [10, 0, 1, index as u8]);
+        subject.announce(&peer(prefix, at), address(at));
+        let right = subject.numbers_for(at);
+        subject.answer(prefix, right, 1, address(at));
+        for place in 0..10 {
+            let guid = Guid::new(prefix, EntityId::user_reader(place + 1, Keyed::No));
+            let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+            data.qos.attached.user = vec![0; 30_000];
+            payload.clear();
+            data.encode(&mut payload);
+            let sequence = i64::from(place) + 1;
+            subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(at));
+        }
+    }
+    let count = subject.participant().subscriptions().count();
+    assert!((30..=35).contains(&count), "{count} of 30 kB in 1 MiB");
+}
+
+#[test]
+fn what_comes_ahead_of_a_missing_announcement_is_bounded() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    for sequence in 2..20_000 {
+        let payload = vec![0; 1_000];
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(FORGER));
+    }
+    let reader = subject.participant().endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    let footprint = reader.lock().footprint();
+    assert!(footprint.ahead <= 8_192 && footprint.ahead_bytes <= 1 << 20, "{footprint:?}");
 }

@@ -129,7 +129,10 @@ impl Reader {
             writers: Vec::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
-            cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
+            cache: match guid.entity.is_builtin() {
+                true => SampleCache::new(qos.history, qos.resource_limits, keyed).without_keys(),
+                false => SampleCache::new(qos.history, qos.resource_limits, keyed),
+            },
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             stalled: false,
@@ -172,6 +175,11 @@ impl Reader {
     #[inline]
     pub(crate) fn take_news(&mut self) -> StatusNews {
         self.shortfall.take_news()
+    }
+
+    /// Forgets an instance whose samples were taken, whatever its writers say next of it.
+    pub(crate) fn forget_instance(&mut self, instance: KeyHash) {
+        self.cache.forget_instance(instance);
     }
 
     /// The samples that wait to be taken.

@@ -13,6 +13,10 @@ pub(super) const NUMBERS_MAX: i64 = 65_536;
 /// Payload bytes held ahead of a missing sample, for each remote writer.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
+/// The same of each built-in writer.
+const BUILTIN_NUMBERS_MAX: i64 = 8_192;
+const BUILTIN_HELD_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Debug)]
 enum Slot {
     Missing,
@@ -48,11 +52,25 @@ pub(super) struct Window {
     held_bytes: usize,
     /// What is missing below this was counted as lost; what lies beyond the slots is not remembered otherwise.
     lost_below: SequenceNumber,
+    /// Numbers and payload bytes that are kept.
+    bounds: (i64, usize),
 }
 
 impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
-        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next }
+        Window {
+            next,
+            slots: VecDeque::new(),
+            missing: 0,
+            held_bytes: 0,
+            lost_below: next,
+            bounds: (NUMBERS_MAX, HELD_BYTES_MAX),
+        }
+    }
+
+    /// The window of a built-in writer: anybody can be a participant.
+    pub(super) fn of_builtin(next: SequenceNumber) -> Window {
+        Window { bounds: (BUILTIN_NUMBERS_MAX, BUILTIN_HELD_BYTES_MAX), ..Window::new(next) }
     }
 
     /// The first number that is neither delivered nor irrelevant.
@@ -87,7 +105,7 @@ impl Window {
 
     /// True when `sequence` is not beyond what is kept track of.
     pub(super) fn reaches(&self, sequence: SequenceNumber) -> bool {
-        sequence - self.next < NUMBERS_MAX
+        sequence - self.next < self.bounds.0
     }
 
     /// True when nothing from `first` to `last` is missing.
@@ -116,7 +134,7 @@ impl Window {
         if distance < 0 {
             return Placed::Duplicate;
         }
-        if distance >= NUMBERS_MAX || self.held_bytes + bytes > HELD_BYTES_MAX && distance > 0 {
+        if distance >= self.bounds.0 || self.held_bytes + bytes > self.bounds.1 && distance > 0 {
             return Placed::TooFar;
         }
         let index = distance as usize;
@@ -173,7 +191,7 @@ impl Window {
             return;
         }
         let from = (start - self.next).max(0);
-        let to = (end - self.next).min(NUMBERS_MAX);
+        let to = (end - self.next).min(self.bounds.0);
         if start <= self.next && end - self.next > self.slots.len() as i64 {
             // The range reaches beyond everything kept: keep what is held, let the end be `next` once it is delivered.
             self.mark_slots(0, self.slots.len());
@@ -196,7 +214,7 @@ impl Window {
     }
 
     fn skip_after_slots(&mut self, end: SequenceNumber) {
-        let to = (end - self.next).min(NUMBERS_MAX) as usize;
+        let to = (end - self.next).min(self.bounds.0) as usize;
         let from = self.slots.len();
         self.extend_to(to);
         self.mark_slots(from, to);

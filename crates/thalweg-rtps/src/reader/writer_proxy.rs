@@ -120,6 +120,8 @@ impl WriterProxy {
         crowd: Duration,
     ) -> WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
+        let is_builtin = matched.guid.entity.is_builtin();
+        let window = if is_builtin { Window::of_builtin } else { Window::new }(SequenceNumber::FIRST);
         let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
         WriterProxy {
             requests: Requests {
@@ -132,7 +134,7 @@ impl WriterProxy {
                 since_gap: 0,
             },
             matched,
-            window: Window::new(SequenceNumber::FIRST),
+            window,
             batches: Batches::new(),
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,

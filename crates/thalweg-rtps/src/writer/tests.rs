@@ -646,3 +646,23 @@ fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
     }
     assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
 }
+
+#[test]
+fn the_first_flight_to_a_reader_on_another_host_is_small_whatever_it_announces() {
+    let mut writer = writer(0);
+    let far = MatchedReader { receive_buffer_bytes: Some(1 << 30), datagram_bytes: 1_472, ..matched_reader(1) };
+    writer.match_reader(START, MatchedReader { on_this_host: false, ..far });
+    (0..200).for_each(|_| write(&mut writer, 50_000));
+    let (mut sent, mut now) = (0, START);
+    for _ in 0..100 {
+        let mut outbox = Outbox::new();
+        while writer.poll_transmit(now, &mut outbox) {
+            sent += outbox.cost();
+            outbox.clear();
+        }
+        sent += outbox.cost();
+        now += Duration::from_millis(100);
+        writer.handle_timeout(now);
+    }
+    assert!(sent <= 200_000, "{sent} bytes before its first answer");
+}

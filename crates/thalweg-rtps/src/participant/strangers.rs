@@ -109,7 +109,10 @@ impl Participant {
             }
             if !self.company.accepts(&data) {
                 // Others may not speak for it.
-                return if is_there { self.avoid(now, &data) } else { () };
+                if is_there {
+                    self.avoid(now, &data);
+                }
+                return;
             }
             let reach = Reach::within(local, host, &data, source, Some(known.reach.proved().to_vec()));
             if is_there && !reach.metatraffic.is_empty() {

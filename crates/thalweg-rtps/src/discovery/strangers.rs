@@ -37,6 +37,8 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(3),
 ];
+/// For each so many strangers the pauses, up to a second, are as long once more.
+const CROWD: u32 = 4;
 /// An announcement is followed by a challenge at once, unless the last one is more recent than this.
 const AGAIN_AFTER: Duration = Duration::from_millis(80);
 /// Wrong answers after which no other is looked at until the next challenge: somebody guesses.
@@ -378,6 +380,8 @@ impl Strangers {
     pub fn plan_next(&mut self, now: Instant, key: StrangerKey, was_asked: bool) {
         let Some(stranger) = self.entries.get(&key) else { return };
         let pause = PAUSES[stranger.turn.saturating_sub(1).min(PAUSES.len() - 1)];
+        // In a crowd nobody answers at once.
+        let pause = (pause * (1 + self.entries.len() as u32 / CROWD)).min(pause.max(PAUSES[4]));
         let next = if was_asked { (now + pause).min(stranger.until) } else { stranger.until };
         self.set_due(key, next);
     }

@@ -22,7 +22,9 @@ use thalweg_rtps::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, S
 use thalweg_rtps::wire::batch::{AckNackBatch, HeartbeatBatch};
 use thalweg_rtps::wire::parameters::inline_qos as inline_qos_list;
 use thalweg_rtps::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
-use thalweg_rtps::wire::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
+use thalweg_rtps::wire::{
+    AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, Message, NackFrag, SequenceSet, Submessage,
+};
 use thalweg_rtps::writer::{NewChange, Writer, WriterOptions};
 
 const PEER: GuidPrefix = GuidPrefix([2; 12]);
@@ -34,7 +36,19 @@ fn inline_qos_of(status: Option<u32>, out: &mut Vec<u8>) {
     inline_qos_list(status, status.map(|flags| KeyHash([flags as u8; 16])), out);
 }
 
+/// HEARTBEATs that tell of no sample.
+fn heartbeats_in(datagram: &[u8]) -> Vec<Heartbeat> {
+    let Ok(message) = Message::parse(datagram) else { return Vec::new() };
+    let heartbeat = |submessage| match submessage {
+        Ok(Submessage::Heartbeat(heartbeat)) if heartbeat.last < heartbeat.first => Some(heartbeat),
+        _ => None,
+    };
+    message.submessages().filter_map(heartbeat).collect()
+}
+
 struct World {
+    /// What strangers were asked.
+    asked: Vec<Heartbeat>,
     now: Instant,
     participant: Participant,
     writers: Vec<Shared<Writer>>,
@@ -61,6 +75,7 @@ impl World {
         config.limits.endpoints_per_participant_max = 16;
         let now = Instant::from_nanos(1);
         let mut world = World {
+            asked: Vec::new(),
             now,
             participant: Participant::new(now, config),
             writers: Vec::new(),
@@ -110,6 +125,7 @@ impl World {
         let mut payload = Vec::new();
         data.encode(&mut payload);
         self.tell(EntityId::SPDP_WRITER, 1, &payload);
+        self.prove_address();
         for (number, keyed) in [(1, Keyed::No), (2, Keyed::Yes)] {
             let (writer, reader) = (&self.writers[number - 1], &self.readers[number - 1]);
             let topic = format!("topic {keyed:?}");
@@ -130,6 +146,19 @@ impl World {
             self.tell(EntityId::SUBSCRIPTIONS_WRITER, number as i64, &payload);
         }
         assert!(self.readers.iter().all(|reader| reader.lock().matched_writers().len() == 2));
+    }
+
+    /// Answers what the participant has asked the peer's readers of discovery.
+    fn prove_address(&mut self) {
+        let mut out = Vec::new();
+        write::header(&mut out, PEER);
+        for heartbeat in std::mem::take(&mut self.asked) {
+            let Heartbeat { reader, writer, first, count, .. } = heartbeat;
+            let state = SequenceSet::new(first);
+            write::acknack(&mut out, &AckNack { reader, writer, state, count, is_final: false });
+        }
+        self.receive(&out);
+        assert_eq!(self.participant.participants().count(), 1, "the peer has proved its address");
     }
 
     fn tell(&mut self, writer: EntityId, sequence: i64, payload: &[u8]) {
@@ -245,6 +274,9 @@ impl World {
             self.outbox.clear();
             let more = self.participant.poll_transmit(self.now, &mut self.outbox);
             sent += self.outbox.len();
+            if self.participant.strangers() > 0 {
+                self.asked.extend(self.outbox.datagrams().flat_map(|datagram| heartbeats_in(&datagram.to_vec())));
+            }
             assert!(sent <= ANSWERS_MAX, "the participant does not come to rest");
             if !more || self.outbox.is_empty() {
                 break;

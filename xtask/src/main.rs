@@ -5,6 +5,7 @@ mod compare;
 mod count;
 mod fuzz;
 mod licences;
+mod miri;
 mod mutants;
 mod netns;
 mod peers;
@@ -28,6 +29,7 @@ usage: cargo xtask <command>
                       change the core in N places (default 20), one at a time, and name the changes that no test notices
                       (needs cargo-mutants)
   licences            check licences, sources and duplicates of the dependencies
+  miri                run tests of code that handles memory by itself in an interpreter (needs a nightly toolchain with miri)
   compare [--quick] [--json FILE] [group…]
                       measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
                       names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => licences::run(),
+        Some("miri") => miri::run(),
         Some("mutants") => mutants::run(rest),
         Some("compare") => compare::run(rest),
         Some("count") => count::run(rest),

@@ -87,7 +87,7 @@ fn simulation() -> Outcome<Tally> {
 
 /// Models of what threads share, in every order of their steps; built apart, since a flag changes what everything is built from.
 fn models() -> Outcome<Tally> {
-    let mut command = cargo(&["test", "--release", "--package", "thalweg", "--lib"]);
+    let mut command = cargo(&["test", "--release", "--package", "thalweg", "--package", "thalweg-transport", "--lib"]);
     command
         .env("RUSTFLAGS", "--cfg loom")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")

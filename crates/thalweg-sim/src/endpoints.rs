@@ -136,9 +136,11 @@ impl Simulation {
                 Err(refused) => (None, refused.arm),
             };
             self.trace.record(self.now, process, Step::Wrote { writer: number, sequence });
-            self.transmit(number, process, now);
-            if let (Some(at), Some(participant)) = (arm, self.processes[process].participant.as_mut()) {
-                participant.rearm(entity, at);
+            let pause = self.transmit(number, process, now);
+            for at in [arm, pause].into_iter().flatten() {
+                if let Some(participant) = self.processes[process].participant.as_mut() {
+                    participant.rearm(entity, at);
+                }
             }
             self.drive(process);
             if sequence.is_none() {
@@ -151,22 +153,21 @@ impl Simulation {
         }
     }
 
-    /// Sends on the writing thread, as production does.
-    pub(crate) fn transmit(&mut self, number: usize, process: usize, now: Instant) {
-        let Some(handle) = self.writers[number].handle.clone() else { return };
+    /// Sends on the writing thread, as production does. Returns when the participant is to go on with what may not leave yet.
+    pub(crate) fn transmit(&mut self, number: usize, process: usize, now: Instant) -> Option<Instant> {
+        let handle = self.writers[number].handle.clone()?;
         self.outbox.clear();
         let mut sending = handle.lock().start_sending(now, &mut self.outbox);
+        let mut pause = handle.lock().pause_to_arm();
         while sending {
             let datagrams = self.outbox.len();
             self.send(process);
             self.outbox.clear();
             sending = handle.lock().continue_sending(now, now, datagrams, &mut self.outbox);
+            // News is earlier than what was told before.
+            pause = handle.lock().pause_to_arm().or(pause);
         }
-        let entity = handle.lock().guid().entity;
-        let pause = handle.lock().pause_to_arm();
-        if let (Some(at), Some(participant)) = (pause, self.processes[process].participant.as_mut()) {
-            participant.rearm(entity, at);
-        }
+        pause
     }
 
     pub(crate) fn wait_for_space(&mut self, number: usize) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::Durability;
+use thalweg_rtps::types::Guid;
+use thalweg_rtps::writer::Writer;
 
 use crate::plan::{Pace, ReaderPlan};
 use crate::record::{HostLanes, ReaderRecord, Record, WriterRecord};
@@ -45,7 +47,8 @@ impl Simulation {
             }
             let behind = handle.lock().readers_behind();
             let given_up = handle.lock().readers_given_up();
-            if behind.max(given_up) > self.hanging_readers(index.topic) {
+            let late = plan.qos.reliability.is_reliable() && self.has_late_readers(&handle.lock(), index.topic);
+            if late || behind.max(given_up) > self.hanging_readers(index.topic) {
                 let number = writer.number;
                 left.push(format!("of the readers of writer {number} {behind} are behind, {given_up} given up"));
             }
@@ -60,6 +63,17 @@ impl Simulation {
             }
         }
         left
+    }
+
+    /// Whether readers of a reliable writer have not acknowledged everything although their applications take what arrives.
+    fn has_late_readers(&self, writer: &Writer, topic: usize) -> bool {
+        let takes = |reader: &Guid| {
+            let place = self.reader_numbers.get(reader).map(|number| self.readers[*number].record.index.place);
+            let plan = place.map(|place| &self.plan.topics[topic].readers[place]);
+            plan.is_some_and(|plan| plan.pace != Pace::Never && plan.qos.reliability.is_reliable())
+        };
+        let lacks = |reader: &Guid| writer.acknowledged_by(*reader).is_some_and(|last| last < writer.last());
+        writer.matched_readers().any(|reader| takes(&reader) && lacks(&reader))
     }
 
     /// Readers of a topic whose applications hang while their writers wait for them.

@@ -8,6 +8,8 @@ pub mod batch;
 #[forbid(unsafe_code)]
 pub mod clock;
 #[forbid(unsafe_code)]
+mod earliest;
+#[forbid(unsafe_code)]
 pub mod entropy;
 #[forbid(unsafe_code)]
 pub mod filter;

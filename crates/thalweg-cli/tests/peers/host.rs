@@ -119,6 +119,23 @@ impl Host {
         String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number of frames")
     }
 
+    /// Limits what leaves by the link to a rate, behind a queue of so many bytes that drops what does not fit.
+    pub fn limit(&self, link: &str, megabits: u32, queue_bytes: u32) {
+        let filter = format!("qdisc add dev {link} root tbf rate {megabits}mbit burst 10000 limit {queue_bytes}");
+        run_command(self.command("tc").args(filter.split_whitespace()));
+    }
+
+    /// Packets that have passed the limit of a link, and those that its queue has dropped.
+    #[track_caller]
+    pub fn passed(&self, link: &str) -> (u64, u64) {
+        let output = self.command("tc").args(["-s", "qdisc", "show", "dev", link]).output().expect("iproute2");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c == '(' || c == ',').collect();
+        let before = |name| words.iter().position(|word| *word == name).and_then(|at| words[at - 1].parse().ok());
+        let after = |name| words.iter().position(|word| *word == name).and_then(|at| words[at + 1].parse().ok());
+        before("pkt").zip(after("dropped")).unwrap_or_else(|| panic!("tc tells packets: {text}"))
+    }
+
     /// The largest packet that the link takes at this end.
     pub fn set_mtu(&self, link: &str, mtu: u32) {
         run(&["ip", "-n", &self.name, "link", "set", link, "mtu", &mtu.to_string()]);

@@ -2,6 +2,7 @@
 
 pub mod agents;
 mod hosts;
+mod links;
 mod methods;
 mod outages;
 mod paths;

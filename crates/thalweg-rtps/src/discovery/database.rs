@@ -1,12 +1,14 @@
 //! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::endpoint_data::{PublicationData, SubscriptionData};
 use super::participant_data::ParticipantData;
 use super::reach::Reach;
+use crate::qos::Representation;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix};
+use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::wire::WireError;
 
 /// A participant that was heard of.
@@ -20,6 +22,34 @@ pub struct KnownParticipant {
     pub reach: Reach,
     /// When it is dropped unless something is heard of it.
     pub lease_until: Instant,
+    /// When something came last from an address that it has proved.
+    pub heard_at: Instant,
+    /// It has sent endpoint discovery before it was known, and has to repeat that.
+    pub has_spoken: bool,
+}
+
+/// A lease is not believed to be longer than this.
+const LEASE_MAX: Duration = Duration::from_secs(3_600);
+
+impl KnownParticipant {
+    /// A participant whose lease does not end.
+    pub fn new(data: ParticipantData, reach: Reach) -> KnownParticipant {
+        KnownParticipant {
+            announced: Box::default(),
+            data,
+            reach,
+            lease_until: Instant::NEVER,
+            heard_at: Instant::ZERO,
+            has_spoken: false,
+        }
+    }
+
+    /// Renews its lease: it is alive. That of the own participant does not end.
+    pub fn renew_lease(&mut self, now: Instant) {
+        if self.lease_until != Instant::NEVER {
+            self.lease_until = now + self.data.lease_duration.min(LEASE_MAX);
+        }
+    }
 }
 
 /// A remote (or own) endpoint with the local endpoints that are matched with it.
@@ -29,12 +59,17 @@ pub struct Known<D> {
     pub data: D,
     /// Entity ids of the matched local endpoints.
     pub matched: Vec<EntityId>,
+    /// Memory that it is charged.
+    bytes: usize,
 }
 
 /// Endpoint of either kind that can be read from its announcement and filed by its GUID.
 pub trait EndpointData: PartialEq + Sized {
     /// Its GUID.
     fn guid(&self) -> Guid;
+
+    /// Bytes of memory beside its own size.
+    fn heap_bytes(&self) -> usize;
 
     /// Reads an announcement.
     ///
@@ -48,6 +83,16 @@ impl EndpointData for PublicationData {
         self.guid
     }
 
+    fn heap_bytes(&self) -> usize {
+        let names = [&self.topic_name, &self.type_name, &self.entity_name];
+        let attached = [&self.qos.attached.user, &self.qos.attached.topic, &self.qos.attached.group];
+        names.iter().map(|name| name.capacity()).sum::<usize>()
+            + attached.iter().map(|bytes| bytes.capacity()).sum::<usize>()
+            + self.qos.partition.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>()
+            + self.qos.data_representation.capacity() * size_of::<Representation>()
+            + (self.unicast.capacity() + self.multicast.capacity()) * size_of::<Locator>()
+    }
+
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
         PublicationData::decode(payload)
     }
@@ -56,6 +101,16 @@ impl EndpointData for PublicationData {
 impl EndpointData for SubscriptionData {
     fn guid(&self) -> Guid {
         self.guid
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let names = [&self.topic_name, &self.type_name, &self.entity_name];
+        let attached = [&self.qos.attached.user, &self.qos.attached.topic, &self.qos.attached.group];
+        names.iter().map(|name| name.capacity()).sum::<usize>()
+            + attached.iter().map(|bytes| bytes.capacity()).sum::<usize>()
+            + self.qos.partition.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>()
+            + self.qos.data_representation.capacity() * size_of::<Representation>()
+            + (self.unicast.capacity() + self.multicast.capacity()) * size_of::<Locator>()
     }
 
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
@@ -80,34 +135,50 @@ pub enum Learned {
 #[derive(Debug)]
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
+    /// Memory that the endpoints of each participant are charged, and all of them.
+    bytes_of: BTreeMap<GuidPrefix, usize>,
+    bytes: usize,
 }
+
+/// Charged for an endpoint beside its data: its place in the table, and what is matched with it.
+const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
     fn default() -> Self {
-        EndpointTable { known: BTreeMap::new() }
+        EndpointTable { known: BTreeMap::new(), bytes_of: BTreeMap::new(), bytes: 0 }
     }
 }
 
 impl<D: EndpointData> EndpointTable<D> {
     /// Files an endpoint; what was matched with an earlier version stays.
     pub fn insert(&mut self, data: D) {
-        match self.known.entry(data.guid()) {
-            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().data = data,
-            std::collections::btree_map::Entry::Vacant(vacant) => {
-                vacant.insert(Known { data, matched: Vec::new() });
-            }
-        }
+        let (guid, bytes) = (data.guid(), Self::charge(&data));
+        let matched = self.remove(guid).map(|known| known.matched).unwrap_or_default();
+        self.known.insert(guid, Known { data, matched, bytes });
+        self.bytes += bytes;
+        *self.bytes_of.entry(guid.prefix).or_default() += bytes;
     }
 
-    /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`.
-    pub fn learn(&mut self, participant: GuidPrefix, count_max: usize, payload: &[u8]) -> Learned {
+    fn charge(data: &D) -> usize {
+        size_of::<Known<D>>() + PLACE_BYTES + data.heap_bytes()
+    }
+
+    /// Memory that the endpoints of a participant are charged.
+    pub fn bytes_of(&self, participant: GuidPrefix) -> usize {
+        self.bytes_of.get(&participant).copied().unwrap_or_default()
+    }
+
+    /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
+    pub fn learn(&mut self, participant: GuidPrefix, count_max: usize, room: usize, payload: &[u8]) -> Learned {
         let data = match D::from_announcement(payload) {
             Ok(data) if data.guid().prefix == participant => data,
             _ => return Learned::Unusable,
         };
         let guid = data.guid();
+        let before = self.known.get(&guid).map_or(0, |known| known.bytes);
         match self.known.get(&guid) {
             Some(known) if known.data == data => return Learned::Nothing,
+            _ if Self::charge(&data) > room.saturating_add(before) => return Learned::OverLimit,
             None if self.of_participant(participant).count() >= count_max => return Learned::OverLimit,
             _ => self.insert(data),
         }
@@ -126,7 +197,15 @@ impl<D: EndpointData> EndpointTable<D> {
 
     /// Forgets an endpoint.
     pub fn remove(&mut self, guid: Guid) -> Option<Known<D>> {
-        self.known.remove(&guid)
+        let known = self.known.remove(&guid)?;
+        self.bytes -= known.bytes;
+        if let Some(bytes) = self.bytes_of.get_mut(&guid.prefix) {
+            *bytes -= known.bytes;
+            if *bytes == 0 {
+                self.bytes_of.remove(&guid.prefix);
+            }
+        }
+        Some(known)
     }
 
     /// All endpoints in the order of their GUIDs.
@@ -149,11 +228,20 @@ pub struct DiscoveryLimits {
     pub participants_max: usize,
     /// Endpoints of each kind of one remote participant; default 4,096.
     pub endpoints_per_participant_max: usize,
+    /// Memory for what one remote participant and its endpoints announce; default 16 MiB.
+    pub bytes_per_participant_max: usize,
+    /// Memory for what all of them announce; default 128 MiB.
+    pub bytes_max: usize,
 }
 
 impl Default for DiscoveryLimits {
     fn default() -> DiscoveryLimits {
-        DiscoveryLimits { participants_max: 2_000, endpoints_per_participant_max: 4_096 }
+        DiscoveryLimits {
+            participants_max: 2_000,
+            endpoints_per_participant_max: 4_096,
+            bytes_per_participant_max: 16 << 20,
+            bytes_max: 128 << 20,
+        }
     }
 }
 
@@ -174,6 +262,14 @@ impl Database {
     /// An empty database.
     pub fn new(limits: DiscoveryLimits) -> Database {
         Database { limits, ..Database::default() }
+    }
+
+    /// Bytes that one more endpoint of a participant may take.
+    pub fn room_for(&self, participant: GuidPrefix) -> usize {
+        let own = self.publications.bytes_of(participant) + self.subscriptions.bytes_of(participant);
+        let all = self.publications.bytes + self.subscriptions.bytes;
+        let own_room = self.limits.bytes_per_participant_max.saturating_sub(own);
+        own_room.min(self.limits.bytes_max.saturating_sub(all))
     }
 
     /// The earliest end of a lease.

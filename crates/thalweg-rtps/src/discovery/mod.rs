@@ -8,6 +8,7 @@ mod parameters;
 pub mod participant_data;
 pub mod reach;
 pub mod senders;
+pub mod strangers;
 
 pub use database::{Database, DiscoveryLimits, Known, KnownParticipant};
 pub use neighbourhood::neighbourhood;

@@ -30,7 +30,6 @@ mod tests {
     use super::*;
     use crate::discovery::participant_data::ParticipantData;
     use crate::discovery::{KnownParticipant, Reach};
-    use crate::time::Instant;
     use crate::types::GuidPrefix;
     use crate::types::Locator;
     use crate::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
@@ -57,7 +56,7 @@ mod tests {
             data.locators.default_multicast = vec![group];
             let mut reach = Reach::default();
             reach.on_this_host = on_this_host;
-            let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
+            let known = KnownParticipant::new(data, reach);
             database.participants.insert(GuidPrefix([number; 12]), known);
         }
         let gathered = neighbourhood(&links, &database);

@@ -51,20 +51,33 @@ pub struct Reach {
     their_mtu: Option<u32>,
     /// The largest IP packet that leaves towards it, as the driver measured; `None` before.
     our_mtu: Option<u32>,
+    /// Its addresses that have answered; no other is used, but for those of this host. `None`: any is.
+    proved: Option<Vec<IpAddr>>,
 }
 
 /// Addresses used when nothing tells which of them works.
 const GUESSES_MAX: usize = 4;
 
 impl Reach {
-    /// Chooses among what `data` announces. `source`: where the announcement came from, which is known to work.
+    /// Chooses among what `data` announces. `source`: where the announcement came from, which is likely to work.
     pub fn new(local: &LocalAddresses, host: [u8; 16], data: &ParticipantData, source: SocketAddr) -> Reach {
+        Reach::within(local, host, data, source, None)
+    }
+
+    /// As [`Reach::new`], of addresses that have answered, and of this host's own if it runs here.
+    pub fn within(
+        local: &LocalAddresses,
+        host: [u8; 16],
+        data: &ParticipantData,
+        source: SocketAddr,
+        proved: Option<Vec<IpAddr>>,
+    ) -> Reach {
         let on_this_host = match data.host {
             Some(theirs) => theirs == host,
             None => is_own(local, source.ip()),
         };
-        let mut reach = Reach { on_this_host, source: Some(source.ip()), ..Reach::default() };
-        reach.senders = Senders::new(data, source.ip());
+        let mut reach = Reach { on_this_host, source: Some(source.ip()), proved, ..Reach::default() };
+        reach.senders = Senders::new(data);
         reach.metatraffic = reach.choose(local, &data.locators.metatraffic_unicast);
         reach.user = reach.choose(local, &user_locators(data, on_this_host));
         reach.user_multicast = reach.choose_group(local, &data.locators.default_multicast);
@@ -114,6 +127,25 @@ impl Reach {
         Some(if neighbour { announced } else { announced.min(ETHERNET_MTU_BYTES) })
     }
 
+    /// Its addresses that have answered.
+    pub fn proved(&self) -> &[IpAddr] {
+        self.proved.as_deref().unwrap_or_default()
+    }
+
+    /// Whether what comes from `source` may be believed to come from it.
+    pub fn is_at(&self, local: &LocalAddresses, source: IpAddr) -> bool {
+        match &self.proved {
+            Some(proved) => proved.contains(&source) || self.on_this_host && is_own(local, source),
+            None => true,
+        }
+    }
+
+    /// How many of `candidates` are not used because they have not answered.
+    pub fn count_unproved(&self, local: &LocalAddresses, candidates: &[Locator]) -> usize {
+        let ips = candidates.iter().filter_map(|locator| locator.socket_address()).map(|address| address.ip());
+        ips.filter(|ip| !ip.is_multicast() && !self.is_at(local, *ip)).count()
+    }
+
     /// The best of `candidates`; several only when none is known to work.
     pub fn choose(&self, local: &LocalAddresses, candidates: &[Locator]) -> Vec<Locator> {
         let mut ranked: Vec<(u8, Locator)> =
@@ -132,6 +164,9 @@ impl Reach {
         }
         if ip.is_loopback() {
             return self.on_this_host.then_some(0);
+        }
+        if !self.is_at(local, ip) {
+            return None;
         }
         let rank = if self.source == Some(ip) || self.on_this_host && is_own(local, ip) {
             1
@@ -185,7 +220,7 @@ fn has_family(local: &LocalAddresses, ip: IpAddr) -> bool {
     local.interfaces.iter().any(|(own, _)| own.is_ipv4() == ip.is_ipv4())
 }
 
-fn is_own(local: &LocalAddresses, ip: IpAddr) -> bool {
+pub(crate) fn is_own(local: &LocalAddresses, ip: IpAddr) -> bool {
     ip.is_loopback() || local.interfaces.iter().any(|(own, _)| *own == ip)
 }
 

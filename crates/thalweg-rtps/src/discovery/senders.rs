@@ -5,29 +5,26 @@ use std::net::IpAddr;
 use super::participant_data::ParticipantData;
 use crate::types::Locator;
 
-/// Which addresses the datagrams of one remote participant come from: those that it announces, and those that its announcements
-/// came from, since behind a translation of addresses nothing else is known.
+/// Which addresses the datagrams of one remote participant come from: those that it announces, and those that its answers came
+/// from when it proved where it is, since behind a translation of addresses nothing else is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Senders {
     announced: Vec<IpAddr>,
-    /// Sources of announcements and addresses of single endpoints, the latest first; at most [`FURTHER_MAX`].
+    /// Sources of answers and addresses of single endpoints, the latest first; at most [`FURTHER_MAX`].
     further: Vec<IpAddr>,
-    settled: bool,
 }
 
 /// Addresses kept besides the announced ones. Chosen for the interfaces of a large host.
 const FURTHER_MAX: usize = 8;
 
 impl Senders {
-    /// Those of a participant whose announcement `data` came from `source`.
-    pub fn new(data: &ParticipantData, source: IpAddr) -> Senders {
+    /// Those of a participant that announced `data`.
+    pub fn new(data: &ParticipantData) -> Senders {
         let locators = data.locators.metatraffic_unicast.iter().chain(&data.locators.default_unicast);
         let mut announced: Vec<IpAddr> = locators.filter_map(ip_of).collect();
         announced.sort_unstable();
         announced.dedup();
-        let mut senders = Senders { announced, further: Vec::new(), settled: false };
-        senders.add(source.to_canonical());
-        senders
+        Senders { announced, further: Vec::new() }
     }
 
     /// Keeps what was known besides the announced addresses before the participant announced others.
@@ -37,7 +34,6 @@ impl Senders {
                 self.further.push(*ip);
             }
         }
-        self.settled = before.settled;
     }
 
     /// Whether the participant sends from `ip`.
@@ -56,30 +52,13 @@ impl Senders {
         locators.iter().filter_map(ip_of).for_each(|ip| self.add(ip));
     }
 
-    /// Its announcement came from `ip` as well. That counts until it said something else from an address that is known by then:
-    /// later, somebody repeats what he has overheard. Returns whether it counts.
-    pub fn add_source(&mut self, ip: IpAddr) -> bool {
-        if !self.settled {
-            self.add(ip.to_canonical());
-        }
-        !self.settled
-    }
-
-    fn add(&mut self, ip: IpAddr) {
+    /// One of its answers came from `ip`.
+    pub fn add(&mut self, ip: IpAddr) {
+        let ip = ip.to_canonical();
         if !self.contains(ip) {
             self.further.insert(0, ip);
             self.further.truncate(FURTHER_MAX);
         }
-    }
-
-    /// More than announcements came from one of the addresses.
-    pub fn settle(&mut self) {
-        self.settled = true;
-    }
-
-    /// Whether more than announcements came from one of the addresses.
-    pub fn are_settled(&self) -> bool {
-        self.settled
     }
 }
 
@@ -98,16 +77,17 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    fn senders(announced: &[&str], source: &str) -> Senders {
+    fn senders(announced: &[&str]) -> Senders {
         let mut data = ParticipantData::new(GuidPrefix([1; 12]));
         let locator = |text: &&str| Locator::from(SocketAddr::new(ip(text), 7411));
         data.locators.default_unicast = announced.iter().map(locator).collect();
-        Senders::new(&data, ip(source))
+        Senders::new(&data)
     }
 
     #[test]
-    fn announced_addresses_and_the_first_source_count() {
-        let senders = senders(&["10.0.0.1", "10.1.0.1"], "192.168.0.1");
+    fn announced_addresses_and_sources_of_answers_count() {
+        let mut senders = senders(&["10.0.0.1", "10.1.0.1"]);
+        senders.add(ip("192.168.0.1"));
         for (from, expect) in [
             ("10.0.0.1", true),
             ("10.1.0.1", true),
@@ -120,18 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn other_sources_of_announcements_count_until_more_than_announcements_came() {
-        let mut senders = senders(&["10.0.0.1"], "10.0.0.1");
-        assert!(senders.add_source(ip("10.0.0.7")) && senders.contains(ip("10.0.0.7")));
-        senders.settle();
-        assert!(!senders.add_source(ip("10.0.0.8")) && !senders.contains(ip("10.0.0.8")));
-    }
-
-    #[test]
     fn no_more_than_a_few_addresses_are_kept() {
-        let mut senders = senders(&["10.0.0.1"], "10.0.0.1");
+        let mut senders = senders(&["10.0.0.1"]);
         for last in 0..200 {
-            senders.add_source(IpAddr::from([10, 9, 9, last]));
+            senders.add(IpAddr::from([10, 9, 9, last]));
         }
         assert_eq!(senders.further.len(), FURTHER_MAX);
         assert!(senders.contains(ip("10.0.0.1")) && senders.contains(ip("10.9.9.199")));

@@ -48,6 +48,8 @@ pub struct SampleCache {
     pub(super) results: u64,
     pub(super) picked: Vec<usize>,
     pub(super) empty: Payload,
+    /// Each instance keeps a payload that tells its key.
+    keeps_keys: bool,
 }
 
 /// How many instances a reader without a limit of its own knows at most.
@@ -72,6 +74,7 @@ impl SampleCache {
             results: 0,
             picked: Vec::new(),
             empty: Payload::from(Vec::new()),
+            keeps_keys: true,
         }
     }
 
@@ -79,6 +82,20 @@ impl SampleCache {
     pub fn with_bytes_max(mut self, bytes_max: usize) -> SampleCache {
         self.bounds.bytes_max = bytes_max;
         self
+    }
+
+    /// The hashes of instances say all that is wanted of their keys: ends of instances bear no payload.
+    pub fn without_keys(mut self) -> SampleCache {
+        self.keeps_keys = false;
+        self
+    }
+
+    /// Forgets an instance that has no samples here, even if somebody still writes it.
+    pub fn forget_instance(&mut self, instance: KeyHash) {
+        let slot = self.instances.find(&self.key_of(instance));
+        if let Some(slot) = slot.filter(|slot| self.instances[*slot].held.changes == 0) {
+            self.forget(slot);
+        }
     }
 
     /// Offers one change in the order of its writer.
@@ -106,7 +123,7 @@ impl SampleCache {
         let slot = slot.unwrap_or_else(|| self.add_instance(key));
         let (change, writer) = (sample.change, sample.writer);
         let instance = &mut self.instances[slot];
-        if self.keyed == Keyed::Yes {
+        if self.keyed == Keyed::Yes && self.keeps_keys {
             instance.remember(&sample);
         }
         if is_value {

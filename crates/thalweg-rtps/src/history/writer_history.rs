@@ -37,6 +37,8 @@ pub struct WriterHistory {
     frames: FrameStock,
     /// First number that was not sent yet, as [`WriterHistory::sent_up_to`] tells.
     unsent: SequenceNumber,
+    /// A change of which a part was sent: it stays until the rest was, even if it is overwritten.
+    begun: Option<SequenceNumber>,
     /// KEEP_LAST drops what it overwrites at once, even if it was not sent yet.
     conflates: bool,
 }
@@ -92,8 +94,14 @@ impl WriterHistory {
             overwritten_unacknowledged: 0,
             frames: FrameStock::default(),
             unsent: SequenceNumber::FIRST,
+            begun: None,
             conflates: true,
         }
+    }
+
+    /// The first change gets this number; for a history in which nothing was ever put.
+    pub(crate) fn begin_at(&mut self, first: SequenceNumber) {
+        (self.last, self.acknowledged, self.unsent) = (first.previous(), first.previous(), first);
     }
 
     /// Whether one more change of `instance` with a payload of `bytes` fits now. KEEP_LAST overwrites within its
@@ -204,6 +212,11 @@ impl WriterHistory {
         self.conflates = conflates;
     }
 
+    /// A part of this change was sent, and the rest is to follow even if KEEP_LAST overwrites it meanwhile.
+    pub fn keep_begun(&mut self, begun: Option<SequenceNumber>) {
+        self.begun = begun;
+    }
+
     /// Everything below `unsent` was sent: what was overwritten meanwhile goes.
     pub fn sent_up_to(&mut self, unsent: SequenceNumber) {
         let before = std::mem::replace(&mut self.unsent, unsent);
@@ -224,7 +237,7 @@ impl WriterHistory {
     }
 
     fn is_kept_unsent(&self, slot: &Slot) -> bool {
-        !self.conflates && slot.end() > self.unsent
+        (!self.conflates || self.begun == Some(slot.first)) && slot.end() > self.unsent
     }
 
     fn clear_slot(&mut self, index: usize) {
@@ -257,6 +270,12 @@ impl WriterHistory {
     /// As [`WriterHistory::next_from`], but also finds samples that KEEP_LAST has overwritten and that are still to be sent.
     pub fn next_collected_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
         self.sample_from(from, true)
+    }
+
+    /// The change numbered `sequence`, also when it was overwritten after a part of it had been sent.
+    pub fn get_begun(&self, sequence: SequenceNumber) -> Option<HeldSample<'_>> {
+        let sample = self.slots.get(self.position(sequence).ok()?)?.sample_from(sequence, true);
+        sample.filter(|sample| sample.sequence == sequence && self.begun == Some(sequence))
     }
 
     fn sample_from(&self, from: SequenceNumber, dead: bool) -> Option<HeldSample<'_>> {

@@ -24,7 +24,7 @@ const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
-/// New participants that wait for their directed announcement; the periodic one reaches the others.
+/// Participants that wait for their directed announcement; the periodic one reaches the others.
 const GREETINGS_MAX: usize = 1_024;
 
 /// When and what to announce.
@@ -36,6 +36,7 @@ pub(super) struct Announcer {
     message_at: Instant,
     payload: Payload,
     version: SequenceNumber,
+    /// Participants that may have forgotten us.
     to_greet: VecDeque<GuidPrefix>,
     farewell: bool,
 }
@@ -71,6 +72,7 @@ impl Announcer {
         self.quick_done = 0;
     }
 
+    /// It is told of us once more.
     pub(super) fn greet(&mut self, prefix: GuidPrefix) {
         if self.to_greet.len() < GREETINGS_MAX {
             self.to_greet.push_back(prefix);
@@ -122,6 +124,21 @@ impl Announcer {
     }
 
     fn push_announcement(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
+        if !destinations.is_empty() {
+            outbox.begin(destinations);
+            write::header(outbox.buffer(), prefix);
+            self.append_announcement(outbox);
+            outbox.finish();
+        }
+    }
+
+    /// Bytes that an announcement adds to a datagram.
+    pub(super) fn announcement_bytes(&self) -> usize {
+        write::DATA_HEAD_LEN + self.payload.len().next_multiple_of(4)
+    }
+
+    /// Appends an announcement to the open datagram.
+    pub(super) fn append_announcement(&self, outbox: &mut Outbox) {
         let head = DataHead {
             reader: EntityId::SPDP_READER,
             writer: EntityId::SPDP_WRITER,
@@ -129,7 +146,7 @@ impl Announcer {
             inline_qos: &[],
             kind: DataKind::Data,
         };
-        push_data(prefix, destinations, &head, &self.payload, outbox);
+        append_data(&head, &self.payload, outbox);
     }
 
     fn push_farewell(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
@@ -161,10 +178,14 @@ fn push_data(
     }
     outbox.begin(destinations);
     write::header(outbox.buffer(), prefix);
+    append_data(head, payload, outbox);
+    outbox.finish();
+}
+
+fn append_data(head: &DataHead<'_>, payload: &Payload, outbox: &mut Outbox) {
     write::data(outbox.buffer(), head, payload.len());
     outbox.push_payload(payload, 0..payload.len());
     write::padding(outbox.buffer(), payload.len());
-    outbox.finish();
 }
 
 impl Participant {

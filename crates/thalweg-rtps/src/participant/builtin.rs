@@ -1,14 +1,12 @@
 //! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Event, KeyOf, LostReason, Participant};
+use crate::discovery::KnownParticipant;
 use crate::discovery::database::Learned;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
-use crate::discovery::participant_data::ParticipantData;
-use crate::discovery::{KnownParticipant, Reach};
 use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
@@ -26,14 +24,6 @@ pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
 /// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
 /// nobody answers at once.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
-
-/// An announcement of ordinary size, about 400 bytes; a longer one is decoded each time that it comes.
-fn kept(announced: &[u8]) -> Box<[u8]> {
-    if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced.into() } else { Box::default() }
-}
-
-/// Bytes of an announcement that are kept for each participant.
-const ANNOUNCEMENT_KEPT_MAX: usize = 2_048;
 
 /// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
 fn announced_bit(writer: EntityId) -> u32 {
@@ -68,7 +58,7 @@ pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> Matc
         vendor: known.data.vendor,
         reliable: true,
         keeps_history: true,
-        greets: known.data.vendor == VendorId::THALWEG,
+        greets: known.data.vendor == VendorId::THALWEG && !known.has_spoken,
         lifespan: INFINITE,
         round_trip: ROUND_TRIP_ASSUMED,
         unicast: known.reach.metatraffic.clone(),
@@ -105,6 +95,8 @@ impl Participant {
     /// Matches our built-in endpoints with those that a participant announces.
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(known) = self.database.participants.get(&prefix) else { return };
+        // Answers first: they may be what proves our address to it.
+        PAIRS.iter().for_each(|(_, reader)| self.schedule.make_ready(*reader));
         for (writer, reader) in PAIRS {
             let bit = announced_bit(writer);
             if known.data.builtin_endpoints & (1 << (bit + 1)) != 0 {
@@ -155,6 +147,20 @@ impl Participant {
                 // A participant message renews the lease, as every datagram does.
                 _ => {}
             }
+            self.forget_instance(reader, &sample);
+        }
+    }
+
+    /// Instances whose endpoint is not known are forgotten: peers could make up as many as they like.
+    fn forget_instance(&mut self, reader: EntityId, sample: &TakenSample) {
+        let guid = Guid::from_bytes(sample.info.instance.0);
+        let is_known = match reader {
+            EntityId::PUBLICATIONS_READER => self.database.publications.get(guid).is_some(),
+            EntityId::SUBSCRIPTIONS_READER => self.database.subscriptions.get(guid).is_some(),
+            _ => false,
+        };
+        if let Some(shared) = self.endpoints.reader(reader).filter(|_| !is_known) {
+            shared.lock().forget_instance(sample.info.instance);
         }
     }
 
@@ -174,12 +180,11 @@ impl Participant {
             return;
         }
         let count_max = self.database.limits.endpoints_per_participant_max;
-        let learned = self.database.publications.learn(prefix, count_max, &sample.payload);
+        let room = self.database.room_for(prefix);
+        let learned = self.database.publications.learn(prefix, count_max, room, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
-            let (known, from) = (self.database.publications.get(guid), self.database.participants.get_mut(&prefix));
-            if let (Some(known), Some(from)) = (known, from) {
-                from.reach.senders.add_locators(&known.data.unicast);
-            }
+            let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
+            self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_publication(now, guid);
         }
     }
@@ -192,12 +197,11 @@ impl Participant {
             return;
         }
         let count_max = self.database.limits.endpoints_per_participant_max;
-        let learned = self.database.subscriptions.learn(prefix, count_max, &sample.payload);
+        let room = self.database.room_for(prefix);
+        let learned = self.database.subscriptions.learn(prefix, count_max, room, &sample.payload);
         if let Some(guid) = self.note_learned(learned) {
-            let (known, from) = (self.database.subscriptions.get(guid), self.database.participants.get_mut(&prefix));
-            if let (Some(known), Some(from)) = (known, from) {
-                from.reach.senders.add_locators(&known.data.unicast);
-            }
+            let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
+            self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_subscription(now, guid);
         }
     }
@@ -223,63 +227,10 @@ impl Participant {
         None
     }
 
-    /// Learns of a participant, or renews what is known of it.
-    pub(super) fn handle_announcement(
-        &mut self,
-        now: Instant,
-        source: SocketAddr,
-        data: ParticipantData,
-        announced: &[u8],
-    ) {
-        let prefix = data.guid_prefix;
-        let stranger = data.domain_id.is_some_and(|id| id != self.config.domain_id)
-            || data.domain_tag != self.config.domain_tag
-            || prefix == self.config.prefix
-            || prefix == GuidPrefix::UNKNOWN
-            || self.ignored.contains(&prefix);
-        if stranger {
-            return;
-        }
-        let lease_until = now + data.lease_duration;
-        let reach = Reach::new(&self.config.addresses, self.config.host, &data, source);
-        if let Some(known) = self.database.participants.get_mut(&prefix) {
-            known.lease_until = lease_until;
-            known.announced = kept(announced);
-            // An announcement that came by another interface does not move a participant whose addresses are the same.
-            if known.data != data {
-                if !self.company.accepts(&data) {
-                    return self.avoid(now, &data);
-                }
-                known.data = data;
-                known.reach = reach.keeping_path_of(&known.reach);
-                self.neighbours.note_change(now);
-                self.match_builtin(now, prefix);
-                self.rematch_participant(now, prefix);
-                self.push_event(Event::AddressesChosen(prefix));
-            }
-            return;
-        }
-        if !self.company.accepts(&data) {
-            return self.avoid(now, &data);
-        }
-        self.company.forget(prefix);
-        if self.database.participants.len() > self.database.limits.participants_max {
-            self.counters.over_limit += 1;
-            return;
-        }
-        let known = KnownParticipant { announced: kept(announced), data, reach, lease_until };
-        self.database.participants.insert(prefix, known);
-        self.schedule.set_lease_check(self.database.next_lease_end());
-        self.neighbours.note_change(now);
-        self.announcer.greet(prefix);
-        self.push_event(Event::ParticipantDiscovered(prefix));
-        self.push_event(Event::AddressesChosen(prefix));
-        self.match_builtin(now, prefix);
-    }
-
     /// Forgets a participant and everything in it.
     pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
         self.company.forget(prefix);
+        self.remember_former(prefix);
         if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
             return;
         }

@@ -129,7 +129,7 @@ fn a_foreign_participant_is_judged_by_its_user_data() {
     announce(&mut net, 0, 9, b"enclave=/;groups=ops;");
     assert_eq!((known(&net, 0), ignored(&net, 0)), (0, vec!["ops".to_owned()]));
     announce(&mut net, 0, 9, b"enclave=/;groups=ops,radar;");
-    assert_eq!((known(&net, 0), ignored(&net, 0).len()), (1, 0));
+    assert_eq!((net.nodes[0].participant.strangers(), ignored(&net, 0).len()), (1, 0));
     announce(&mut net, 0, 9, b"enclave=/;");
     assert_eq!((known(&net, 0), ignored(&net, 0)), (0, vec![String::new()]));
     net.run_for(SECOND * 11);

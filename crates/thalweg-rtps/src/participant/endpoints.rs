@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Event, KeySource, Participant};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::strangers::{HALVES, Secret};
 use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
 use crate::payload::Payload;
@@ -12,7 +13,7 @@ use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
 use crate::reader::{Reader, ReassemblyBudget};
 use crate::shared::Shared;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed};
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
 use crate::writer::{NewChange, Writer, WriterOptions};
 
 /// What a writer is made of.
@@ -83,13 +84,15 @@ impl LocalWriter {
 
 impl Endpoints {
     /// The built-in endpoints.
-    pub(super) fn new(prefix: GuidPrefix, budget: &ReassemblyBudget) -> Endpoints {
+    pub(super) fn new(prefix: GuidPrefix, secret: Secret, budget: &ReassemblyBudget) -> Endpoints {
         let mut endpoints =
             Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
             let guid = Guid::new(prefix, writer);
             let qos = super::builtin::writer_qos();
-            let state = Writer::new(guid, &qos, &WriterOptions::default());
+            let half = HALVES.iter().position(|(challenger, _)| *challenger == writer);
+            let first = half.map_or(SequenceNumber::FIRST, |half| secret.first_number(half));
+            let state = Writer::new(guid, &qos, &WriterOptions { first, ..WriterOptions::default() });
             endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
             let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());

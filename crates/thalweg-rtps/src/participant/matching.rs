@@ -12,6 +12,9 @@ use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::writer::MatchedReader;
 
+/// A receive buffer is not believed to be larger.
+const RECEIVE_BUFFER_MAX: u32 = 64 << 20;
+
 impl Participant {
     /// A local writer is new: compares it with every reader.
     pub(super) fn match_local_writer(&mut self, now: Instant, writer: EntityId) {
@@ -145,7 +148,7 @@ impl Participant {
             datagram_bytes: reach.datagram_bytes(),
             batches: participant.data.understands_batches(),
             round_trip: self.round_trip_assumed(reader.prefix),
-            receive_buffer_bytes: participant.data.receive_buffer_bytes,
+            receive_buffer_bytes: participant.data.receive_buffer_bytes.map(|bytes| bytes.min(RECEIVE_BUFFER_MAX)),
         })
     }
 

@@ -37,6 +37,9 @@ mod receive;
 mod sample_tests;
 mod schedule;
 #[cfg(test)]
+mod stranger_tests;
+mod strangers;
+#[cfg(test)]
 mod tests;
 mod transmit;
 
@@ -51,6 +54,7 @@ pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::groups::Groups;
+use crate::discovery::strangers::{Secret, Strangers};
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
 use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;
@@ -94,7 +98,8 @@ pub struct ParticipantConfig {
     pub domain_tag: String,
     /// Must differ from that of every other participant that ever lived in the domain.
     pub prefix: GuidPrefix,
-    /// Seed of jitter.
+    /// Seed of jitter, and of the numbers by which others prove their address: it must come from the system's entropy, and nobody
+    /// else may learn it.
     pub seed: u64,
     /// Name shown to people.
     pub entity_name: String,
@@ -161,12 +166,25 @@ pub struct ParticipantCounters {
     pub foreign_source: u64,
     /// Samples of keyed topics whose key cannot be told.
     pub keyless: u64,
+    /// Participants that were heard of, have not proved their address and had to make room for others.
+    pub strangers_evicted: u64,
+    /// Announcements of participants that cannot prove their address: they have no reader of endpoint discovery.
+    pub unprovable: u64,
+    /// Answers in the name of participants that have not proved their address which were not what was asked for.
+    pub wrong_proofs: u64,
+    /// Addresses of endpoints that are not used because they have not answered.
+    pub unproved_locators: u64,
 }
+
+/// Memory that unfinished samples of discovery may take together.
+const BUILTIN_REASSEMBLY_BYTES_MAX: usize = 16 << 20;
 
 /// One participant of a domain.
 pub struct Participant {
     config: ParticipantConfig,
     database: Database,
+    strangers: Strangers,
+    secret: Secret,
     endpoints: Endpoints,
     announcer: Announcer,
     neighbours: Neighbours,
@@ -189,11 +207,15 @@ pub struct Participant {
 impl Participant {
     /// A participant that announces itself from now on.
     pub fn new(now: Instant, config: ParticipantConfig) -> Participant {
-        let mut rng = Rng::new(config.seed);
+        let secret = Secret::new(config.seed);
+        let mut rng = Rng::new(secret.hash("jitter"));
         let budget = ReassemblyBudget::new(config.reassembly_bytes_max);
+        let builtin_budget = ReassemblyBudget::new(config.reassembly_bytes_max.min(BUILTIN_REASSEMBLY_BYTES_MAX));
         let mut participant = Participant {
             database: Database::new(config.limits),
-            endpoints: Endpoints::new(config.prefix, &budget),
+            strangers: Strangers::default(),
+            secret,
+            endpoints: Endpoints::new(config.prefix, secret, &builtin_budget),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),
@@ -226,7 +248,7 @@ impl Participant {
             Some(source) => Reach::new(local, self.config.host, &data, source),
             None => Reach::default(),
         };
-        let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
+        let known = KnownParticipant::new(data, reach);
         self.database.participants.insert(self.config.prefix, known);
         self.push_event(Event::AddressesChosen(self.config.prefix));
     }
@@ -271,6 +293,7 @@ impl Participant {
     pub fn ignore_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         self.ignored.insert(prefix);
         self.company.forget(prefix);
+        self.strangers.remove_all(prefix);
         self.remove_participant(now, prefix, LostReason::Ignored);
     }
 
@@ -330,6 +353,7 @@ impl Participant {
             self.assert_liveliness(now);
         }
         self.drop_expired(now);
+        self.look_at_strangers(now);
         if self.neighbours.are_due(now) {
             self.look_around();
         }
@@ -356,10 +380,12 @@ impl Participant {
         let others = [
             self.schedule.next_due(),
             self.schedule.lease_check(),
+            self.strangers.next_due(),
             self.neighbours.next_due(),
             self.flow_controllers.next_due(),
         ];
         let first = |due: Instant, other: Option<Instant>| other.map_or(due, |other| due.min(other));
-        others.into_iter().fold(self.announcer.next_due(), first)
+        let announce_at = if self.strangers.has_queued() { Instant::ZERO } else { self.announcer.next_due() };
+        others.into_iter().fold(announce_at, first)
     }
 }

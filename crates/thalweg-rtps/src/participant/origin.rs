@@ -3,16 +3,16 @@
 use std::net::IpAddr;
 
 use super::Participant;
+use super::receive::Context;
 use crate::time::Instant;
 use crate::types::GuidPrefix;
+use crate::wire::Submessage;
 
 /// What the source address of a datagram says of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The participant is not known: nothing of it is matched with anything here.
     Unknown,
-    /// An address of the participant, from which so far only announcements came.
-    Announced,
     /// An address of the participant.
     Own,
     /// Somebody else's address.
@@ -34,26 +34,19 @@ impl Participant {
         if !known.reach.sends_from(&self.config.addresses, ip) {
             return Origin::Foreign;
         }
-        let until = now + known.data.lease_duration;
-        known.lease_until = known.lease_until.max(until);
-        if known.reach.senders.are_settled() { Origin::Own } else { Origin::Announced }
+        known.renew_lease(now);
+        if known.reach.is_at(&self.config.addresses, ip) {
+            known.heard_at = now;
+        }
+        Origin::Own
     }
 
-    /// Whether what endpoints say in a datagram of this origin is taken into account; else it counts as refused.
-    pub(super) fn admits(&mut self, origin: &mut Origin, prefix: GuidPrefix) -> bool {
-        match origin {
-            Origin::Own | Origin::Unknown => true,
-            Origin::Foreign => {
-                self.counters.foreign_source += 1;
-                false
-            }
-            Origin::Announced => {
-                if let Some(known) = self.database.participants.get_mut(&prefix) {
-                    known.reach.senders.settle();
-                }
-                *origin = Origin::Own;
-                true
-            }
+    /// Something came in the name of a participant from an address that is not its own. It counts for nothing, unless the
+    /// participant answers that it has moved there.
+    pub(super) fn refuse_foreign(&mut self, context: &Context, submessage: &Submessage<'_>) {
+        self.counters.foreign_source += 1;
+        if let Submessage::AckNack(acknack) = submessage {
+            self.judge_stranger(context.now, context.source, context.from, acknack);
         }
     }
 }

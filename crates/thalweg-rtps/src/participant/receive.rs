@@ -4,24 +4,22 @@ use std::net::SocketAddr;
 
 use super::inbound::{Instances, change_of};
 use super::origin::{LastOrigin, Origin};
-use super::{Event, KeySource, LostReason, Participant};
-use crate::discovery::participant_data::ParticipantData;
-use crate::history::{ChangeKind, PayloadKind};
+use super::{Event, KeySource, Participant};
+use crate::history::PayloadKind;
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
-use crate::wire::parameters::ParameterList;
-use crate::wire::{Content, Data, DataFrag, Message, Submessage};
+use crate::wire::{DataFrag, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
 #[derive(Clone, Copy)]
-struct Context {
-    now: Instant,
-    from: SocketAddr,
-    source: GuidPrefix,
+pub(super) struct Context {
+    pub now: Instant,
+    pub from: SocketAddr,
+    pub source: GuidPrefix,
     /// Whether `from` is an address of `source`.
     origin: Origin,
     /// The submessages that follow are for us.
@@ -81,11 +79,12 @@ impl Participant {
             _ if !context.addressed => {}
             Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
                 self.flush_inbound(context.now);
-                self.handle_participant_data(context, datagram, &data);
+                self.handle_participant_data(context.now, (context.source, context.from), datagram, &data);
                 context.origin = self.note_origin(context.now, context.source, context.from.ip());
             }
-            _ if context.origin != Origin::Own && !self.admits(&mut context.origin, context.source) => {}
+            other if context.origin == Origin::Foreign => self.refuse_foreign(context, &other),
             Submessage::Data(data) => {
+                self.note_stranger_speaks(context.source, context.from, data.writer);
                 if self.open_inbound(context, datagram, data.writer, data.reader) {
                     self.inbound.push_data(&data, context.timestamp);
                 }
@@ -112,6 +111,7 @@ impl Participant {
                 self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
             Submessage::Heartbeat(heartbeat) => {
+                self.note_stranger_heartbeat(context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
                 self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)
@@ -129,9 +129,12 @@ impl Participant {
                     reader.handle_heartbeat_frag(now, writer, &heartbeat)
                 });
             }
-            Submessage::AckNack(acknack) => self.tell_writer(acknack.writer, |writer| {
-                writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
-            }),
+            Submessage::AckNack(acknack) => {
+                self.judge_stranger(now, context.source, context.from, &acknack);
+                self.tell_writer(acknack.writer, |writer| {
+                    writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
+                });
+            }
             Submessage::AckNackBatch(acknack) => self.tell_writer(acknack.writer, |writer| {
                 writer.handle_acknack_batch(now, Guid::new(context.source, acknack.reader), &acknack)
             }),
@@ -369,39 +372,5 @@ impl Participant {
         self.tell_readers(now, &[reader], reader, |reader| {
             reader.handle_arrivals(now, writer, arrival.take().into_iter())
         });
-    }
-
-    fn handle_participant_data(&mut self, context: &Context, datagram: &Payload, data: &Data<'_>) {
-        match &data.content {
-            Content::Data(range) => {
-                let bytes = &datagram[range.clone()];
-                let known = self.database.participants.get_mut(&context.source);
-                if let Some(known) = known.filter(|known| *known.announced == *bytes) {
-                    if context.origin == Origin::Foreign && !known.reach.senders.add_source(context.from.ip()) {
-                        self.counters.foreign_source += 1;
-                    }
-                    return;
-                }
-                match ParticipantData::decode(bytes) {
-                    Ok(data) if data.guid_prefix == context.source => {
-                        self.handle_announcement(context.now, context.from, data, bytes);
-                    }
-                    _ => self.counters.unusable_announcements += 1,
-                }
-            }
-            Content::Key(_) | Content::None if context.origin == Origin::Foreign => self.counters.foreign_source += 1,
-            Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
-                Ok(prefix) if prefix == context.source => {
-                    self.remove_participant(context.now, prefix, LostReason::Left);
-                }
-                _ => self.counters.unusable_announcements += 1,
-            },
-            Content::None => {
-                let status = data.inline_qos.as_ref().map_or(0, ParameterList::status_info);
-                if ChangeKind::from_status_info(status).disposes() {
-                    self.remove_participant(context.now, context.source, LostReason::Left);
-                }
-            }
-        }
     }
 }

@@ -28,6 +28,7 @@ impl Participant {
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         self.traffic_class = TrafficClass::DEFAULT;
         self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
+        self.transmit_to_strangers(now, outbox);
         while let Some(id) = self.flow_controllers.pop_due(now) {
             self.make_controller_ready(id);
         }
@@ -59,7 +60,7 @@ impl Participant {
         if joins {
             outbox.join(HEADER_LEN, DISCOVERY_BYTES_MAX);
         }
-        self.schedule.has_ready()
+        self.schedule.has_ready() || self.strangers.has_queued()
     }
 
     /// What the datagrams are marked with that a source would append; of a controller those of the writer whose turn it is.

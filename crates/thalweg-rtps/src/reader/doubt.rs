@@ -11,7 +11,7 @@ use super::window::NUMBERS_MAX;
 use super::writer_proxy::WriterProxy;
 use super::{Reader, ReaderOutcome};
 use crate::time::Instant;
-use crate::types::SequenceNumber;
+use crate::types::{SequenceNumber, VendorId};
 use crate::wire::{Gap, Heartbeat};
 
 /// Something that was claimed, and whether the writer was asked since.
@@ -57,6 +57,9 @@ struct Late {
 
 /// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
 const QUESTION_PAUSE: Duration = Duration::from_millis(5);
+
+/// Numbers that a writer may use up while a GAP and what announces them are under way: several seconds at two million a second.
+const AHEAD_MAX: i64 = 1 << 24;
 
 /// Best-effort samples that were skipped must come in such a row before they are believed, and for such a time: longer than a network
 /// holds a datagram back.
@@ -117,6 +120,10 @@ impl WriterProxy {
             self.doubt.passed_over = self.doubt.passed_over.filter(|claim| claim.what <= last.next());
             return true;
         }
+        if self.matched.vendor != VendorId::THALWEG {
+            // Others may take their time for a HEARTBEAT, but answer a request for what is gone by a GAP.
+            self.heard(last);
+        }
         let repeats = |claim: &Claim<(SequenceNumber, SequenceNumber, u32)>| {
             first >= claim.what.0 && last >= claim.what.1 && count != claim.what.2
         };
@@ -133,9 +140,10 @@ impl WriterProxy {
         }
     }
 
-    /// The writer's last number is `last`, as a HEARTBEAT says: what was known beyond that is forgotten. What was skipped or is
+    /// The writer's last number is told by a HEARTBEAT: what was known beyond that is forgotten. What was skipped or is
     /// held beyond that comes back when the writer says so again after it was asked. Returns when to ask.
-    pub(super) fn anchor(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
+    pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
+        let last = heartbeat.last;
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
         let claim = self.doubt.beyond.filter(|claim| last < claim.what);
         let mut ask_at = None;
@@ -143,7 +151,7 @@ impl WriterProxy {
             (None, _) => self.doubt.beyond = None,
             (Some(_), Some(claim)) if claim.asked => {
                 self.doubt.beyond = None;
-                self.retreat(now, last);
+                self.retreat(now, heartbeat.first, last);
             }
             (Some(_), Some(_)) => ask_at = Some(self.question(now)),
             (Some(number), None) => {
@@ -156,9 +164,9 @@ impl WriterProxy {
         ask_at
     }
 
-    fn retreat(&mut self, now: Instant, last: SequenceNumber) {
+    fn retreat(&mut self, now: Instant, first: SequenceNumber, last: SequenceNumber) {
         self.reassembly.forget_beyond(last, now);
-        if self.window.retreat(last) {
+        if self.window.retreat(first, last) {
             self.batches = Batches::unknown();
             if self.skipped_history {
                 self.window.mark_irrelevant(SequenceNumber::FIRST, last.next());
@@ -181,10 +189,17 @@ impl WriterProxy {
     }
 
     /// How much of a GAP up to below `end` counts: all of it, unless it goes far beyond what is known. The rest is told again when it
-    /// is known.
+    /// is known. Nothing of it counts where no writer can have got so far.
     pub(super) fn believed_end(&self, end: SequenceNumber) -> SequenceNumber {
-        let known = self.known().next();
-        if self.is_first_contact() || end - known <= NUMBERS_MAX { end } else { known }
+        let known = self.doubt.vouched.min(self.announced).max(self.window.highest()).next();
+        let ahead = end - known;
+        if ahead <= NUMBERS_MAX || self.is_first_contact() {
+            end
+        } else if ahead <= AHEAD_MAX {
+            known
+        } else {
+            SequenceNumber::ZERO
+        }
     }
 
     /// Whether to count what a GAP passes over as lost at once; otherwise a HEARTBEAT has to confirm it.
@@ -200,13 +215,16 @@ impl WriterProxy {
     }
 
     /// Whether a best-effort reader takes note of a number: one far ahead only if another one has come there before.
+    #[cold]
     pub(super) fn believes_number(&mut self, sequence: SequenceNumber) -> bool {
         if !self.has_started() || self.window.reaches(sequence) {
             return true;
         }
         let follows = |far: SequenceNumber| (1..NUMBERS_MAX).contains(&(sequence - far));
         let believed = self.doubt.far.is_some_and(follows);
-        self.doubt.far = Some(sequence);
+        if !believed {
+            self.doubt.far = Some(sequence);
+        }
         believed
     }
 
@@ -223,14 +241,16 @@ impl WriterProxy {
         let misled = late.count >= LATE_MIN && now.since(late.since) >= LATE_FOR;
         if misled {
             self.doubt.late = None;
-            self.window.retreat(sequence.previous());
+            self.window.retreat(sequence, sequence.previous());
         }
         misled
     }
 
     /// A best-effort sample is newer than the last one.
     pub(super) fn note_newer(&mut self) {
-        self.doubt.late = None;
+        if self.doubt.late.is_some() {
+            self.doubt.late = None;
+        }
     }
 }
 

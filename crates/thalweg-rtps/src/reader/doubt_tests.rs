@@ -3,6 +3,7 @@
 use super::tests::*;
 use super::*;
 use crate::qos::Reliability;
+use crate::types::VendorId;
 use crate::wire::SequenceSet;
 
 const NOW: Duration = Duration::ZERO;
@@ -31,6 +32,16 @@ fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
     session.heartbeat(101, 120);
     assert_eq!(session.reader.losses().total(), 97);
     assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
+}
+
+#[test]
+fn another_vendors_writer_is_asked_for_what_may_be_gone() {
+    let mut session = reader_of_three();
+    session.reader.match_writer(session.now, MatchedWriter { vendor: VendorId([1, 15]), ..matched_writer() });
+    assert_eq!(session.heartbeat(6, 6).answer_after(NOW), "samples 4:4,5,6");
+    gap(&mut session, 4, 6);
+    assert_eq!(session.data(&[6]).taken(), [6]);
+    assert_eq!(session.reader.losses().total(), 0);
 }
 
 #[test]
@@ -63,6 +74,17 @@ fn nothing_that_was_skipped_on_somebodys_word_is_acknowledged() {
         session.reader.doubt(session.now, 0);
         assert_eq!(session.answer_after(LATER), "samples 4:", "after a GAP to {end}");
         assert_eq!(session.data(&[4]).taken(), [4], "a sample that comes all the same");
+    }
+}
+
+#[test]
+fn a_gap_that_no_writer_can_mean_skips_nothing_that_is_under_way() {
+    for (end, expect) in [(1 << 20, "samples 7:"), (1 << 40, "samples 4:4,5,6"), (i64::MAX, "samples 4:4,5,6")] {
+        let mut session = reader_of_three();
+        session.heartbeat(1, 6);
+        session.answer_after(NOW);
+        gap(&mut session, 4, end);
+        assert_eq!(session.heartbeat(1, 6).answer_after(LATER), expect, "after a GAP to {end}");
     }
 }
 
@@ -115,7 +137,43 @@ fn writers_near_the_end_of_the_numbers_are_read_to_it() {
     session.data(&[i64::MAX - 1, i64::MAX]).heartbeat(1, i64::MAX);
     session.answer_after(LATER);
     session.heartbeat(last, last + 10);
+    // What was skipped before the lie is skipped again.
+    gap(&mut session, last + 2, last + 9);
     assert_eq!(session.data(&[last + 10]).taken(), [last + 10]);
+}
+
+#[test]
+fn large_best_effort_samples_are_followed_far_ahead_too() {
+    let mut session = Session::new(Reliability::BestEffort, None);
+    let far = 1 << 40;
+    session.data(&[1]);
+    for sequence in far..far + 4 {
+        let head = FragmentedSample {
+            timestamp: None,
+            kind: crate::history::ChangeKind::Write,
+            instance: KeyHash::default(),
+            content_kind: crate::history::PayloadKind::Data,
+        };
+        for first_fragment in [1, 2] {
+            let fragments = DataFrag {
+                reader: READER.entity,
+                writer: WRITER.entity,
+                sequence: number(sequence),
+                first_fragment,
+                fragments: 1,
+                fragment_size: 10,
+                sample_size: 20,
+                inline_qos: None,
+                key: false,
+                bytes: 0..10,
+            };
+            let (now, bytes) = (session.now, [0; 10]);
+            let (whole, _) = session.reader.handle_data_frag(now, WRITER, &fragments, &bytes, head);
+            let arrivals = whole.into_iter().map(Arrival::Sample);
+            session.reader.handle_arrivals(now, WRITER, arrivals);
+        }
+    }
+    assert_eq!(session.taken(), [1, far + 1, far + 2, far + 3]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Reader {
     ) -> bool {
         let start = sample.sequence;
         let Some(skipped) = self.writers[index].accept_best_effort(now, start, start) else {
-            self.counters.duplicates += 1;
+            self.note_refused(index, start);
             return false;
         };
         self.shortfall.lose(LossReason::NeverArrived, skipped);

@@ -137,7 +137,10 @@ impl Reader {
             writers: Vec::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
-            cache: SampleCache::new(qos.history, qos.resource_limits, keyed),
+            cache: match guid.entity.is_builtin() {
+                true => SampleCache::new(qos.history, qos.resource_limits, keyed).without_keys(),
+                false => SampleCache::new(qos.history, qos.resource_limits, keyed),
+            },
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             stalled: false,
@@ -180,6 +183,11 @@ impl Reader {
     #[inline]
     pub(crate) fn take_news(&mut self) -> StatusNews {
         self.shortfall.take_news()
+    }
+
+    /// Forgets an instance whose samples were taken, whatever its writers say next of it.
+    pub(crate) fn forget_instance(&mut self, instance: KeyHash) {
+        self.cache.forget_instance(instance);
     }
 
     /// The samples that wait to be taken.
@@ -335,16 +343,9 @@ impl Reader {
         for arrival in arrivals {
             let writer = &mut self.writers[index];
             match arrival {
-                Arrival::Sample(Received { sequence, .. })
-                | Arrival::AwaitsKey { sample: Received { sequence, .. }, .. }
-                | Arrival::Unidentified(sequence)
-                    if !writer.believes_number(sequence) =>
-                {
-                    self.counters.too_far += 1;
-                }
                 Arrival::Sample(sample) if writer.window.is_empty() => {
                     match writer.accept_best_effort(now, sample.sequence, sample.sequence.next()) {
-                        None => self.counters.duplicates += 1,
+                        None => self.note_refused(index, sample.sequence),
                         Some(skipped) => {
                             self.shortfall.lose(LossReason::NeverArrived, skipped);
                             available |= self.deliver(now, index, sample).unwrap_or(false);
@@ -357,17 +358,13 @@ impl Reader {
                         self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
                 }
                 Arrival::Unidentified(sequence) => match writer.accept_best_effort(now, sequence, sequence.next()) {
-                    None => self.counters.duplicates += 1,
+                    None => self.note_refused(index, sequence),
                     Some(skipped) => {
                         self.shortfall.lose(LossReason::NeverArrived, skipped);
                         self.shortfall.lose(LossReason::KeyUnknown, 1);
                     }
                 },
                 Arrival::Irrelevant { start, end } => {
-                    if !writer.believes_number(end) {
-                        self.counters.too_far += 1;
-                        continue;
-                    }
                     let skipped = writer.accept_best_effort(now, start, end).unwrap_or(0);
                     self.shortfall.lose(LossReason::NeverArrived, skipped);
                 }
@@ -375,6 +372,13 @@ impl Reader {
             }
         }
         available
+    }
+
+    /// A best-effort sample is too old, or too new.
+    #[cold]
+    fn note_refused(&mut self, index: usize, sequence: SequenceNumber) {
+        let is_new = self.writers[index].window.is_new(sequence);
+        *(if is_new { &mut self.counters.too_far } else { &mut self.counters.duplicates }) += 1;
     }
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no

@@ -56,7 +56,7 @@ impl Reader {
         }
         proxy.notice_restart(heartbeat);
         proxy.contacted = true;
-        let ask_at = proxy.anchor(now, heartbeat.last);
+        let ask_at = proxy.anchor(now, heartbeat);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
             self.shortfall.lose(LossReason::GoneAtWriter, lost);
@@ -145,6 +145,7 @@ impl WriterProxy {
         let (reader_id, writer_id) = (reader.entity, self.matched.guid.entity);
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
         let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
+        let of_jump = of_jump && self.matched.vendor == VendorId::THALWEG;
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         // What was skipped beyond what a HEARTBEAT has named may be a lie.
         let believed = self.window.acknowledged_by(told);

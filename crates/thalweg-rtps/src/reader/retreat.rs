@@ -17,9 +17,10 @@ impl Window {
         self.skips.start_of_beyond(last).map_or(self.next, |start| start.min(self.next))
     }
 
-    /// The writer's last number is `last`. What was skipped beyond that is expected again, and what is held beyond it was made
-    /// up. What was delivered is not delivered again. Returns whether that changes anything.
-    pub(super) fn retreat(&mut self, last: SequenceNumber) -> bool {
+    /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. What was
+    /// skipped from `first` on is expected again, since the same lie may have skipped it, and what is held beyond `last` was made up.
+    /// What was delivered is not delivered again. Returns whether that changes anything.
+    pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
         let keep = usize::try_from(last.next() - self.next).unwrap_or(0);
         let mut changes = false;
         while self.slots.len() > keep {
@@ -33,18 +34,31 @@ impl Window {
                 None => break,
             }
         }
-        let undone = self.skips.take_beyond(last);
+        let undone = self.skips.take_beyond(last.min(first.previous()));
         let Some((start, _)) = undone.first().copied() else { return changes };
-        // Skips reach up to the number expected next at most, so no slot is left here.
         let ends = undone.iter().map(|range| range.1);
         let starts = undone.iter().skip(1).map(|range| range.0).chain([self.next]);
         let delivered = ends.zip(starts).filter(|range| range.0 < range.1);
         let later = std::mem::take(&mut self.done);
         self.done = delivered.chain(later).take(RANGES_MAX).collect();
-        self.next = start;
-        self.lost_below = self.lost_below.min(start);
+        self.reopen(start);
         self.pass_done();
         true
+    }
+
+    /// Expects everything from `start` on again.
+    fn reopen(&mut self, start: SequenceNumber) {
+        let reopened = self.next - start;
+        if reopened + self.slots.len() as i64 > NUMBERS_MAX {
+            self.slots.clear();
+            (self.missing, self.held_bytes) = (0, 0);
+        }
+        if !self.slots.is_empty() {
+            (0..reopened).for_each(|_| self.slots.push_front(Slot::Missing));
+            self.missing += reopened as usize;
+        }
+        self.next = start;
+        self.lost_below = self.lost_below.min(start);
     }
 
     /// Forgets the numbers at the end that are missing: what lay behind them is gone.
@@ -61,17 +75,7 @@ impl Window {
             return;
         }
         let Some(start) = self.skips.take_last(sequence, self.next) else { return };
-        let reopened = self.next - start;
-        if reopened + self.slots.len() as i64 > NUMBERS_MAX {
-            self.slots.clear();
-            (self.missing, self.held_bytes) = (0, 0);
-        }
-        if !self.slots.is_empty() {
-            (0..reopened).for_each(|_| self.slots.push_front(Slot::Missing));
-            self.missing += reopened as usize;
-        }
-        self.next = start;
-        self.lost_below = self.lost_below.min(start);
+        self.reopen(start);
     }
 
     /// Passes over what was delivered before the window came back.
@@ -120,7 +124,7 @@ mod tests {
         assert_eq!(drain(&mut window), [1 << 40]);
         assert_eq!(window.first_beyond(number(8)), Some(number(9)));
         assert_eq!(window.acknowledged_by(number(8)), number(7));
-        assert!(window.retreat(number(8)));
+        assert!(window.retreat(number(8), number(8)));
         assert_eq!((window.next(), window.first_beyond(number(8))), (number(7), None));
         for n in [8, 7, 9, 1 << 40] {
             window.place(sample(n));
@@ -138,7 +142,7 @@ mod tests {
         window.mark_irrelevant(number(1), number(100));
         (100..110).for_each(|n| _ = window.place(sample(n)));
         assert_eq!(drain(&mut window).len(), 10);
-        assert!(window.retreat(number(5)), "the lie is that the writer has no more");
+        assert!(window.retreat(number(1), number(5)), "the lie is that the writer has no more");
         assert_eq!(window.next(), number(1));
         (100..112).for_each(|n| _ = window.place(sample(n)));
         window.mark_irrelevant(number(1), number(100));
@@ -163,6 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn what_the_same_lie_skipped_comes_back_too() {
+        let mut window = Window::new(number(1));
+        window.place(sample(16));
+        window.mark_irrelevant(number(1), number(1 << 40));
+        assert_eq!(drain(&mut window), [16]);
+        assert!(window.retreat(number(1), number(17)));
+        (1..=17).for_each(|n| _ = window.place(sample(n)));
+        assert_eq!(drain(&mut window), (1..=15).chain([17]).collect::<Vec<i64>>());
+    }
+
+    #[test]
     fn what_is_held_beyond_the_end_goes() {
         let mut window = Window::new(number(1));
         for n in [2, 5, 900] {
@@ -170,9 +185,9 @@ mod tests {
         }
         window.mark_irrelevant(number(7), number(1 << 40));
         assert_eq!(window.first_beyond(number(3)), Some(number(5)));
-        assert!(window.retreat(number(3)));
+        assert!(window.retreat(number(3), number(3)));
         assert_eq!(window.load(), (3, 4));
-        assert!(!window.retreat(number(3)));
+        assert!(!window.retreat(number(3), number(3)));
         window.place(sample(1));
         assert_eq!(drain(&mut window), [1, 2]);
     }
@@ -189,7 +204,7 @@ mod tests {
                 window.first_beyond(number(last));
                 window.acknowledged_by(number(last));
             }
-            window.retreat(number(0));
+            window.retreat(number(1), number(0));
             window.place(sample(i64::MAX));
             drain(&mut window);
         }

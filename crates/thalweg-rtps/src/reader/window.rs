@@ -16,6 +16,9 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Best-effort samples that are skipped are remembered if there are so many of them.
 const REMEMBERED_MIN: i64 = 16;
+/// The same of each built-in writer.
+const BUILTIN_NUMBERS_MAX: i64 = 8_192;
+const BUILTIN_HELD_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) enum Slot {
@@ -56,12 +59,27 @@ pub(super) struct Window {
     pub(super) skips: Skips,
     /// What was delivered although it does not lie below `next`, since the window came back.
     pub(super) done: Vec<Range>,
+    /// Numbers and payload bytes that are kept.
+    bounds: (i64, usize),
 }
 
 impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
-        let (skips, done) = (Skips::default(), Vec::new());
-        Window { next, slots: VecDeque::new(), missing: 0, held_bytes: 0, lost_below: next, skips, done }
+        Window {
+            next,
+            slots: VecDeque::new(),
+            missing: 0,
+            held_bytes: 0,
+            lost_below: next,
+            skips: Skips::default(),
+            done: Vec::new(),
+            bounds: (NUMBERS_MAX, HELD_BYTES_MAX),
+        }
+    }
+
+    /// The window of a built-in writer: anybody can be a participant.
+    pub(super) fn of_builtin(next: SequenceNumber) -> Window {
+        Window { bounds: (BUILTIN_NUMBERS_MAX, BUILTIN_HELD_BYTES_MAX), ..Window::new(next) }
     }
 
     /// The first number that is neither delivered nor irrelevant.
@@ -115,7 +133,7 @@ impl Window {
 
     /// True when `sequence` is not beyond what is kept track of.
     pub(super) fn reaches(&self, sequence: SequenceNumber) -> bool {
-        sequence - self.next < NUMBERS_MAX
+        sequence - self.next < self.bounds.0
     }
 
     /// True when nothing from `first` to `last` is missing.
@@ -144,7 +162,7 @@ impl Window {
         if distance < 0 || !self.done.is_empty() && self.is_done(sequence) {
             return Placed::Duplicate;
         }
-        if distance >= NUMBERS_MAX || self.held_bytes + bytes > HELD_BYTES_MAX && distance > 0 {
+        if distance >= self.bounds.0 || self.held_bytes + bytes > self.bounds.1 && distance > 0 {
             return Placed::TooFar;
         }
         let index = distance as usize;
@@ -201,7 +219,7 @@ impl Window {
             return;
         }
         let from = (start - self.next).max(0);
-        let to = (end - self.next).min(NUMBERS_MAX);
+        let to = (end - self.next).min(self.bounds.0);
         if start <= self.next && end - self.next > self.slots.len() as i64 {
             // The range reaches beyond everything kept: keep what is held, let the end be `next` once it is delivered.
             self.mark_slots(0, self.slots.len());
@@ -224,7 +242,7 @@ impl Window {
     }
 
     fn skip_after_slots(&mut self, end: SequenceNumber) {
-        let to = (end - self.next).min(NUMBERS_MAX) as usize;
+        let to = (end - self.next).min(self.bounds.0) as usize;
         let from = self.slots.len();
         self.extend_to(to);
         self.mark_slots(from, to);

@@ -6,7 +6,7 @@ use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
 use super::doubt::Doubt;
 use super::reassembly::{Reassembly, ReassemblyBudget};
-use super::window::Window;
+use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
 use crate::count::CountFilter;
 use crate::history::ChangeKind;
@@ -125,6 +125,8 @@ impl WriterProxy {
         crowd: Duration,
     ) -> WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
+        let is_builtin = matched.guid.entity.is_builtin();
+        let window = if is_builtin { Window::of_builtin } else { Window::new }(SequenceNumber::FIRST);
         let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
         WriterProxy {
             requests: Requests {
@@ -137,7 +139,7 @@ impl WriterProxy {
                 since_gap: 0,
             },
             matched,
-            window: Window::new(SequenceNumber::FIRST),
+            window,
             batches: Batches::new(),
             reassembly: Reassembly::new(budget),
             announced: SequenceNumber::ZERO,
@@ -221,7 +223,7 @@ impl WriterProxy {
     }
 
     /// The numbers from `start` to below `end` have come. Returns how many samples were skipped before them, or `None` when
-    /// they are repeated or older ones. With `end` as `start` only what is before them is skipped.
+    /// they are repeated or older ones, or so far ahead that another one has to follow first. With `end` as `start` only what is before them is skipped.
     pub(super) fn accept_best_effort(
         &mut self,
         now: Instant,
@@ -234,6 +236,8 @@ impl WriterProxy {
                 return None;
             }
             next = start;
+        } else if end - next > NUMBERS_MAX && !self.believes_number(end.previous()) {
+            return None;
         }
         self.note_newer();
         let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };

@@ -52,6 +52,11 @@ impl Answer {
         }
     }
 
+    /// True for what Thalweg's readers send until they have heard of the writer: it may have crossed a HEARTBEAT and answers none.
+    fn asks_for_heartbeat(&self) -> bool {
+        !self.asks && !self.is_final
+    }
+
     /// True for what readers send before they have heard anything of the writer (RTPS 2.5 §8.4.2.3.4): RTI and Fast DDS from 0 on,
     /// Cyclone DDS from 1 on with a count of 0.
     fn is_preemptive(&self) -> bool {
@@ -107,7 +112,9 @@ impl Writer {
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
-        if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced) {
+        if proxy.matched.vendor == VendorId::THALWEG && answer.asks_for_heartbeat() {
+            proxy.last_heard = now;
+        } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);
         }
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
@@ -203,7 +210,6 @@ impl Writer {
         // were told. Those that count in smaller fragments, since their path became narrower, may be beyond all that was sent.
         let sent = if nack.sequence == next_unsent { self.outgoing.place.fragment } else { u32::MAX };
         let below_base = nack.state.base().saturating_sub(1).min(sent);
-        let goes_on = proxy.goes_on_asking(now, nack);
         let position = Position { sample: nack.sequence.previous(), fragments: below_base };
         let told = Position { fragments: below_base.saturating_add(nack.state.bits()), ..position };
         let announced = self.flow.announced_between(proxy.told, told);
@@ -212,7 +218,7 @@ impl Writer {
         let answered = self.flow.answered(told, took);
         let ours = proxy.matched.vendor == VendorId::THALWEG;
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
-        let confirmed = ours && next_sample && !goes_on && position >= proxy.acknowledged;
+        let confirmed = ours && next_sample && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
         let path_changed = ours && proxy.adapt_path(now, &answered, self.outgoing.place.position());
         if progressed {

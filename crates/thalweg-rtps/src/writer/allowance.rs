@@ -144,7 +144,8 @@ impl Writer {
     fn new_cost(&self, now: Instant) -> Option<u64> {
         let destinations = self.route.destinations().len() as u64;
         let place = self.outgoing.place;
-        let sample = self.history.next_from(place.sample)?;
+        let begun = (place.fragment > 0).then(|| self.history.get_begun(place.sample)).flatten();
+        let sample = begun.or_else(|| self.history.next_from(place.sample))?;
         if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
             return None;
         }

@@ -1,15 +1,17 @@
 //! How fast a reader on another host is sent to: what its path carries, found out from its answers.
 //!
 //! As long as nothing speaks against it, a window opens to twice its size with each round of answers, up to what the reader's
-//! socket holds, and nothing is paced. Loss, or answers that take longer, show that a link on the path is full. From then on
-//! what leaves for the reader, first transmissions and repairs alike, leaves at a rate: a little less than what was delivered,
-//! slowly approached again, and exceeded by and by, until answers are late or fragments lost again. So the queue in front of
-//! the link stays short for others who share it.
+//! socket holds, and nothing is paced. Loss, or answers that take longer and longer, show that a link on the path is full. From then
+//! on what leaves for the reader, first transmissions and repairs alike, leaves at a rate that keeps about one datagram of this
+//! sender in the queue in front of the link: more slows it down, by what has gathered since the last round, and what has gathered
+//! is given time to leave; less speeds it up, the less the closer it is. As each sender aims at the same few datagrams, all who
+//! share a link come to share it equally, and others who use it wait for few. Loss shortens bursts first, and then slows down.
 //!
 //! All amounts are kernel memory at the receiver, as the send window counts them.
 
 use std::time::Duration;
 
+use super::pace::{Pace, RATE_RANGE, UNOPPOSED_FAST, amount, rate_of, time_for};
 use crate::time::Instant;
 
 /// What is known of the path to one reader.
@@ -33,30 +35,6 @@ enum Phase {
     Paced(Pace),
 }
 
-/// What leaves at a rate.
-#[derive(Debug)]
-struct Pace {
-    /// In a second.
-    rate: u64,
-    /// The rate that was too much last, or what was delivered of it.
-    ceiling: u64,
-    /// What may leave now; negative when more than that left.
-    credit: i64,
-    credited_at: Instant,
-    /// What leaves at a time.
-    burst: Duration,
-    /// Something had to wait since the round began, so that the rate decided how much left.
-    waited: bool,
-    /// The answers of this round tell of what left before the rate changed.
-    settles: bool,
-    /// Rounds in a row that lost much although less was sent than before.
-    in_vain: u32,
-    /// Rounds since it was tried last whether the path's own loss goes away when less is sent.
-    trusted: u32,
-    /// It is being tried; the rate before.
-    doubted: Option<u64>,
-}
-
 /// What answers take.
 #[derive(Debug)]
 struct Path {
@@ -64,6 +42,8 @@ struct Path {
     shortest: [Duration; 2],
     period_began: Instant,
     smoothed: Duration,
+    /// When the queue was last let run empty.
+    emptied_at: Instant,
 }
 
 /// What happened since the last decision.
@@ -78,8 +58,15 @@ struct Round {
     /// When the round before began, and what was sent in it.
     last_began: Instant,
     last_sent: u64,
-    /// The quickest answer.
+    /// The round is over when so much has arrived, or is known to be lost.
+    goal: Option<u64>,
+    /// Answers about less than that tell of the time before the rate changed.
+    settled_from: u64,
+    /// What the quickest answer took, and the latest.
     quickest: Option<Duration>,
+    latest: Duration,
+    /// Answers in a row that took longer than the one before.
+    rises: u32,
 }
 
 /// What an answer tells.
@@ -118,6 +105,16 @@ const ROUND_MIN: u64 = 16 * DATAGRAM;
 /// What answers may take longer before a link counts as full; while nothing is paced, a burst may take longer than that alone.
 const DELAY_MIN: Duration = Duration::from_micros(300);
 const DELAY_OPEN: Duration = Duration::from_millis(3);
+/// Who sends less than others may let more wait: the geometric mean of this and of the time between two of its datagrams.
+const DELAY_SHARED: Duration = Duration::from_millis(1);
+/// For how long answers must be late before what is sent slows down for it.
+const LATE_MIN: Duration = Duration::from_millis(8);
+/// By how many thousandths delay slows down.
+const CUT_RANGE: std::ops::RangeInclusive<u64> = 40..=400;
+/// Answers in a row, each later than the one before, that show a queue.
+const RISES_MIN: u32 = 2;
+/// What a round may take beyond four round trips until what it waits for has arrived.
+const ROUND_SPARE: Duration = Duration::from_millis(20);
 /// Loss in thousandths that is nobody's fault.
 const LOSS_MIN: u64 = 20;
 /// Loss in thousandths at which the next decision waits for nothing.
@@ -130,18 +127,20 @@ const BACKGROUND_MAX: u64 = 300;
 const CUT_MAX: u64 = 500;
 /// Rounds in a row that lose much although less is sent, after which the loss counts as the path's own.
 const VAIN_MAX: u32 = 4;
+/// Losses that a path of its own loss would have, in the round that tries it.
+const DOUBTED_LOSSES: u64 = 8;
 /// Rounds after which that is tried again.
 const TRUSTED_MAX: u32 = 16;
-/// Rates in a second. Beyond the highest, about 2.4 Gbit/s, timers are too coarse to pace, and processors are what limits.
-const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_000;
-/// Round trips count as longer by so much where rates grow by a part of a datagram in each.
-const ADDED_PERIOD: Duration = Duration::from_millis(10);
 /// What a lost request for an acknowledgement costs, twice: it must not stop what is paced anyway.
 const ANSWER_LOST: Duration = Duration::from_millis(45);
-/// What may leave at a time, and by how much it may be late before that is lost.
-const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(60)..=Duration::from_micros(500);
-/// Latecoming timers are made up for up to so many bursts.
-const LATE_BURSTS: u64 = 4;
+/// So often nothing is sent for about a round trip, and for no longer than this.
+const EMPTY_PERIOD: Duration = Duration::from_secs(2);
+const EMPTY_MAX: Duration = Duration::from_millis(20);
+/// A path that was found to be full gets at most so long to drain.
+const DRAIN_MAX: Duration = Duration::from_millis(500);
+/// While what leaves is paced, the reader is asked so often, but not before so much has left.
+const ASK_PERIOD: Duration = Duration::from_millis(1);
+const ASK_MIN: u64 = 4 * DATAGRAM;
 /// How long the shortest round trip counts, at least.
 const PATH_PERIOD: Duration = Duration::from_secs(10);
 
@@ -150,7 +149,7 @@ impl Congestion {
     pub(super) fn new(now: Instant) -> Congestion {
         Congestion {
             phase: Phase::Open { window: WINDOW_START },
-            path: Path { shortest: [Duration::MAX; 2], period_began: now, smoothed: Duration::ZERO },
+            path: Path { shortest: [Duration::MAX; 2], period_began: now, smoothed: Duration::ZERO, emptied_at: now },
             round: Round { began: now, ..Round::default() },
             repaired: 0,
             background: 0,
@@ -165,6 +164,14 @@ impl Congestion {
                 let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
                 4 * DATAGRAM + amount(pace.rate, time)
             }
+        }
+    }
+
+    /// After how much the reader is asked how far it is, at the latest.
+    pub(super) fn interval(&self) -> u64 {
+        match &self.phase {
+            Phase::Open { .. } => u64::MAX,
+            Phase::Paced(pace) => amount(pace.rate, ASK_PERIOD.max(self.path.base() / 8)).max(ASK_MIN),
         }
     }
 
@@ -186,8 +193,7 @@ impl Congestion {
         let Phase::Paced(pace) = &mut self.phase else { return now };
         pace.refill(now);
         pace.waited = true;
-        let missing = u64::try_from(pace.burst_amount() as i64 - pace.credit).unwrap_or(0);
-        now + time_for(missing, pace.rate)
+        pace.full_at(now)
     }
 
     /// So much left for all readers.
@@ -213,6 +219,17 @@ impl Congestion {
         matches!(&self.phase, Phase::Paced(pace) if pace.waited)
     }
 
+    /// What a round has at least: enough that chance does not acquit a path of its own loss.
+    fn round_min(&self) -> u64 {
+        let doubted = matches!(&self.phase, Phase::Paced(pace) if pace.doubted.is_some());
+        if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.max(LOSS_MIN) } else { ROUND_MIN }
+    }
+
+    fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
+        let Phase::Paced(pace) = &self.phase else { return false };
+        delay.is_some_and(|delay| delay > pace.target(self.path.base()))
+    }
+
     /// What answers take at present.
     pub(super) fn round_trip(&self) -> Duration {
         self.path.smoothed
@@ -220,19 +237,40 @@ impl Congestion {
 
     /// The reader answers. Returns what that changed.
     pub(super) fn handle_answer(&mut self, now: Instant, answer: &Answered) -> Change {
+        let reached = answer.reached.unwrap_or(0);
         if let Some(took) = answer.took {
             self.path.note(now, took);
-            let quickest = self.round.quickest.map_or(took, |quickest| quickest.min(took));
-            self.round.quickest = Some(quickest);
         }
-        self.round.acknowledged = self.round.acknowledged.max(answer.reached.unwrap_or(0));
+        self.round.acknowledged = self.round.acknowledged.max(reached);
+        // Where all that is sent is sent again, nothing new arrives.
+        let settles = now.since(self.round.began) < self.path.smoothed * 2 + ROUND_SPARE;
+        if settles && self.round.acknowledged < self.round.settled_from {
+            return Change::Nothing;
+        }
+        if let Some(took) = answer.took {
+            let round = &mut self.round;
+            round.rises = if round.quickest.is_some() && took > round.latest { round.rises + 1 } else { 0 };
+            round.quickest = Some(round.quickest.map_or(took, |quickest| quickest.min(took)));
+            round.latest = took;
+        }
         let (began, acknowledged_before) = match answer.busy_since.0 > self.round.began && !self.has_waited() {
             true => answer.busy_since,
             false => (self.round.began, self.round.acknowledged_before),
         };
         let sent = answer.sent + self.repaired - self.round.sent_before;
         let elapsed = now.since(began);
-        if sent < ROUND_MIN || elapsed < self.path.smoothed || elapsed.is_zero() {
+        if sent < self.round_min() || elapsed.is_zero() {
+            return Change::Nothing;
+        }
+        let goal = *self.round.goal.get_or_insert(answer.sent);
+        let over = self.round.acknowledged >= goal || elapsed > self.path.smoothed * 4 + ROUND_SPARE;
+        if elapsed < self.path.smoothed || !over {
+            return Change::Nothing;
+        }
+        let base = self.path.base();
+        let delay = self.round.quickest.map(|quickest| quickest.saturating_sub(base));
+        // A busy processor makes answers late as well, but seldom all of them for so long.
+        if elapsed < LATE_MIN && self.round.lost == 0 && self.is_beyond_target(delay) {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
@@ -240,15 +278,20 @@ impl Congestion {
             sent,
             lost: self.round.lost,
             share: (self.round.lost * 1_000 / sent.max(self.round.last_sent)).min(950),
-            delay: self.round.quickest.map(|quickest| quickest.saturating_sub(self.path.base())),
+            delay,
+            latest: self.round.latest.saturating_sub(base),
+            rises: self.round.rises >= RISES_MIN,
+            elapsed,
             delivered: rate_of(acknowledged, elapsed),
             least: rate_of(sent / 20, elapsed),
             window: answer.window.min(WINDOW_MAX),
             survived: rate_of(sent.saturating_sub(self.round.lost), elapsed),
-            survived_twice: rate_of(
-                (self.round.last_sent + sent).saturating_sub(self.round.lost),
-                now.since(self.round.last_began),
-            ),
+            survived_twice: match self.round.last_sent {
+                0 => u64::MAX,
+                last_sent => {
+                    rate_of((last_sent + sent).saturating_sub(self.round.lost), now.since(self.round.last_began))
+                }
+            },
         };
         self.round = Round {
             began: now,
@@ -259,81 +302,107 @@ impl Congestion {
             last_sent: sent,
             ..Round::default()
         };
-        self.decide(now, &observed)
+        let change = self.decide(now, &observed);
+        self.empty_queue(now);
+        if change == Change::Slower {
+            self.round.settled_from = answer.sent;
+        }
+        change
+    }
+
+    /// Lets the queue run empty now and then: what others or this sender itself keep in it would else count as part of the path.
+    fn empty_queue(&mut self, now: Instant) {
+        let Phase::Paced(pace) = &mut self.phase else { return };
+        if now.since(self.path.emptied_at) >= EMPTY_PERIOD {
+            pace.drain(self.path.smoothed.min(EMPTY_MAX));
+            self.path.emptied_at = now;
+        }
     }
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
-        let base = self.path.base();
-        let lossy = observed.lost >= 2 * DATAGRAM && observed.share > 2 * LOSS_MIN + self.background * 5 / 4;
+        // More than the path's own loss, and more than chance makes of that.
+        let chance = self.background * (1_000 - self.background) * DATAGRAM / observed.sent.max(DATAGRAM);
+        let usual = 2 * LOSS_MIN + self.background + chance.isqrt() * 2;
+        let lossy = observed.lost >= 2 * DATAGRAM && observed.share > usual;
         match &mut self.phase {
             Phase::Open { window } => {
-                let delayed = observed.delay.is_some_and(|delay| delay > DELAY_OPEN + base / 4);
-                let survived = match observed.share < LOSS_MOST {
-                    true => observed.survived,
-                    false => observed.survived.min(observed.survived_twice),
-                };
-                let rate = if lossy { survived } else { observed.delivered }.max(observed.least.min(survived));
+                let rate = observed.rate(lossy);
                 // A writer that sends less than it may is not what fills a link.
                 let pushes = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
-                if pushes && (lossy || delayed) && rate < *RATE_RANGE.end() {
-                    let drains = observed.delay.unwrap_or_default().min(time_for(*window, rate.max(1)));
-                    self.phase = Phase::Paced(Pace::new(now, rate, drains));
+                let is_full = lossy || observed.is_late(self.path.base());
+                if pushes && is_full && rate < *RATE_RANGE.end() {
+                    self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
                     return Change::Slower;
-                } else {
-                    *window = (*window * 2).min(observed.window.max(WINDOW_START));
-                    self.background = (self.background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
                 }
+                *window = (*window * 2).min(observed.window.max(WINDOW_START));
+                self.background = (self.background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
+                Change::Other
             }
             Phase::Paced(pace) => {
-                if observed.lost > 0 && observed.share > LOSS_MIN {
-                    pace.burst = (pace.burst / 2).max(*BURST_RANGE.start());
-                }
-                // What was lost before does not count; so much loss tells of the new rate.
-                if std::mem::take(&mut pace.settles) && observed.share < LOSS_HEAVY {
-                    return Change::Other;
-                }
-                let target = DELAY_MIN + base / 4 + time_for(DATAGRAM * 3 / 2, pace.rate);
-                let delay = observed.delay.unwrap_or_default();
-                let lossy = lossy && pace.waited;
-                let slower = lossy || delay > target;
-                pace.in_vain = if lossy { pace.in_vain + 1 } else { 0 };
-                if let Some(before) = pace.doubted.take() {
-                    if observed.share * 2 < self.background {
-                        // The loss was the link's, which was full.
-                        self.background = 0;
-                        pace.ceiling = pace.rate;
-                    } else {
-                        pace.rate = before;
-                    }
-                } else if lossy && pace.in_vain >= VAIN_MAX {
-                    self.background = observed.share.min(BACKGROUND_MAX);
-                } else if lossy {
-                    let most = if pace.in_vain > 1 { 1_000 } else { CUT_MAX };
-                    let excess = observed.share.saturating_sub(self.background).min(most);
-                    pace.slow_down(pace.rate * (1_000 - excess) / 1_000);
-                } else if delay > target {
-                    let in_queue = delay.min(Duration::from_millis(20) + base);
-                    pace.credit -= i64::try_from(amount(pace.rate, in_queue)).unwrap_or(i64::MAX);
-                    pace.slow_down(observed.delivered.clamp(pace.rate / 2, pace.rate));
-                } else {
-                    self.background = (self.background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
-                    pace.trusted += 1;
-                    if self.background > LOSS_MIN && pace.trusted >= TRUSTED_MAX {
-                        pace.doubt(self.background);
-                    } else if std::mem::take(&mut pace.waited) {
-                        let round_trip = self.path.smoothed + ADDED_PERIOD;
-                        pace.speed_up(rate_of(DATAGRAM * 2, round_trip));
-                    }
-                }
+                let change = pace.adapt(observed, lossy, self.path.base(), &mut self.background);
                 if pace.rate >= *RATE_RANGE.end() {
                     self.phase = Phase::Open { window: observed.window.max(WINDOW_START) };
                 }
-                if slower {
-                    return Change::Slower;
-                }
+                change
             }
         }
-        Change::Other
+    }
+}
+
+impl Pace {
+    /// What the quickest answer of a round may take beyond the shortest.
+    fn target(&self, base: Duration) -> Duration {
+        let packet = time_for(DATAGRAM, self.rate);
+        DELAY_MIN + base / 8 + (packet * 5 / 4).max(geometric_mean(packet, DELAY_SHARED))
+    }
+
+    /// Changes the rate, or the length of bursts, after a round.
+    fn adapt(&mut self, observed: &Observed, lossy: bool, base: Duration, background: &mut u64) -> Change {
+        let target = self.target(base);
+        let delay = observed.delay.unwrap_or_default();
+        let (late, lossy) = (delay > target, lossy && self.waited);
+        let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
+        // Shorter bursts may be all that it takes.
+        let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
+        self.in_vain = if lossy { self.in_vain + 1 } else { 0 };
+        if self.in_vain == 1 {
+            self.uncut = self.rate;
+        }
+        self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };
+        if let Some(before) = self.doubted.take() {
+            if observed.share * 2 < *background {
+                // The loss was the link's, which was full.
+                *background = 0;
+            } else {
+                self.rate = before;
+            }
+        } else if lossy && self.in_vain >= VAIN_MAX {
+            *background = observed.share.min(BACKGROUND_MAX);
+            self.rate = self.rate.midpoint(self.uncut.max(self.rate));
+            (self.in_vain, self.unopposed) = (0, UNOPPOSED_FAST / 2);
+        } else if late {
+            // What was too much has gathered in the queue since the round began.
+            let excess = (delay - target).as_nanos() * 1_000 / observed.elapsed.as_nanos().max(1);
+            self.drain(delay.min(EMPTY_MAX + base));
+            self.slow_down(u64::try_from(excess).unwrap_or(u64::MAX).clamp(*CUT_RANGE.start(), *CUT_RANGE.end()));
+        } else if shortens {
+            self.waited = false;
+        } else if lossy {
+            let most = if self.in_vain > 1 { 1_000 } else { CUT_MAX };
+            self.slow_down(observed.share.saturating_sub(*background).min(most) + CUT_RANGE.start());
+        } else {
+            *background = (*background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
+            self.trusted += 1;
+            if *background > LOSS_MIN && self.trusted >= TRUSTED_MAX {
+                self.doubt(*background);
+                return Change::Slower;
+            }
+            if std::mem::take(&mut self.waited) {
+                let room = target.saturating_sub(observed.latest).as_nanos() * 1_000 / target.as_nanos();
+                self.speed_up(observed.elapsed, base, u64::try_from(room).unwrap_or(0));
+            }
+        }
+        if late || lossy { Change::Slower } else { Change::Other }
     }
 }
 
@@ -345,6 +414,11 @@ struct Observed {
     share: u64,
     /// How much longer than the shortest the quickest answer took.
     delay: Option<Duration>,
+    /// And the latest.
+    latest: Duration,
+    /// Each of the last few took longer than the one before.
+    rises: bool,
+    elapsed: Duration,
     /// Rates in a second: what was acknowledged, and what was not lost.
     delivered: u64,
     survived: u64,
@@ -356,68 +430,29 @@ struct Observed {
     window: u64,
 }
 
-impl Pace {
-    /// A path was found to be full. It gets time to drain.
-    fn new(now: Instant, delivered: u64, drains: Duration) -> Pace {
-        let mut pace = Pace {
-            rate: 0,
-            ceiling: 0,
-            credit: 0,
-            credited_at: now + drains,
-            burst: *BURST_RANGE.end(),
-            waited: false,
-            settles: true,
-            in_vain: 0,
-            trusted: 0,
-            doubted: None,
+impl Observed {
+    /// What the path seems to carry.
+    fn rate(&self, lossy: bool) -> u64 {
+        let survived = match self.share < LOSS_MOST {
+            true => self.survived,
+            false => self.survived.min(self.survived_twice),
         };
-        pace.slow_down(delivered);
-        pace
+        if lossy { survived } else { self.delivered }.max(self.least.min(survived))
     }
 
-    fn refill(&mut self, now: Instant) -> u64 {
-        if now > self.credited_at {
-            let earned = i64::try_from(amount(self.rate, now.since(self.credited_at))).unwrap_or(i64::MAX);
-            let most = (self.burst_amount() * LATE_BURSTS) as i64;
-            self.credit = self.credit.saturating_add(earned).min(most);
-            self.credited_at = now;
-        }
-        u64::try_from(self.credit).unwrap_or(0)
+    /// True when answers show that something waits in front of a link: all of them took long, or each longer than the one before. One
+    /// that is late, with others on its heels, is that of a busy reader.
+    fn is_late(&self, base: Duration) -> bool {
+        let most = DELAY_OPEN + base / 4;
+        self.delay.is_some_and(|delay| delay > most) || self.rises && self.latest > most
     }
 
-    fn burst_amount(&self) -> u64 {
-        amount(self.rate, self.burst).max(DATAGRAM)
-    }
-
-    /// So much is what the path carried; a little less leaves room for the queue to empty.
-    fn slow_down(&mut self, carried: u64) {
-        // What was enough before and is too much now belongs to others meanwhile.
-        let carried = carried.clamp(*RATE_RANGE.start(), *RATE_RANGE.end());
-        self.ceiling = if carried < self.ceiling { carried / 100 * 95 } else { carried };
-        self.rate = (carried / 100 * 95).max(*RATE_RANGE.start());
-        self.settles = true;
-        self.waited = false;
-    }
-
-    /// Tries whether the path's own loss is its own.
-    fn doubt(&mut self, background: u64) {
-        self.doubted = Some(self.rate);
-        self.rate = (self.rate * (1_000 - background) / 1_000 / 100 * 95).max(*RATE_RANGE.start());
-        self.settles = true;
-        self.trusted = 0;
-    }
-
-    /// Quickly towards what was too much, slowly past it, and quickly again where that is no longer so. At least by what is `added`,
-    /// which is the same for all who share a link, so that their rates become equal by and by.
-    fn speed_up(&mut self, added: u64) {
-        let least = (self.rate / 200).max(added);
-        let step = match self.ceiling.checked_sub(self.rate) {
-            Some(below) => (below / 4).max(least),
-            None if self.rate - self.ceiling < self.ceiling / 4 => least,
-            None => (self.rate / 8).max(least),
-        };
-        self.rate = (self.rate + step).min(*RATE_RANGE.end());
-        self.burst = (self.burst + self.burst / 16).min(*BURST_RANGE.end());
+    /// Nothing leaves until all that is on its way has passed, so that the first answers after it tell the shortest round trip.
+    fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
+        let drains = (self.latest + base).min(DRAIN_MAX);
+        // Of a burst that was lost for the most part nothing tells what the path carries.
+        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
+        Pace::new(now, rate, drains, unopposed)
     }
 }
 
@@ -438,15 +473,43 @@ impl Path {
     }
 }
 
-fn amount(rate: u64, time: Duration) -> u64 {
-    u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
+fn geometric_mean(one: Duration, other: Duration) -> Duration {
+    Duration::from_nanos((one.as_nanos() * other.as_nanos()).isqrt() as u64)
 }
 
-fn time_for(amount: u64, rate: u64) -> Duration {
-    let nanos = u128::from(amount) * 1_000_000_000 / u128::from(rate.max(1));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn rate_of(amount: u64, time: Duration) -> u64 {
-    u64::try_from(u128::from(amount) * 1_000_000_000 / time.as_nanos().max(1)).unwrap_or(u64::MAX)
+    /// A first window of which each quarter is answered after so many microseconds.
+    fn first_window(answers: [u64; 4]) -> Congestion {
+        let mut path = Congestion::new(Instant::ZERO);
+        for (quarter, micros) in (1..).zip(answers) {
+            let took = Some(Duration::from_micros(micros));
+            let reached = Some(quarter * WINDOW_START / 4);
+            let busy_since = (Instant::ZERO, 0);
+            let answered = Answered { sent: WINDOW_START, busy_since, reached, took, window: 1 << 22 };
+            path.handle_answer(Instant::from_nanos(micros * 1_000), &answered);
+        }
+        path
+    }
+
+    #[test]
+    fn answers_of_a_burst_that_come_later_and_later_tell_what_a_link_carries() {
+        let mut path = first_window([10_000, 20_000, 30_000, 40_000]);
+        assert!(path.is_paced());
+        let now = Instant::from_nanos(40_000_000);
+        let drained = path.resume_at(now).since(now);
+        assert!(drained > Duration::from_millis(40), "what is on its way passes first: {drained:?}");
+        let a_second_later = now + drained + Duration::from_secs(1);
+        let burst = path.credit(a_second_later);
+        assert!((7_000..8_000).contains(&burst), "2 ms of 95 % of 64 datagrams in 40 ms: {burst}");
+    }
+
+    #[test]
+    fn a_busy_reader_is_no_link() {
+        assert!(!first_window([300, 500, 700, 900]).is_paced());
+        assert!(!first_window([300, 10_000, 9_900, 9_800]).is_paced());
+        assert_eq!(first_window([300, 500, 700, 900]).window(), WINDOW_START * 2);
+    }
 }

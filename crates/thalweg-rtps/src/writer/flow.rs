@@ -32,6 +32,8 @@ pub(super) struct Flow {
     bound: u64,
     /// What may be on its way on the narrowest path.
     path_window: u64,
+    /// After how much an acknowledgement is asked for, at the latest, to hear often enough how the paths fare.
+    path_interval: u64,
     /// Some path is paced: what may have been sent, in sum, before the next pause.
     pub paced: bool,
     sent_limit: u64,
@@ -101,6 +103,7 @@ impl Flow {
             window: u64::MAX,
             bound: u64::MAX,
             path_window: u64::MAX,
+            path_interval: u64::MAX,
             paced: false,
             sent_limit: u64::MAX,
             sent: 0,
@@ -136,9 +139,11 @@ impl Flow {
         self.bound = readers.map_or(u64::MAX, |readers| ON_HOST_WINDOW.saturating_mul(readers as u64));
     }
 
-    /// Bounds the window to what the readers' paths carry; on one that is `paced`, bursts are bounded as well.
-    pub(super) fn bound_for_paths(&mut self, window: u64, paced: bool) {
+    /// Bounds the window to what the readers' paths carry, and asks after each `interval`; on one that is `paced`, bursts are
+    /// bounded as well.
+    pub(super) fn bound_for_paths(&mut self, window: u64, interval: u64, paced: bool) {
         self.path_window = window;
+        self.path_interval = interval;
         self.paced = paced;
         if !paced {
             self.sent_limit = u64::MAX;
@@ -209,9 +214,9 @@ impl Flow {
         self.sent_at = self.now;
     }
 
-    /// True once a quarter of the window was sent since the last request for an acknowledgement.
+    /// True once a quarter of the window, or what the paths ask for, was sent since the last request for an acknowledgement.
     pub(super) fn wants_acknowledgement(&self) -> bool {
-        self.window != u64::MAX && self.sent - self.asked_at >= self.limit() / 4
+        self.window != u64::MAX && self.sent - self.asked_at >= (self.limit() / 4).min(self.path_interval)
     }
 
     /// True when something was sent since the last request for an acknowledgement.

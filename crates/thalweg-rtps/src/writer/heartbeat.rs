@@ -55,6 +55,13 @@ impl Writer {
         write::heartbeat_batch(outbox.buffer(), &batch);
     }
 
+    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: whoever answers has received it.
+    pub(crate) fn empty_heartbeat(&mut self, reader: EntityId, first: SequenceNumber) -> Heartbeat {
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
+        let (writer, count) = (self.guid.entity, self.heartbeat.count);
+        Heartbeat { reader, writer, first, last: first.previous(), count, is_final: false, liveliness: false }
+    }
+
     /// A HEARTBEAT of what was sent so far for every reader.
     fn next_heartbeat_to_all(&mut self, now: Instant) -> Heartbeat {
         self.note_all_asked(now);
@@ -157,9 +164,11 @@ impl Writer {
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
             // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
+            // So does the first number for readers of what is kept for all who come.
+            let is_told = reader.forsaken > SequenceNumber::ZERO || self.guid.entity.is_builtin();
             // What was written before it came and not sent yet it is told when that is sent: nothing is said of numbers to come.
             let start = reader.start.min(self.outgoing.place.sample);
-            if greeting && start > SequenceNumber::FIRST && reader.forsaken == SequenceNumber::ZERO {
+            if greeting && start > SequenceNumber::FIRST && !is_told {
                 packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);

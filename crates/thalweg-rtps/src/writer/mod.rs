@@ -14,6 +14,7 @@ mod footprint;
 mod former;
 mod heartbeat;
 pub mod neighbourhood;
+mod pace;
 mod pacing;
 mod pack;
 mod reader_proxy;
@@ -60,11 +61,13 @@ use transmit::Form;
 pub struct WriterOptions {
     /// Bytes of payload the history may hold, however many samples RESOURCE_LIMITS allow. Default 64 MiB.
     pub history_bytes_max: usize,
+    /// Number of the first sample. Default 1.
+    pub first: SequenceNumber,
 }
 
 impl Default for WriterOptions {
     fn default() -> WriterOptions {
-        WriterOptions { history_bytes_max: 64 << 20 }
+        WriterOptions { history_bytes_max: 64 << 20, first: SequenceNumber::FIRST }
     }
 }
 
@@ -120,6 +123,9 @@ pub struct WriterCounters {
     pub refused: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
     pub overwritten_unacknowledged: u64,
+    /// Large samples that KEEP_LAST overwrote when only a part of them had been sent, so that their readers never have them whole. Samples
+    /// that nobody acknowledges are finished instead.
+    pub abandoned: u64,
     /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`].
     pub readers_given_up: u64,
     /// DATA_BATCH submessages sent for the first time.
@@ -235,17 +241,20 @@ impl Writer {
             Reliability::BestEffort => (false, Duration::ZERO),
         };
         let keeps_history = qos.durability != Durability::Volatile;
+        let bytes_max = options.history_bytes_max;
+        let mut history = WriterHistory::new(qos.history, qos.resource_limits, keeps_history, bytes_max);
+        history.begin_at(options.first);
         Writer {
             guid,
             reliable,
             max_blocking_time,
             keeps_history,
-            history: WriterHistory::new(qos.history, qos.resource_limits, keeps_history, options.history_bytes_max),
+            history,
             readers: Vec::new(),
             former: FormerReaders::default(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
-                place: Place::before(SequenceNumber::FIRST),
+                place: Place::before(options.first),
                 batched: false,
                 token: Token::Free,
                 scratch: Vec::new(),
@@ -261,7 +270,7 @@ impl Writer {
                 count: 0,
                 fragment_count: 0,
                 all_asked: AllAsked::default(),
-                asked_for: SequenceNumber::ZERO,
+                asked_for: options.first.previous(),
                 wanted: false,
                 due: None,
                 round_trip: RoundTrip::assuming(Duration::ZERO),
@@ -294,6 +303,17 @@ impl Writer {
     /// GUIDs of the matched readers.
     pub fn matched_readers(&self) -> impl ExactSizeIterator<Item = Guid> {
         self.readers.iter().map(|reader| reader.matched.guid)
+    }
+
+    /// The last number that a matched reader has acknowledged.
+    pub fn acknowledged_by(&self, reader: Guid) -> Option<SequenceNumber> {
+        let reader = self.readers.iter().find(|proxy| proxy.matched.guid == reader)?;
+        Some(reader.acknowledged.sample)
+    }
+
+    /// Number of the newest sample.
+    pub fn last(&self) -> SequenceNumber {
+        self.history.last()
     }
 
     /// Samples that the history holds.

@@ -16,12 +16,13 @@ impl ReaderProxy {
 impl Writer {
     /// A path changed, or which of them count.
     pub(super) fn paths_changed(&mut self) {
-        let (mut window, mut paced) = (u64::MAX, false);
+        let (mut window, mut interval, mut paced) = (u64::MAX, u64::MAX, false);
         for path in self.readers.iter_mut().filter_map(ReaderProxy::shared_path) {
             window = window.min(path.window());
+            interval = interval.min(path.interval());
             paced |= path.is_paced();
         }
-        self.flow.bound_for_paths(window, paced);
+        self.flow.bound_for_paths(window, interval, paced);
     }
 
     /// True when something may be sent to all readers now, as much as the slowest path lets out; else it pauses until then.

@@ -10,7 +10,6 @@ use crate::count::CountFilter;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
-use crate::wire::NackFrag;
 
 /// A reader that discovery matched with a writer, with the addresses that reach it.
 #[derive(Clone, Debug)]
@@ -100,9 +99,6 @@ const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 /// How long an answer to a burst of repairs is waited for, at least, before the next burst.
 const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 
-/// Fragments that one NACK_FRAG can ask for (RTPS 2.5 §9.4.2.8).
-const NACKED_AT_ONCE: u32 = 256;
-
 /// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
 /// multicast, or a radio link, brings nothing or little.
 const GROUP_LOSSES_MAX: u32 = 4;
@@ -137,8 +133,6 @@ pub(super) struct ReaderProxy {
     group: GroupReception,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
-    /// When it asked for fragments last, of which sample, and from which one on.
-    asked_from: Option<(Instant, SequenceNumber, u32)>,
 }
 
 impl ReaderProxy {
@@ -170,7 +164,6 @@ impl ReaderProxy {
             group: GroupReception::default(),
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
-            asked_from: None,
         }
     }
 
@@ -219,32 +212,24 @@ impl ReaderProxy {
         self.nack_frag_counts.accept(count)
     }
 
-    /// True for a NACK_FRAG that goes on where the one before it in the same answer ended: what is below its base was asked for
-    /// there and has not arrived.
-    pub(super) fn goes_on_asking(&mut self, now: Instant, nack: &NackFrag) -> bool {
-        let base = nack.state.base();
-        let before = self.asked_from.replace((now, nack.sequence, base));
-        before.is_some_and(|(at, sequence, from)| {
-            at == now && sequence == nack.sequence && base >= from.saturating_add(NACKED_AT_ONCE)
-        })
-    }
-
     /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches
-    /// what was announced once, at `announced`.
+    /// what was announced once, at `announced`. An answer that `asks` for something may have left by itself, since something was
+    /// missing, before it was asked.
     pub(super) fn take_answer(
         &mut self,
         now: Instant,
         all_asked: &AllAsked,
         announced: Option<Instant>,
+        asks: bool,
     ) -> Option<Duration> {
         let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
         let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
         let asked = match self.asking.unanswered + all {
             0 => None,
-            1 => since(all_asked.last).or(Some(self.asking.at)),
+            1 if !asks => since(all_asked.last).or(Some(self.asking.at)),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
-        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > 0;
+        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > u32::from(asks);
         self.asking.unanswered = 0;
         self.last_heard = now;
         let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);

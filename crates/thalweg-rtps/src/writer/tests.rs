@@ -499,6 +499,48 @@ fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
 }
 
+/// Two large samples for a KEEP_LAST(1) writer, the second written in the middle of the first: how many fragments left, and how many
+/// samples were abandoned.
+fn overwrite_in_the_middle(reliable: bool, method: Method) -> (u64, u64) {
+    let mut writer = collecting(method, History::KeepLast(1));
+    writer.unmatch_reader(reader(1));
+    let receive_buffer_bytes = Some(100_000);
+    writer.match_reader(START, MatchedReader { reliable, receive_buffer_bytes, ..matched_reader(2) });
+    let mut now = START;
+    let mut outbox = Outbox::new();
+    let mut send = |writer: &mut Writer, now| {
+        while writer.poll_transmit(now, &mut outbox) {
+            outbox.clear();
+        }
+        outbox.clear();
+    };
+    write_stamped(&mut writer, now, 400_000);
+    send(&mut writer, now);
+    assert!(writer.outgoing.place.fragment > 0, "it stops in the middle");
+    write_stamped(&mut writer, now, 400_000);
+    for _ in 0..100 {
+        now += Duration::from_millis(5);
+        writer.handle_timeout(now);
+        send(&mut writer, now);
+    }
+    (writer.counters().transmitted, writer.counters().abandoned)
+}
+
+#[test]
+fn a_large_sample_that_nobody_acknowledges_is_finished_although_it_is_overwritten() {
+    let fragments = 400_000_u64.div_ceil(1_304);
+    for method in [Method::Immediate, Method::asynchronous("slow")] {
+        assert_eq!(overwrite_in_the_middle(false, method), (2 * fragments, 0));
+    }
+}
+
+#[test]
+fn a_reliable_sample_that_is_overwritten_in_the_middle_is_abandoned_and_counted() {
+    let (transmitted, abandoned) = overwrite_in_the_middle(true, Method::Immediate);
+    assert_eq!(abandoned, 1);
+    assert!(transmitted < 400, "{transmitted} fragments");
+}
+
 #[test]
 fn a_path_that_becomes_narrower_while_a_sample_is_repaired_hides_nothing() {
     let mut writer = collecting(Method::Immediate, History::KeepAll);
@@ -709,4 +751,64 @@ fn a_small_history_tells_of_room_when_a_quarter_is_free() {
         let told = (1..=max_samples).find(|last| tells_of_room(&mut writer, i64::from(*last) + 1));
         assert_eq!(told, Some(acknowledged), "of {max_samples}");
     }
+}
+
+#[test]
+fn a_request_for_a_heartbeat_that_crosses_one_measures_no_round_trip() {
+    let mut writer = writer(0);
+    writer.match_reader(START, matched_reader(1));
+    send(&mut writer, START);
+    let answer = |writer: &mut Writer, micros, is_final| {
+        let (now, entity) = (START + Duration::from_micros(micros), writer.guid().entity);
+        let (state, count) = (SequenceSet::new(SequenceNumber(1)), writer.counters().acknacks as u32 + 1);
+        writer.handle_acknack(
+            now,
+            reader(1),
+            &AckNack { reader: reader(1).entity, writer: entity, state, count, is_final },
+        );
+        send(writer, now);
+        writer.round_trip_of(reader(1))
+    };
+    assert_eq!(answer(&mut writer, 400, false), None, "it was under way before");
+    assert_eq!(answer(&mut writer, 20_400, true), None, "it may answer the first HEARTBEAT or the second");
+    writer.request_acknowledgement(START + Duration::from_millis(50));
+    send(&mut writer, START + Duration::from_millis(50));
+    assert_eq!(answer(&mut writer, 70_000, true), Some(Duration::from_millis(20)));
+}
+
+#[test]
+fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
+    let mut writer = writer(1);
+    let answered = Duration::from_millis(20);
+    let (entity, state) = (writer.guid().entity, SequenceSet::new(SequenceNumber(1)));
+    let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count: 2, is_final: true };
+    writer.handle_acknack(START + answered, reader(1), &acknack);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+    write(&mut writer, 8);
+    send(&mut writer, START + answered);
+    let asked = START + Duration::from_millis(100);
+    writer.request_acknowledgement(asked);
+    send(&mut writer, asked);
+    acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+}
+
+#[test]
+fn the_first_flight_to_a_reader_on_another_host_is_small_whatever_it_announces() {
+    let mut writer = writer(0);
+    let far = MatchedReader { receive_buffer_bytes: Some(1 << 30), datagram_bytes: 1_472, ..matched_reader(1) };
+    writer.match_reader(START, MatchedReader { on_this_host: false, ..far });
+    (0..200).for_each(|_| write(&mut writer, 50_000));
+    let (mut sent, mut now) = (0, START);
+    for _ in 0..100 {
+        let mut outbox = Outbox::new();
+        while writer.poll_transmit(now, &mut outbox) {
+            sent += outbox.cost();
+            outbox.clear();
+        }
+        sent += outbox.cost();
+        now += Duration::from_millis(100);
+        writer.handle_timeout(now);
+    }
+    assert!(sent <= 200_000, "{sent} bytes before its first answer");
 }

@@ -97,12 +97,15 @@ impl Transmission<'_> {
         end: Place,
     ) -> Progress {
         while *place < end && place.sample <= history.last() {
-            let sample = match self.conflates {
+            let begun = (place.fragment > 0).then(|| history.get_begun(place.sample)).flatten();
+            let sample = begun.or_else(|| match self.conflates {
                 true => history.next_from(place.sample),
                 false => history.next_collected_from(place.sample),
-            };
+            });
             let held = sample.as_ref().map_or(history.last().next(), |sample| sample.sequence);
             if held > place.sample {
+                let counts = place.fragment > 0 && !matches!(self.charge, Charge::Nothing);
+                self.counters.abandoned += u64::from(counts);
                 packer.gap(self.pair.reader, place.sample, held);
                 *place = Place::before(held);
             }

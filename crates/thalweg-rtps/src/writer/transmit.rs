@@ -95,6 +95,9 @@ impl Writer {
         }
         trace::pass(|| Mark::Packed { writer: self.guid, first: start.sample, end: self.outgoing.place.end() });
         self.history.sent_up_to(self.outgoing.place.sample);
+        // Where nobody acknowledges nothing holds up the rest of a sample: half of one is of no use to anybody.
+        let begun = self.outgoing.place.fragment > 0 && !awaited;
+        self.history.keep_begun(begun.then_some(self.outgoing.place.sample));
         self.charge_paths(now, self.flow.sent() - charged_before);
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, Limits, Method, ReaderQos, Reliability, Transmission, WriterQos};
+use thalweg_sim::lane::HostLink;
+use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
+use thalweg_sim::run;
+use thalweg_sim::trace::Detail;
 
 use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
 
@@ -70,6 +74,16 @@ fn a_late_reliable_reader_of_a_writer_with_best_effort_readers_gets_everything()
     plan.processes[1].receive_buffer_bytes = 65_536;
     let outcome = check(plan);
     assert!(outcome.record().readers[1].values() > 100);
+}
+
+#[test]
+fn the_rest_of_a_large_best_effort_sample_leaves_although_nothing_is_written_after_it() {
+    let best_effort = WriterQos { reliability: Reliability::BestEffort, ..keep_all(None) };
+    let large = WriterPlan { samples: 3, payload_bytes: 150_000, ..writer(0, best_effort) };
+    let mut plan = plan(2, vec![large], vec![ReaderPlan::new(1)]);
+    plan.processes[1].receive_buffer_bytes = 65_536;
+    let outcome = check(plan);
+    assert_eq!(outcome.record().readers[0].values(), 3);
 }
 
 #[test]
@@ -201,4 +215,15 @@ fn history_goes_once_over_a_long_path_also_where_other_peers_are_near() {
     let outcome = check(plan);
     let repaired = outcome.record().writers[0].counters.repaired;
     assert!((100..150).contains(&repaired), "{repaired} repairs for 100 samples");
+}
+
+#[test]
+fn a_world_with_an_application_that_hangs_waits_for_the_other_readers() {
+    let large = WriterPlan { samples: 20, payload_bytes: 100_000, ..writer(0, keep_all(None)) };
+    let hangs = ReaderPlan { pace: Pace::Never, ..reader(1, reads_all(None)) };
+    let mut plan = plan(3, vec![large], vec![hangs, reader(2, reads_all(None))]);
+    plan.links = vec![HostLink::UNLIMITED, HostLink::UNLIMITED, HostLink::new(2_000_000, 100_000)];
+    let outcome = run(plan, Detail::Tail);
+    outcome.check(settles).check(delivery::exactly_once);
+    assert_eq!(outcome.record().readers[1].values(), 20);
 }

@@ -1,6 +1,7 @@
 //! Worlds whose everything is drawn.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_rtps::qos::{BACKGROUND, History, Method};
 use thalweg_sim::laws::{delivery, settles};
@@ -8,6 +9,9 @@ use thalweg_sim::{WIDE_SEEDS_FROM, World, run_seeds, trace};
 
 /// A debug build is slow: fewer worlds have to do there.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 200 };
+
+/// Worlds with more troubles end here.
+const WIDE_SEEDS_END: u64 = WIDE_SEEDS_FROM + 300;
 
 fn jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -21,17 +25,21 @@ fn every_law_holds_in_every_world() {
     assert!(report.taken > SEEDS * 50, "worlds in which little happens prove little: {report:?}");
 }
 
-/// Splits beyond a lease, restarts, pauses, narrow paths, crowds, large samples, groups and damage, without queues that
-/// overflow, hosts that move and intruders.
+/// Queues that overflow, hosts that move, splits beyond a lease, restarts, pauses, narrow paths, crowds, large samples, groups
+/// and damage. Left out are intruders, and hosts that move where multicast is filtered: a peer may then stay unknown.
 #[test]
 fn every_law_holds_in_worlds_with_more_troubles() {
-    for seed in (WIDE_SEEDS_FROM..).take(SEEDS as usize * 2) {
-        let world = World::new(seed);
-        let plan = world.plan();
-        if plan.links.is_empty() && plan.moves.is_empty() && plan.intruders.is_empty() {
-            world.run().check_all();
+    let next = AtomicU64::new(WIDE_SEEDS_FROM);
+    let run = || {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < WIDE_SEEDS_END) {
+            let world = World::new(seed);
+            let plan = world.plan();
+            if plan.intruders.is_empty() && (plan.moves.is_empty() || plan.carries_multicast) {
+                world.run().check_all();
+            }
         }
-    }
+    };
+    std::thread::scope(|scope| (0..jobs()).for_each(|_| _ = scope.spawn(run)));
 }
 
 #[test]

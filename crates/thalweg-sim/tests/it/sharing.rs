@@ -99,9 +99,9 @@ fn taken(record: &Record, number: usize, from: Instant, until: Instant) -> usize
 }
 
 /// What the second flow gets beside the first, which began two seconds before, in thousandths of half the link: three seconds later,
-/// for ten seconds; and what both get together, of all of it.
+/// for six seconds; and what both get together, of all of it.
 fn share(link: Shared) -> (u64, u64) {
-    let bytes = link.megabits as usize * 125_000 * 9;
+    let bytes = link.megabits as usize * 125_000 * 6;
     let (processes, second) = link.common.processes();
     let flows = vec![bulk(0, bytes, at_ms(1_000)), bulk(second, bytes, at_ms(3_000))];
     let mut plan = topics(processes, flows);
@@ -110,14 +110,14 @@ fn share(link: Shared) -> (u64, u64) {
     outcome.check_all();
     let record = outcome.record();
     let last = |number: usize| record.readers[number].taken.last().expect("it arrives").at;
-    let (from, until) = (at_ms(6_000), last(0).min(last(1)).min(at_ms(16_000)));
+    let (from, until) = (at_ms(6_000), last(0).min(last(1)).min(at_ms(12_000)));
     let [one, other] = [0, 1].map(|number| taken(record, number, from, until) as u64);
     let carried = link.megabits * until.since(from).as_micros() as u64 / 8 * 1_000 / OVERHEAD;
     (other * 2_000 / (one + other), (one + other) * 1_000 / carried)
 }
 
 #[test]
-fn two_flows_share_a_link() {
+fn two_flows_share_a_link_equally() {
     let mut poor = Vec::new();
     for link in [
         Shared::new(Common::Participant, 20, 50_000, 0),
@@ -127,14 +127,12 @@ fn two_flows_share_a_link() {
         Shared::new(Common::Receiver, 20, 10_000, 0),
         Shared::new(Common::Receiver, 20, 100_000, 0),
         Shared::new(Common::Receiver, 20, 100_000, 10),
-        Shared::new(Common::Receiver, 20, 1_000_000, 2),
         Shared::new(Common::Receiver, 100, 100_000, 1),
-        Shared::new(Common::Receiver, 100, 1_000_000, 1),
     ] {
         let (share, filled) = share(link);
         let words = format!("{link:?}: {share} thousandths of its half, together {filled} thousandths of the link");
         println!("{words}");
-        if !(300..=1_700).contains(&share) {
+        if !(850..=1_150).contains(&share) || filled < 900 {
             poor.push(words);
         }
     }
@@ -143,10 +141,14 @@ fn two_flows_share_a_link() {
 
 /// What a sample of 100 bytes takes at 50 Hz, in half of the cases and in 99 of 100, alone or beside a bulk transfer.
 fn control(link: Shared, loaded: bool) -> (Duration, Duration) {
-    let control =
-        WriterPlan { samples: 700, payload_bytes: 100, period: Duration::from_millis(20), ..writer(0, keep_all(None)) };
+    let control = WriterPlan {
+        samples: if link.megabits > 20 { 300 } else { 1_000 },
+        payload_bytes: 100,
+        period: Duration::from_millis(20),
+        ..writer(0, keep_all(None))
+    };
     let (processes, second) = link.common.processes();
-    let bytes = link.megabits as usize * 125_000 * 13;
+    let bytes = link.megabits as usize * 2_500 * (control.samples as usize - 50);
     let writers = [Some(control), loaded.then(|| bulk(second, bytes, at_ms(1_500)))];
     let mut plan = topics(processes, writers.into_iter().flatten().collect());
     link.lay(&mut plan);
@@ -164,12 +166,10 @@ fn control(link: Shared, loaded: bool) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_control_topic_keeps_its_latency_beside_a_bulk_transfer() {
+fn a_control_topic_takes_three_times_its_idle_latency_at_most_beside_a_bulk_transfer() {
     let mut poor = Vec::new();
     for link in [
         Shared::new(Common::Participant, 20, 100_000, 2),
-        Shared::new(Common::Participant, 20, 1_000_000, 2),
-        Shared::new(Common::Receiver, 20, 100_000, 2),
         Shared::new(Common::Receiver, 20, 1_000_000, 2),
         Shared::new(Common::Receiver, 20, 1_000_000, 0),
         Shared::new(Common::Receiver, 100, 1_000_000, 1),
@@ -177,7 +177,9 @@ fn a_control_topic_keeps_its_latency_beside_a_bulk_transfer() {
         let (idle, loaded) = (control(link, false), control(link, true));
         let words = format!("{link:?}: idle {idle:?}, loaded {loaded:?}");
         println!("{words}");
-        if loaded.1 > Duration::from_millis(40) {
+        // A datagram of the transfer takes 0.6 ms on a link of 20 Mbit/s: no idle latency below 0.3 ms can be kept within three times.
+        let most = (idle.1 * 3).max(Duration::from_millis(4));
+        if loaded.1 > most {
             poor.push(words);
         }
     }

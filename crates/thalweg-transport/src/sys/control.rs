@@ -246,7 +246,8 @@ mod tests {
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL),
             (libc::IPPROTO_IP, libc::IP_RECVERR),
         ];
-        for _ in 0..20_000 {
+        let rounds = if cfg!(miri) { 100 } else { 20_000 };
+        for _ in 0..rounds {
             let mut bytes = [0u8; 128];
             bytes.iter_mut().for_each(|byte| *byte = rng.next_u64() as u8);
             // Make the header plausible, so that the data readers are reached with every length.

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use crate::earliest::Earliest;
 
 /// Events asked for per call: more than the descriptors one participant has.
 pub(crate) const EVENTS_MAX: usize = 16;
@@ -95,33 +96,20 @@ impl Epoll {
 /// as much as a small system call.
 pub(crate) struct Timer {
     descriptor: OwnedFd,
-    /// When it fires, in nanoseconds of `CLOCK_MONOTONIC`, or earlier; `u64::MAX` when it has fired or was never armed.
-    fires_at: AtomicU64,
+    /// When it fires, by `CLOCK_MONOTONIC`.
+    earliest: Earliest,
 }
 
 impl Timer {
     pub(crate) fn new() -> io::Result<Timer> {
         // SAFETY: no pointers are involved.
         let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
-        Ok(Timer { descriptor: owned(descriptor)?, fires_at: AtomicU64::new(u64::MAX) })
+        Ok(Timer { descriptor: owned(descriptor)?, earliest: Earliest::new() })
     }
 
     /// Makes sure that it fires at `deadline` or earlier; a system call, which is what true means, only when it would fire later.
     pub(crate) fn fire_by(&self, deadline: u64) -> io::Result<bool> {
-        if self.fires_at.fetch_min(deadline, Ordering::SeqCst) <= deadline {
-            return Ok(false);
-        }
-        let mut set = deadline;
-        self.set(set)?;
-        // Another thread may have asked for less meanwhile and set it first.
-        loop {
-            let wanted = self.fires_at.load(Ordering::SeqCst);
-            if wanted >= set {
-                return Ok(true);
-            }
-            set = wanted;
-            self.set(set)?;
-        }
+        self.earliest.fire_by(deadline, |at| self.set(at))
     }
 
     fn set(&self, deadline: u64) -> io::Result<()> {
@@ -136,7 +124,7 @@ impl Timer {
 
     /// It has fired. Watched edge-triggered it needs no reading: arming it again resets its count.
     pub(crate) fn has_fired(&self) {
-        self.fires_at.store(u64::MAX, Ordering::SeqCst);
+        self.earliest.has_fired();
     }
 }
 

@@ -215,7 +215,8 @@ pub(crate) fn send_in_turn<L: Lock<State = Writer>>(
         let mut writer = lock.lock();
         sending = writer.continue_sending(start, end, datagrams, outbox);
         sent.made_room |= writer.poll_space();
-        sent.pause = sent.pause.or(writer.pause_to_arm());
+        // News is earlier than what was told before.
+        sent.pause = writer.pause_to_arm().or(sent.pause);
         drop(writer);
         start = end;
     }

@@ -14,4 +14,5 @@ mod processes;
 mod qos;
 mod raw;
 mod statuses;
+mod threads;
 mod tracing;

@@ -2,7 +2,6 @@ use super::*;
 use crate::discovery::participant_data::ParticipantData;
 use crate::discovery::{Database, KnownParticipant, Reach};
 use crate::rng::Rng;
-use crate::time::Instant;
 use crate::types::{GuidPrefix, ON_HOST_DATAGRAM_BYTES};
 use crate::writer::{Link, Medium};
 
@@ -119,7 +118,7 @@ fn around(list: &[(&str, &str, Medium)], others: u8) -> Arc<Neighbourhood> {
         data.locators.default_multicast = reader(number, false).multicast.into_iter().collect();
         let mut reach = Reach::default();
         reach.on_this_host = number == 200;
-        let known = KnownParticipant { announced: Box::default(), data, reach, lease_until: Instant::NEVER };
+        let known = KnownParticipant::new(data, reach);
         database.participants.insert(GuidPrefix([number; 12]), known);
     }
     Arc::new(crate::discovery::neighbourhood(&links(list), &database))

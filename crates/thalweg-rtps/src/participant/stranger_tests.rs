@@ -1,0 +1,535 @@
+//! Laws of participants that have not proved their address: whatever is forged, an address that has not answered gets no more than
+//! three times what came in its name, and forgeries keep nobody else out.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::tests::*;
+use super::*;
+use crate::discovery::endpoint_data::SubscriptionData;
+use crate::discovery::participant_data::ParticipantData;
+use crate::discovery::strangers::HALVES;
+use crate::payload::Payload;
+use crate::qos::{Durability, History, WriterQos};
+use crate::types::{EntityId, Guid, Keyed, Locator, SequenceNumber};
+use crate::wire::write::{self, DataHead, DataKind};
+use crate::wire::{AckNack, Heartbeat, Message, SequenceSet, Submessage};
+
+const VICTIM: [u8; 4] = [10, 0, 0, 200];
+const FORGER: [u8; 4] = [10, 0, 0, 99];
+const PREFIX: GuidPrefix = GuidPrefix([0xab; 12]);
+/// SPDP, SEDP and participant messages, as other vendors announce them.
+const ALL_BUILTIN: u32 = 0xc3f;
+
+fn address(ip: [u8; 4]) -> SocketAddr {
+    SocketAddr::from((ip, 7410))
+}
+
+/// A participant, driven by hand, and what it sends to unicast addresses.
+struct Subject {
+    net: Net,
+    sent: Vec<(Locator, Vec<u8>)>,
+    received: usize,
+}
+
+impl Subject {
+    /// One that has much to tell: 20 writers with a history.
+    fn new() -> Subject {
+        let mut net = Net::new(1);
+        for _ in 0..20 {
+            let qos = WriterQos { durability: Durability::TransientLocal, ..reliable_writer(History::KeepAll) };
+            let writer = net.writer(0, qos, Keyed::No);
+            assert!(net.write(0, &writer, &[1; 5_000]));
+        }
+        let mut subject = Subject { net, sent: Vec::new(), received: 0 };
+        subject.run_for(SECOND);
+        subject.sent.clear();
+        subject
+    }
+
+    fn participant(&mut self) -> &mut Participant {
+        &mut self.net.nodes[0].participant
+    }
+
+    fn drain(&mut self) {
+        let now = self.net.now;
+        loop {
+            self.net.outbox.clear();
+            let more = self.net.nodes[0].participant.poll_transmit(now, &mut self.net.outbox);
+            for datagram in self.net.outbox.datagrams() {
+                let unicast = datagram.destinations().iter().filter(|to| !to.is_multicast());
+                self.sent.extend(unicast.map(|to| (*to, datagram.to_vec())));
+            }
+            if !more || self.net.outbox.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn run_for(&mut self, duration: Duration) {
+        let end = self.net.now + duration;
+        loop {
+            self.drain();
+            let next = self.participant().poll_timeout();
+            if next > end {
+                break;
+            }
+            self.net.now = next.max(self.net.now);
+            let now = self.net.now;
+            self.participant().handle_timeout(now);
+        }
+        self.net.now = end;
+    }
+
+    fn receive(&mut self, bytes: &[u8], from: SocketAddr) {
+        self.received += bytes.len();
+        let now = self.net.now;
+        self.participant().handle_datagram(now, &Payload::from(bytes), from);
+        self.drain();
+    }
+
+    fn announce(&mut self, data: &ParticipantData, from: SocketAddr) {
+        self.receive(&announcement(data), from);
+    }
+
+    /// Bytes that an address got.
+    fn bytes_to(&self, ip: [u8; 4]) -> usize {
+        let ip = IpAddr::from(ip);
+        let got = self.sent.iter().filter(|(to, _)| to.socket_address().is_some_and(|to| to.ip() == ip));
+        got.map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// What the latest challenge to an address asks for.
+    fn numbers_for(&self, ip: [u8; 4]) -> [SequenceNumber; 2] {
+        let mut numbers = [SequenceNumber::ZERO; 2];
+        let to = |to: &Locator| to.socket_address().is_some_and(|to| to.ip() == IpAddr::from(ip));
+        for (_, bytes) in self.sent.iter().filter(|(locator, _)| to(locator)) {
+            for submessage in Message::parse(bytes).expect("what we send can be read").submessages() {
+                let Ok(Submessage::Heartbeat(heartbeat)) = submessage else { continue };
+                let half = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer);
+                if let Some(half) = half.filter(|_| heartbeat.last < heartbeat.first) {
+                    numbers[half] = heartbeat.first;
+                }
+            }
+        }
+        numbers
+    }
+
+    fn known(&mut self) -> usize {
+        self.participant().participants().count()
+    }
+
+    fn answer(&mut self, prefix: GuidPrefix, numbers: [SequenceNumber; 2], count: u32, from: SocketAddr) {
+        self.receive(&answers(prefix, numbers, count), from);
+    }
+}
+
+fn peer(prefix: GuidPrefix, at: [u8; 4]) -> ParticipantData {
+    let mut data = ParticipantData::new(prefix);
+    data.vendor = crate::types::VendorId([1, 16]);
+    data.builtin_endpoints = ALL_BUILTIN;
+    data.locators.metatraffic_unicast = vec![locator(at, 7410)];
+    data.locators.default_unicast = vec![locator(at, 7411)];
+    data
+}
+
+fn number(index: u32) -> GuidPrefix {
+    let mut prefix = [0xcd; 12];
+    prefix[8..].copy_from_slice(&index.to_be_bytes());
+    GuidPrefix(prefix)
+}
+
+fn data_message(prefix: GuidPrefix, writer: EntityId, sequence: i64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write::header(&mut bytes, prefix);
+    let sequence = SequenceNumber(sequence);
+    let head = DataHead { reader: EntityId::UNKNOWN, writer, sequence, inline_qos: &[], kind: DataKind::Data };
+    write::data(&mut bytes, &head, payload.len());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn announcement(data: &ParticipantData) -> Vec<u8> {
+    let mut payload = Vec::new();
+    data.encode(&mut payload);
+    data_message(data.guid_prefix, EntityId::SPDP_WRITER, 1, &payload)
+}
+
+fn farewell(prefix: GuidPrefix) -> Vec<u8> {
+    let mut key = Vec::new();
+    ParticipantData::encode_key(prefix, &mut key);
+    let mut bytes = Vec::new();
+    write::header(&mut bytes, prefix);
+    let head = DataHead {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SPDP_WRITER,
+        sequence: SequenceNumber(2),
+        inline_qos: &[],
+        kind: DataKind::Key,
+    };
+    write::data(&mut bytes, &head, key.len());
+    bytes.extend_from_slice(&key);
+    bytes
+}
+
+fn answers(prefix: GuidPrefix, numbers: [SequenceNumber; 2], count: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write::header(&mut bytes, prefix);
+    for ((writer, reader), base) in HALVES.into_iter().zip(numbers) {
+        let state = SequenceSet::new(base);
+        write::acknack(&mut bytes, &AckNack { reader, writer, state, count, is_final: false });
+    }
+    bytes
+}
+
+#[test]
+fn an_address_that_does_not_answer_gets_three_times_what_came_in_its_name() {
+    for seed in 0..30 {
+        let mut subject = Subject::new();
+        let mut rng = Rng::new(seed);
+        let sedp = {
+            let guid = Guid::new(PREFIX, EntityId::user_reader(1, Keyed::No));
+            let mut qos = reliable_reader(History::KeepAll);
+            qos.durability = Durability::TransientLocal;
+            let mut payload = Vec::new();
+            SubscriptionData::new(guid, "topic", "type", qos).encode(&mut payload);
+            payload
+        };
+        for step in 0..400u32 {
+            let from = SocketAddr::from(([10, 0, 0, 90 + rng.below(4) as u8], 9));
+            let prefix = if rng.chance(0.5) { PREFIX } else { number(rng.below(20) as u32) };
+            let mut data = peer(prefix, VICTIM);
+            if rng.chance(0.3) {
+                data.locators.metatraffic_unicast.push(locator(VICTIM, rng.below(60_000) as u32 as u16));
+                data.user_data = vec![0; rng.below(3_000) as usize];
+                data.vendor = crate::types::VendorId::THALWEG;
+            }
+            let guess = |rng: &mut Rng| SequenceNumber(rng.below(100_000) as i64);
+            let numbers = [guess(&mut rng), guess(&mut rng)];
+            match rng.below(5) {
+                0 => subject.announce(&data, from),
+                1 => {
+                    subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, i64::from(step), &sedp), from)
+                }
+                2 => subject.answer(prefix, numbers, step, from),
+                3 => {
+                    let mut bytes = Vec::new();
+                    write::header(&mut bytes, prefix);
+                    for (writer, reader) in HALVES {
+                        let (first, last) = (numbers[0], numbers[0].previous());
+                        let heartbeat =
+                            Heartbeat { reader, writer, first, last, count: step, is_final: false, liveliness: false };
+                        write::heartbeat(&mut bytes, &heartbeat);
+                    }
+                    subject.receive(&bytes, from);
+                }
+                _ => subject.run_for(Duration::from_millis(rng.below(2_000))),
+            }
+            let (got, paid) = (subject.bytes_to(VICTIM), subject.received);
+            assert!(got <= 3 * paid, "seed {seed}, step {step}: {got} bytes for {paid}");
+        }
+        assert!(subject.bytes_to(VICTIM) > 0, "nobody was asked: the law says nothing");
+        assert_eq!(subject.known(), 0);
+    }
+}
+
+#[test]
+fn the_right_numbers_prove_an_address_and_nothing_else_does() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    assert!(right.iter().all(|number| number.0 > 1), "{right:?}");
+    let [publications, subscriptions] = right;
+    let (zero, one) = (SequenceNumber::ZERO, SequenceNumber::FIRST);
+    // What readers send before they have heard anything, wrong ones, right ones of the other half, one half alone.
+    for numbers in [
+        [zero, zero],
+        [one, one],
+        [publications.next(), subscriptions.next()],
+        [subscriptions, publications],
+        [publications, subscriptions.next()],
+        [publications.next(), subscriptions],
+    ] {
+        subject.answer(PREFIX, numbers, 1, address(FORGER));
+        assert_eq!(subject.known(), 0, "{numbers:?} instead of {right:?}");
+    }
+    // Those of another participant, and of another address.
+    subject.answer(number(1), right, 1, address(FORGER));
+    assert_eq!((subject.known(), subject.participant().counters().wrong_proofs), (0, 6));
+    subject.answer(PREFIX, right, 2, address(FORGER));
+    assert_eq!(subject.known(), 1);
+    // What was written before the proof is still told: it begins above every challenge.
+    let writer = subject.participant().endpoints.writer(EntityId::PUBLICATIONS_WRITER).cloned().expect("a writer");
+    let first = writer.lock().last() + (1 - 20);
+    assert!(first.0 > 65_537);
+    let got = subject.bytes_to(FORGER);
+    let mut state = SequenceSet::new(first);
+    assert!((0..20).all(|number| state.insert(first + number)));
+    let mut request = Vec::new();
+    write::header(&mut request, PREFIX);
+    let (writer, reader) = HALVES[0];
+    write::acknack(&mut request, &AckNack { reader, writer, state, count: 3, is_final: false });
+    subject.receive(&request, address(FORGER));
+    assert!(subject.bytes_to(FORGER) - got > 2_000);
+}
+
+#[test]
+fn what_one_address_was_asked_proves_no_other() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.announce(&peer(PREFIX, VICTIM), address(FORGER));
+    assert_ne!(subject.numbers_for(VICTIM), right);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    assert_eq!(subject.known(), 0);
+    assert!(subject.bytes_to(VICTIM) <= 3 * subject.received);
+}
+
+#[test]
+fn guesses_are_not_looked_at_without_end() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    for guess in 0..20 {
+        let wrong = [SequenceNumber(2 + guess), SequenceNumber(2 + guess)];
+        subject.answer(PREFIX, wrong, guess as u32, address(FORGER));
+    }
+    subject.answer(PREFIX, right, 30, address(FORGER));
+    assert_eq!(subject.known(), 0, "it may have been guessed");
+    subject.run_for(SECOND);
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    subject.answer(PREFIX, right, 31, address(FORGER));
+    assert_eq!(subject.known(), 1, "after the next challenge it counts again");
+}
+
+#[test]
+fn a_flood_of_forged_participants_keeps_no_newcomer_out() {
+    let mut subject = Subject::new();
+    for index in 0..10_000 {
+        subject.announce(&peer(number(index), VICTIM), address(FORGER));
+    }
+    assert!(subject.participant().strangers() <= 64);
+    let newcomer = [10, 0, 0, 7];
+    subject.announce(&peer(PREFIX, newcomer), address(newcomer));
+    let right = subject.numbers_for(newcomer);
+    subject.answer(PREFIX, right, 1, address(newcomer));
+    assert_eq!(subject.known(), 1);
+    let (before, sent) = (subject.bytes_to(VICTIM), subject.sent.len());
+    subject.run_for(SECOND * 10);
+    let later = subject.sent.len() - sent;
+    assert!(later < 1_000, "{later} datagrams in ten seconds");
+    assert!(before <= 3 * subject.received);
+    subject.run_for(SECOND * 25);
+    assert_eq!(subject.participant().strangers(), 0, "those that fall silent are forgotten");
+}
+
+#[test]
+fn floods_from_many_addresses_are_bounded_and_make_room() {
+    let mut subject = Subject::new();
+    for index in 0..4_000u32 {
+        let from = SocketAddr::from(([10, 1, (index % 200) as u8, 1], 9));
+        subject.announce(&peer(number(index), VICTIM), from);
+    }
+    assert_eq!(subject.participant().strangers(), 1_024);
+    assert_eq!(subject.participant().counters().strangers_evicted, 4_000 - 1_024);
+    let newcomer = [10, 0, 0, 7];
+    subject.announce(&peer(PREFIX, newcomer), address(newcomer));
+    let right = subject.numbers_for(newcomer);
+    subject.answer(PREFIX, right, 1, address(newcomer));
+    assert_eq!((subject.known(), subject.participant().strangers()), (1, 1_023));
+}
+
+#[test]
+fn announcements_of_strangers_are_bounded_in_bytes() {
+    let mut subject = Subject::new();
+    for index in 0..900u32 {
+        let from = SocketAddr::from(([10, 1, (index % 90) as u8, 1], 9));
+        let mut data = peer(number(index), VICTIM);
+        data.user_data = vec![0; 30_000];
+        subject.announce(&data, from);
+    }
+    let strangers = subject.participant().strangers();
+    assert!((100..140).contains(&strangers), "{strangers} of 30 kB in 4 MiB");
+}
+
+#[test]
+fn one_host_takes_at_most_half_of_the_room() {
+    let mut subject = Subject::new();
+    let limits = DiscoveryLimits { participants_max: 10, ..DiscoveryLimits::default() };
+    subject.net.nodes.clear();
+    subject.net.add_with(1, |config| config.limits = limits);
+    subject.run_for(SECOND);
+    let meet = |subject: &mut Subject, index: u32, at: [u8; 4]| {
+        subject.announce(&peer(number(index), at), address(at));
+        let right = subject.numbers_for(at);
+        subject.answer(number(index), right, 1, address(at));
+        subject.known()
+    };
+    let known: Vec<usize> = (0..8).map(|index| meet(&mut subject, index, FORGER)).collect();
+    assert_eq!(known, [1, 2, 3, 4, 5, 5, 5, 5]);
+    assert_eq!(meet(&mut subject, 9, VICTIM), 6);
+    assert_eq!(subject.participant().counters().over_limit, 3);
+}
+
+#[test]
+fn nobody_else_ends_a_participant_or_changes_it() {
+    let mut subject = Subject::new();
+    let home = [10, 0, 0, 7];
+    subject.announce(&peer(PREFIX, home), address(home));
+    let right = subject.numbers_for(home);
+    subject.answer(PREFIX, right, 1, address(home));
+    assert_eq!(subject.known(), 1);
+    subject.receive(&farewell(PREFIX), address(FORGER));
+    assert_eq!((subject.known(), subject.participant().counters().foreign_source), (1, 1));
+    // An announcement from elsewhere: neither addresses nor lease.
+    let mut forged = peer(PREFIX, VICTIM);
+    forged.lease_duration = Duration::from_millis(1);
+    subject.announce(&forged, address(FORGER));
+    subject.run_for(Duration::from_millis(100));
+    let reached: Vec<Locator> =
+        subject.participant().participants().flat_map(|known| known.reach.user.clone()).collect();
+    assert_eq!(reached, [locator(home, 7411)]);
+    assert!(subject.bytes_to(VICTIM) <= 3 * subject.received);
+    // Endless signs of life from elsewhere do not keep it alive.
+    let mut news = peer(PREFIX, home);
+    news.lease_duration = SECOND * 5;
+    subject.announce(&news, address(home));
+    for _ in 0..10 {
+        subject.run_for(SECOND);
+        subject.announce(&forged, address(FORGER));
+    }
+    assert_eq!(subject.known(), 0);
+    subject.announce(&peer(PREFIX, home), address(home));
+    subject.answer(PREFIX, right, 2, address(home));
+    subject.receive(&farewell(PREFIX), address(home));
+    assert_eq!(subject.known(), 0);
+}
+
+#[test]
+fn a_lease_is_an_hour_at_most() {
+    let mut subject = Subject::new();
+    let mut data = peer(PREFIX, FORGER);
+    data.lease_duration = Duration::from_secs(1 << 30);
+    subject.announce(&data, address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    subject.run_for(SECOND * 3_590);
+    assert_eq!(subject.known(), 1);
+    subject.run_for(SECOND * 20);
+    assert_eq!(subject.known(), 0);
+}
+
+#[test]
+fn addresses_of_endpoints_that_have_not_answered_are_not_used() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    let guid = Guid::new(PREFIX, EntityId::user_reader(1, Keyed::No));
+    let mut data = SubscriptionData::new(guid, "topic", "type", reliable_reader(History::KeepAll));
+    data.unicast = vec![locator(VICTIM, 7411)];
+    let mut payload = Vec::new();
+    data.encode(&mut payload);
+    subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, 1, &payload), address(FORGER));
+    subject.run_for(SECOND * 5);
+    assert_eq!(subject.participant().counters().unproved_locators, 1);
+    assert_eq!(subject.bytes_to(VICTIM), 0);
+}
+
+#[test]
+fn a_participant_that_moves_is_followed_once_it_has_answered_there_and_is_silent_here() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    let new = [10, 0, 0, 42];
+    net.nodes[1].address = new;
+    let mut addresses = net.nodes[1].participant.config().addresses.clone();
+    addresses.metatraffic_unicast = vec![locator(new, 7410)];
+    addresses.default_unicast = vec![locator(new, 7411)];
+    addresses.interfaces = vec![(new.into(), 24)];
+    let now = net.now;
+    net.nodes[1].participant.set_addresses(now, addresses);
+    let reach = |net: &Net| -> Vec<Locator> {
+        net.nodes[0].participant.participants().flat_map(|known| known.reach.user.clone()).collect()
+    };
+    net.run_for(SECOND);
+    assert_eq!(reach(&net), [locator([10, 0, 0, 2], 7411)], "it may still be there");
+    net.run_for(SECOND * 2);
+    assert_eq!(reach(&net), [locator(new, 7411)]);
+    assert!(net.write(0, &writer, b"z"));
+    net.run_for(SECOND);
+    assert_eq!(first_bytes(&take(&net, &reader)), b"z");
+}
+
+#[test]
+fn one_participant_takes_no_more_memory_than_its_share() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    let (limits, own) = (DiscoveryLimits::default(), subject.participant().guid_prefix());
+    let mut payload = Vec::new();
+    for index in 0..1_000i64 {
+        let guid = Guid::new(PREFIX, EntityId::user_reader(index as u32 + 1, Keyed::No));
+        let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+        data.qos.attached.user = vec![0; 40_000];
+        payload.clear();
+        data.encode(&mut payload);
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, index + 1, &payload), address(FORGER));
+    }
+    let count = subject.participant().subscriptions().filter(|known| known.data.guid.prefix != own).count();
+    assert!((380..=420).contains(&count), "{count} of 40 kB in 16 MiB");
+    assert_eq!(subject.participant().counters().over_limit, 1_000 - count as u64);
+    let participant = subject.participant();
+    assert!(participant.database.subscriptions.bytes_of(PREFIX) <= limits.bytes_per_participant_max);
+    // What was refused leaves nothing behind.
+    let reader = participant.endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    assert_eq!(reader.lock().cache().instances(), count);
+    let prefix = subject.participant().participants().next().expect("the peer").data.guid_prefix;
+    let now = subject.net.now;
+    subject.participant().remove_participant(now, prefix, LostReason::Left);
+    assert_eq!(subject.participant().database.subscriptions.bytes_of(PREFIX), 0);
+    assert_eq!(reader.lock().cache().instances(), 0);
+}
+
+#[test]
+fn all_participants_together_take_no_more_memory_than_is_theirs() {
+    let mut subject = Subject::new();
+    let limits = DiscoveryLimits { bytes_max: 1 << 20, ..DiscoveryLimits::default() };
+    subject.net.nodes.clear();
+    subject.net.add_with(1, |config| config.limits = limits);
+    subject.run_for(SECOND);
+    let mut payload = Vec::new();
+    for index in 0..10u32 {
+        let (prefix, at) = (number(index), [10, 0, 1, index as u8]);
+        subject.announce(&peer(prefix, at), address(at));
+        let right = subject.numbers_for(at);
+        subject.answer(prefix, right, 1, address(at));
+        for place in 0..10 {
+            let guid = Guid::new(prefix, EntityId::user_reader(place + 1, Keyed::No));
+            let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+            data.qos.attached.user = vec![0; 30_000];
+            payload.clear();
+            data.encode(&mut payload);
+            let sequence = i64::from(place) + 1;
+            subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(at));
+        }
+    }
+    let count = subject.participant().subscriptions().count();
+    assert!((30..=35).contains(&count), "{count} of 30 kB in 1 MiB");
+}
+
+#[test]
+fn what_comes_ahead_of_a_missing_announcement_is_bounded() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    for sequence in 2..20_000 {
+        let payload = vec![0; 1_000];
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(FORGER));
+    }
+    let reader = subject.participant().endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    let footprint = reader.lock().footprint();
+    assert!(footprint.ahead <= 8_192 && footprint.ahead_bytes <= 1 << 20, "{footprint:?}");
+}

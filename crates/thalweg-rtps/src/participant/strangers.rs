@@ -1,0 +1,421 @@
+//! Announcements in, and challenges out: a participant is known once it has proved its address. Until then it is a stranger, gets
+//! three bytes for each of its own, and is matched with nothing (docs/decisions/0014-strangers.md).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::{Event, LostReason, Participant};
+use crate::discovery::participant_data::ParticipantData;
+use crate::discovery::reach::is_own;
+use crate::discovery::strangers::{ANNOUNCEMENT_MAX, Former, HALVES, Stranger, StrangerKey};
+use crate::discovery::{KnownParticipant, Reach};
+use crate::history::ChangeKind;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, VendorId};
+use crate::wire::parameters::ParameterList;
+use crate::wire::write;
+use crate::wire::{AckNack, Content, Data, Heartbeat, SequenceSet};
+
+/// How long nothing must have come from where a participant was, while it was asked there, before it is taken to have moved.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Strangers that get something in one outbox.
+const SERVED_MAX: usize = 64;
+
+/// An announcement of ordinary size, about 400 bytes; a longer one is decoded each time that it comes.
+fn kept(announced: &[u8]) -> Box<[u8]> {
+    if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced.into() } else { Box::default() }
+}
+
+/// Bytes of an announcement that are kept for each participant.
+const ANNOUNCEMENT_KEPT_MAX: usize = 2_048;
+
+impl Participant {
+    /// How many participants were heard of that have not proved their address.
+    pub fn strangers(&self) -> usize {
+        self.strangers.len()
+    }
+
+    /// A participant tells of itself, or that it leaves.
+    pub(super) fn handle_participant_data(
+        &mut self,
+        now: Instant,
+        (source, from): (GuidPrefix, SocketAddr),
+        datagram: &Payload,
+        data: &Data<'_>,
+    ) {
+        match &data.content {
+            Content::Data(range) => self.handle_announced(now, source, from, &datagram[range.clone()]),
+            Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
+                Ok(prefix) if prefix == source => self.handle_farewell(now, source, from.ip()),
+                _ => self.counters.unusable_announcements += 1,
+            },
+            Content::None => {
+                let status = data.inline_qos.as_ref().map_or(0, ParameterList::status_info);
+                if ChangeKind::from_status_info(status).disposes() {
+                    self.handle_farewell(now, source, from.ip());
+                }
+            }
+        }
+    }
+
+    fn handle_farewell(&mut self, now: Instant, prefix: GuidPrefix, from: IpAddr) {
+        self.strangers.remove_from(prefix, from);
+        let known = self.database.participants.get(&prefix);
+        match known.map(|known| known.reach.sends_from(&self.config.addresses, from)) {
+            Some(false) => self.counters.foreign_source += 1,
+            _ => self.remove_participant(now, prefix, LostReason::Left),
+        }
+    }
+
+    fn handle_announced(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, announced: &[u8]) {
+        let known = self.database.participants.get(&source);
+        if known.is_some_and(|known| *known.announced == *announced) {
+            return;
+        }
+        if let Some(key) = self.strangers.find_same(source, from.ip(), announced) {
+            return self.strangers.note_announcement(now, key, write::DATA_HEAD_LEN + announced.len());
+        }
+        match ParticipantData::decode(announced) {
+            Ok(data) if data.guid_prefix == source && announced.len() <= ANNOUNCEMENT_MAX => {
+                self.handle_announcement(now, from, data, announced);
+            }
+            _ => self.counters.unusable_announcements += 1,
+        }
+    }
+
+    /// Hears of a participant, or learns what is new of one that is known.
+    fn handle_announcement(&mut self, now: Instant, source: SocketAddr, data: ParticipantData, announced: &[u8]) {
+        let prefix = data.guid_prefix;
+        let is_no_peer = data.domain_id.is_some_and(|id| id != self.config.domain_id)
+            || data.domain_tag != self.config.domain_tag
+            || prefix == self.config.prefix
+            || prefix == GuidPrefix::UNKNOWN
+            || self.ignored.contains(&prefix);
+        if is_no_peer {
+            return;
+        }
+        let (local, host) = (&self.config.addresses, self.config.host);
+        if let Some(known) = self.database.participants.get_mut(&prefix) {
+            let is_there = known.reach.sends_from(local, source.ip());
+            // An announcement that came by another interface does not move a participant whose addresses are the same.
+            if known.data == data {
+                if is_there {
+                    known.announced = kept(announced);
+                }
+                return;
+            }
+            if !self.company.accepts(&data) {
+                // Others may not speak for it.
+                if is_there {
+                    self.avoid(now, &data);
+                }
+                return;
+            }
+            let reach = Reach::within(local, host, &data, source, Some(known.reach.proved().to_vec()));
+            if is_there && !reach.metatraffic.is_empty() {
+                known.announced = kept(announced);
+                return self.update_participant(now, data, reach);
+            }
+        } else if !self.company.accepts(&data) {
+            return self.avoid(now, &data);
+        } else {
+            self.company.forget(prefix);
+        }
+        let reach = Reach::new(local, host, &data, source);
+        let is_own = is_own(local, source.ip());
+        let (key, evicted) = self.strangers.file(now, source.ip(), is_own, (data, announced, reach));
+        self.counters.strangers_evicted += evicted;
+        let can_answer = self.strangers.get_mut(key).is_some_and(|stranger| stranger.can_answer());
+        self.counters.unprovable += u64::from(!can_answer);
+        self.strangers.note_announcement(now, key, write::DATA_HEAD_LEN + announced.len());
+    }
+
+    /// Renews what is known of a participant.
+    fn update_participant(&mut self, now: Instant, data: ParticipantData, reach: Reach) {
+        let prefix = data.guid_prefix;
+        let Some(known) = self.database.participants.get_mut(&prefix) else { return };
+        known.data = data;
+        known.reach = reach.keeping_path_of(&known.reach);
+        known.heard_at = now;
+        known.renew_lease(now);
+        self.schedule.set_lease_check(self.database.next_lease_end());
+        self.neighbours.note_change(now);
+        self.match_builtin(now, prefix);
+        self.rematch_participant(now, prefix);
+        self.push_event(Event::AddressesChosen(prefix));
+    }
+
+    /// A stranger asks for a sign of life; one of another vendor has matched us already and is told everything once it is known.
+    pub(super) fn note_stranger_heartbeat(&mut self, source: GuidPrefix, from: SocketAddr, heartbeat: &Heartbeat) {
+        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
+        if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
+            return;
+        }
+        let Some(key) = self.strangers.find(source, from.ip()) else { return };
+        let Some(stranger) = self.strangers.get_mut(key) else { return };
+        let is_empty = heartbeat.last < heartbeat.first;
+        stranger.has_spoken |= !is_empty;
+        let asks = is_empty && !heartbeat.is_final && heartbeat.first > SequenceNumber::FIRST;
+        if asks && stranger.data.vendor == VendorId::THALWEG {
+            stranger.earn(write::HEARTBEAT_LEN);
+            stranger.owed[half] = Some(heartbeat.first);
+            stranger.owed_to = Some(from.ip());
+            self.strangers.queue(key);
+        }
+    }
+
+    /// Samples of a stranger's discovery are not heard: it has to repeat them once it is known.
+    pub(super) fn note_stranger_speaks(&mut self, source: GuidPrefix, from: SocketAddr, writer: EntityId) {
+        if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
+            return;
+        }
+        let key = self.strangers.find(source, from.ip());
+        if let Some(stranger) = key.and_then(|key| self.strangers.get_mut(key)) {
+            stranger.has_spoken = true;
+        }
+    }
+
+    /// An ACKNACK may be a stranger's answer to its challenge.
+    pub(super) fn judge_stranger(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, acknack: &AckNack) {
+        let pair = (acknack.writer, acknack.reader);
+        let Some(half) = HALVES.iter().position(|half| *half == pair) else { return };
+        if self.strangers.is_empty() {
+            return;
+        }
+        let keys: Vec<StrangerKey> = self.strangers.of(source).collect();
+        if keys.is_empty() {
+            return;
+        }
+        let base = acknack.state.base();
+        let former = self.addresses_proved(source);
+        let is_back = self.numbers_beyond(source, half).is_some_and(|beyond| beyond.contains(&base))
+            || former.iter().any(|address| self.secret.challenge(source, *address, half) == base);
+        let local = &self.config.addresses;
+        let is_there = |address: IpAddr| {
+            let here = is_own(local, address) && is_own(local, from.ip());
+            is_back && (address == from.ip() || here || former.contains(&address))
+        };
+        let mut right = None;
+        for key in &keys {
+            let Some(stranger) = self.strangers.get_mut(*key) else { continue };
+            if let Some(address) = stranger.address_proved_by(half, base, is_there) {
+                stranger.accept(half, address, from.ip());
+                right = Some(*key);
+            }
+        }
+        let Some(key) = right else {
+            for key in keys {
+                let stranger = self.strangers.get_mut(key);
+                self.counters.wrong_proofs += u64::from(stranger.is_some_and(|stranger| stranger.refuse(base)));
+            }
+            return;
+        };
+        let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.proved());
+        if let Some(address) = proved {
+            self.meet(now, key, address);
+        }
+    }
+
+    /// Addresses that a participant has proved, even if it is not known any more.
+    fn addresses_proved(&self, prefix: GuidPrefix) -> Vec<IpAddr> {
+        let mut addresses = self.strangers.former(prefix).map(|former| former.addresses.clone()).unwrap_or_default();
+        let known = self.database.participants.get(&prefix);
+        addresses.extend(known.iter().flat_map(|known| known.reach.proved()));
+        addresses
+    }
+
+    /// The numbers that a reader may ask for which has known us before and has not forgotten us.
+    fn numbers_beyond(&self, prefix: GuidPrefix, half: usize) -> Option<RangeInclusive<SequenceNumber>> {
+        let (writer, reader) = HALVES[half];
+        let writer = self.endpoints.writer(writer)?.lock();
+        let former = || self.strangers.former(prefix).map(|former| former.acknowledged[half]);
+        let acknowledged = writer.acknowledged_by(Guid::new(prefix, reader)).or_else(former)?;
+        Some(acknowledged.next()..=writer.last().next())
+    }
+
+    /// Remembers how far a participant had come that is being forgotten.
+    pub(super) fn remember_former(&mut self, prefix: GuidPrefix) {
+        let acknowledged = HALVES.map(|(writer, reader)| {
+            let writer = self.endpoints.writer(writer)?.lock();
+            writer.acknowledged_by(Guid::new(prefix, reader))
+        });
+        if let [Some(publications), Some(subscriptions)] = acknowledged {
+            let known = self.database.participants.get(&prefix);
+            let addresses = known.map(|known| known.reach.proved().to_vec()).unwrap_or_default();
+            let acknowledged = [publications, subscriptions];
+            self.strangers.remember_former(prefix, Former { acknowledged, addresses });
+        }
+    }
+
+    /// A stranger has proved that it is at `address`.
+    fn meet(&mut self, now: Instant, key: StrangerKey, address: IpAddr) {
+        let prefix = key.0;
+        if let Some(known) = self.database.participants.get(&prefix) {
+            let Some(stranger) = self.strangers.get_mut(key) else { return };
+            if known.reach.is_at(&self.config.addresses, address) {
+                // It is where it was, and what others say in its name does not count.
+                self.strangers.remove(key);
+                return;
+            }
+            let silent_at = known.heard_at.max(stranger.since) + SILENCE;
+            if now < silent_at {
+                return self.strangers.set_due(key, silent_at);
+            }
+        }
+        // What came from that very address counts before what somebody else said of it.
+        let key = self.strangers.find_from(prefix, address).unwrap_or(key);
+        let Some(stranger) = self.strangers.remove(key) else { return };
+        if !self.company.accepts(&stranger.data) {
+            return self.avoid(now, &stranger.data);
+        }
+        if !self.has_room_for(prefix, address) {
+            self.counters.over_limit += 1;
+            return;
+        }
+        self.strangers.remove_all(prefix);
+        self.company.forget(prefix);
+        self.admit(now, stranger, address);
+    }
+
+    /// Whether one more participant may be known at `address`: those of one other host take at most half of the room.
+    fn has_room_for(&self, prefix: GuidPrefix, address: IpAddr) -> bool {
+        let participants = &self.database.participants;
+        let max = self.database.limits.participants_max;
+        let at_address = || participants.values().filter(|known| known.reach.proved().contains(&address)).count();
+        let is_own = is_own(&self.config.addresses, address);
+        participants.contains_key(&prefix) || participants.len() <= max && (is_own || at_address() < max.div_ceil(2))
+    }
+
+    fn admit(&mut self, now: Instant, stranger: Stranger, address: IpAddr) {
+        let (local, host) = (&self.config.addresses, self.config.host);
+        let (source, prefix) = (SocketAddr::new(stranger.source(), 0), stranger.data.guid_prefix);
+        let mut reach = Reach::within(local, host, &stranger.data, source, Some(vec![address]));
+        let announced = kept(&stranger.announced);
+        if let Some(from) = stranger.answered_from() {
+            reach.senders.add(from);
+        }
+        if let Some(known) = self.database.participants.get_mut(&prefix) {
+            known.announced = announced;
+            return self.update_participant(now, stranger.data, reach);
+        }
+        let mut known = KnownParticipant {
+            announced,
+            data: stranger.data,
+            reach,
+            lease_until: now,
+            heard_at: now,
+            has_spoken: stranger.has_spoken,
+        };
+        known.renew_lease(now);
+        self.database.participants.insert(prefix, known);
+        // Its challenge was a greeting, too, but it may have forgotten us after that.
+        if self.strangers.former(prefix).is_some() {
+            self.announcer.greet(prefix);
+        }
+        self.schedule.set_lease_check(self.database.next_lease_end());
+        self.neighbours.note_change(now);
+        self.push_event(Event::ParticipantDiscovered(prefix));
+        self.push_event(Event::AddressesChosen(prefix));
+        self.match_builtin(now, prefix);
+    }
+
+    /// An endpoint has addresses of its own: its participant sends from them, and those that have not answered are not used.
+    pub(super) fn note_addresses(&mut self, prefix: GuidPrefix, unicast: &[Locator]) {
+        if let Some(known) = self.database.participants.get_mut(&prefix) {
+            known.reach.senders.add_locators(unicast);
+            self.counters.unproved_locators += known.reach.count_unproved(&self.config.addresses, unicast) as u64;
+        }
+    }
+
+    /// Does what is due for strangers: they are asked again, or were silent for long enough where they had been.
+    pub(super) fn look_at_strangers(&mut self, now: Instant) {
+        while let Some(key) = self.strangers.pop_due(now) {
+            let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.proved());
+            if let Some(address) = proved {
+                self.meet(now, key, address);
+            }
+            self.strangers.ask(key);
+        }
+    }
+
+    /// Answers and challenges that strangers are to get now, as far as they have paid for them.
+    pub(super) fn transmit_to_strangers(&mut self, now: Instant, outbox: &mut Outbox) {
+        for _ in 0..SERVED_MAX {
+            let Some(key) = self.strangers.pop_queued() else { break };
+            self.answer_stranger(key, outbox);
+            self.challenge_stranger(now, key, outbox);
+        }
+    }
+
+    fn answer_stranger(&mut self, key: StrangerKey, outbox: &mut Outbox) {
+        let Some(stranger) = self.strangers.get_mut(key) else { return };
+        let owed = std::mem::take(&mut stranger.owed);
+        let count = owed.iter().flatten().count();
+        let is_near = |locator: &&Locator| locator.socket_address().map(|at| at.ip()) == stranger.owed_to;
+        let to = stranger.reach.metatraffic.iter().find(is_near).or(stranger.reach.metatraffic.first()).copied();
+        let bytes = write::HEADER_LEN + write::INFO_DST_LEN + count * write::ACKNACK_MIN_LEN;
+        let Some(to) = to.filter(|_| count > 0 && stranger.pay(bytes)) else { return };
+        outbox.begin(&[to]);
+        write::header(outbox.buffer(), self.config.prefix);
+        write::info_destination(outbox.buffer(), key.0);
+        for ((writer, reader), base) in HALVES.into_iter().zip(owed) {
+            let Some(base) = base else { continue };
+            // Our readers begin to count at 1.
+            let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
+            write::acknack(outbox.buffer(), &acknack);
+        }
+        outbox.finish();
+    }
+
+    fn challenge_stranger(&mut self, now: Instant, key: StrangerKey, outbox: &mut Outbox) {
+        let Some(stranger) = self.strangers.get_mut(key) else { return };
+        if !stranger.take_request() {
+            return;
+        }
+        let halves: Vec<usize> = (0..HALVES.len()).filter(|half| stranger.has_half(*half)).collect();
+        let bytes = write::HEADER_LEN + write::INFO_DST_LEN + halves.len() * write::HEARTBEAT_LEN;
+        if halves.is_empty() || !stranger.pay(bytes) {
+            return self.strangers.plan_next(now, key, false);
+        }
+        let Some((to, announces)) = stranger.next_address(now, self.secret) else {
+            return self.strangers.plan_next(now, key, false);
+        };
+        let numbers = to.socket_address().and_then(|address| stranger.numbers(address.ip()));
+        outbox.begin(&[to]);
+        write::header(outbox.buffer(), self.config.prefix);
+        if announces && stranger.pay(self.announcer.announcement_bytes()) {
+            self.announcer.append_announcement(outbox);
+        }
+        // One that has moved is asked where it was, too.
+        let known = self.database.participants.get(&key.0);
+        let before = known.and_then(|known| known.reach.metatraffic.first()).copied().filter(|_| stranger.pay(bytes));
+        self.append_challenge(key.0, &halves, numbers.unwrap_or_default(), outbox);
+        if let Some(before) = before {
+            outbox.begin(&[before]);
+            write::header(outbox.buffer(), self.config.prefix);
+            self.append_challenge(key.0, &halves, numbers.unwrap_or_default(), outbox);
+        }
+        outbox.finish();
+        self.strangers.plan_next(now, key, true);
+    }
+
+    /// Appends empty HEARTBEATs of our writers of endpoint discovery to the open datagram.
+    fn append_challenge(
+        &self,
+        prefix: GuidPrefix,
+        halves: &[usize],
+        numbers: [SequenceNumber; 2],
+        outbox: &mut Outbox,
+    ) {
+        write::info_destination(outbox.buffer(), prefix);
+        for &half in halves {
+            let (writer, reader) = HALVES[half];
+            if let Some(writer) = self.endpoints.writer(writer) {
+                write::heartbeat(outbox.buffer(), &writer.lock().empty_heartbeat(reader, numbers[half]));
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What leaves at a rate: credit that grows with time, in bursts that are short, and how the rate changes.
+
+use std::time::Duration;
+
+use super::congestion::DATAGRAM;
+use crate::time::Instant;
+
+/// What leaves at a rate.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// In a second.
+    pub rate: u64,
+    /// What may leave now; negative when more than that left.
+    pub credit: i64,
+    credited_at: Instant,
+    /// What leaves at a time.
+    pub burst: Duration,
+    /// Something had to wait since the round began, so that the rate decided how much left.
+    pub waited: bool,
+    /// Rounds in a row in which nothing spoke against the rate.
+    pub unopposed: u32,
+    /// Rounds in a row that lost much although less was sent than before.
+    pub in_vain: u32,
+    /// The rate before the first of those.
+    pub uncut: u64,
+    /// Rounds since it was tried last whether the path's own loss goes away when less is sent.
+    pub trusted: u32,
+    /// It is being tried; the rate before.
+    pub doubted: Option<u64>,
+}
+
+/// Rates in a second. Beyond the highest, about 2.4 Gbit/s, timers are too coarse to pace, and processors are what limits.
+pub(super) const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_000;
+/// Round trips count as longer by so much where rates grow by a part of a datagram in each.
+const ADDED_PERIOD: Duration = Duration::from_millis(10);
+/// Rounds without delay or loss after which the rate grows by a quarter in each.
+pub(super) const UNOPPOSED_FAST: u32 = 20;
+/// What may leave at a time.
+const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(15)..=Duration::from_micros(500);
+/// Latecoming timers are made up for up to so many bursts, or so long.
+const LATE_BURSTS: u32 = 4;
+const LATE_MIN: Duration = Duration::from_micros(200);
+
+impl Pace {
+    /// A path was found to be full. It gets time to drain.
+    pub(super) fn new(now: Instant, delivered: u64, drains: Duration, unopposed: u32) -> Pace {
+        Pace {
+            rate: (delivered / 100 * 95).clamp(*RATE_RANGE.start(), *RATE_RANGE.end()),
+            credit: 0,
+            credited_at: now + drains,
+            burst: *BURST_RANGE.end(),
+            waited: false,
+            unopposed,
+            in_vain: 0,
+            uncut: 0,
+            trusted: 0,
+            doubted: None,
+        }
+    }
+
+    pub(super) fn refill(&mut self, now: Instant) -> u64 {
+        if now > self.credited_at {
+            let earned = i64::try_from(amount(self.rate, now.since(self.credited_at))).unwrap_or(i64::MAX);
+            let late = amount(self.rate, (self.burst * LATE_BURSTS).max(LATE_MIN));
+            let most = i64::try_from(late.max(self.burst_amount())).unwrap_or(i64::MAX);
+            self.credit = self.credit.saturating_add(earned).min(most);
+            self.credited_at = now;
+        }
+        u64::try_from(self.credit).unwrap_or(0)
+    }
+
+    /// When a whole burst may leave.
+    pub(super) fn full_at(&self, now: Instant) -> Instant {
+        let missing = u64::try_from(self.burst_amount() as i64 - self.credit).unwrap_or(0);
+        self.credited_at.max(now) + time_for(missing, self.rate)
+    }
+
+    pub(super) fn burst_amount(&self) -> u64 {
+        amount(self.rate, self.burst).max(DATAGRAM)
+    }
+
+    /// A burst longer than need be, which a short queue may have lost a part of, becomes shorter. Returns whether that may be why.
+    pub(super) fn shorten_bursts(&mut self) -> bool {
+        let is_long = self.burst_amount() >= DATAGRAM * 2 && self.burst > *BURST_RANGE.start();
+        self.burst = (self.burst / 2).max(*BURST_RANGE.start());
+        is_long
+    }
+
+    /// Takes `delay` off the queue: that much of it is this sender's part.
+    pub(super) fn drain(&mut self, delay: Duration) {
+        self.credit -= i64::try_from(amount(self.rate, delay)).unwrap_or(i64::MAX);
+    }
+
+    /// By so many thousandths.
+    pub(super) fn slow_down(&mut self, thousandths: u64) {
+        self.rate = (self.rate / 1_000 * 1_000u64.saturating_sub(thousandths)).max(*RATE_RANGE.start());
+        self.waited = false;
+    }
+
+    /// Tries whether the path's own loss is its own.
+    pub(super) fn doubt(&mut self, background: u64) {
+        self.doubted = Some(self.rate);
+        self.rate = (self.rate * (1_000 - background) / 1_000 / 100 * 95).max(*RATE_RANGE.start());
+        self.trusted = 0;
+    }
+
+    /// By an amount that is the same for all who share a link, so that their rates become equal by and by, and by more the longer nothing
+    /// speaks against it; all the less the less `room`, in thousandths, the queue has.
+    pub(super) fn speed_up(&mut self, elapsed: Duration, base: Duration, room: u64) {
+        let round_trip = base + ADDED_PERIOD;
+        let added = rate_of(amount(rate_of(DATAGRAM, round_trip), elapsed), round_trip);
+        let growth = (128 >> (self.unopposed / 4).min(6)).max(2);
+        let step = added.min(self.rate / 16).max(self.rate / growth);
+        self.rate = (self.rate + step * room / 1_000).min(*RATE_RANGE.end());
+        self.burst = (self.burst + self.burst / 64).min(*BURST_RANGE.end());
+    }
+}
+
+/// What `rate` is in that time.
+pub(super) fn amount(rate: u64, time: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+/// How long `amount` takes at a rate.
+pub(super) fn time_for(amount: u64, rate: u64) -> Duration {
+    let nanos = u128::from(amount) * 1_000_000_000 / u128::from(rate.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// In a second.
+pub(super) fn rate_of(amount: u64, time: Duration) -> u64 {
+    u64::try_from(u128::from(amount) * 1_000_000_000 / time.as_nanos().max(1)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 MB a second.
+    fn pace() -> Pace {
+        Pace::new(Instant::ZERO, 10_526_316, Duration::ZERO, 0)
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    #[test]
+    fn credit_grows_with_time_and_no_pause_saves_more_than_a_few_bursts() {
+        let mut pace = pace();
+        assert_eq!(pace.refill(at(100)), 999);
+        pace.credit -= 5_000;
+        assert_eq!(pace.refill(at(100)), 0);
+        assert_eq!(pace.refill(at(600)), 998);
+        assert_eq!(pace.refill(at(1_000_000)), 19_999, "four bursts of 500 us");
+        (0..10).for_each(|_| _ = pace.shorten_bursts());
+        pace.credit = 0;
+        assert_eq!(pace.refill(at(2_000_000)), 2_560, "a datagram at least");
+        assert_eq!(pace.burst_amount(), 2_560);
+    }
+
+    #[test]
+    fn bursts_that_hold_a_datagram_are_no_longer_than_need_be() {
+        let mut fast = Pace::new(Instant::ZERO, 200_000_000, Duration::ZERO, 0);
+        let long = (0..10).take_while(|_| fast.shorten_bursts()).count();
+        assert_eq!((long, fast.burst), (5, Duration::from_micros(15)), "until two datagrams leave at a time");
+        assert!(!Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0).shorten_bursts());
+    }
+
+    #[test]
+    fn rates_that_share_a_link_become_equal() {
+        let (mut one, mut other) = (pace(), Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0));
+        for _ in 0..300 {
+            for pace in [&mut one, &mut other] {
+                pace.speed_up(Duration::from_millis(10), Duration::from_millis(1), 1_000);
+            }
+            if one.rate + other.rate > 12_000_000 {
+                one.slow_down(60);
+                other.slow_down(60);
+            }
+        }
+        assert!(one.rate.abs_diff(other.rate) < one.rate / 10, "{} and {}", one.rate, other.rate);
+    }
+
+    #[test]
+    fn a_rate_that_nothing_speaks_against_doubles_soon() {
+        let mut pace = pace();
+        let mut rounds = 0;
+        while pace.rate < 20_000_000 {
+            pace.unopposed = rounds;
+            pace.speed_up(Duration::from_micros(200), Duration::from_micros(200), 1_000);
+            rounds += 1;
+        }
+        assert!((10..24).contains(&rounds), "{rounds} rounds");
+        pace.rate = *RATE_RANGE.end();
+        pace.speed_up(Duration::from_millis(10), Duration::ZERO, 1_000);
+        assert_eq!(pace.rate, *RATE_RANGE.end());
+    }
+}

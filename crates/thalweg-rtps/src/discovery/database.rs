@@ -228,9 +228,9 @@ pub struct DiscoveryLimits {
     pub participants_max: usize,
     /// Endpoints of each kind of one remote participant; default 4,096.
     pub endpoints_per_participant_max: usize,
-    /// Memory for what one remote participant and its endpoints announce; default 16 MiB.
+    /// Memory for what the endpoints of one remote participant announce; default 16 MiB.
     pub bytes_per_participant_max: usize,
-    /// Memory for what all of them announce; default 128 MiB.
+    /// The same of all participants together; default 128 MiB.
     pub bytes_max: usize,
 }
 

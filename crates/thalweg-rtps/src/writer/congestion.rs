@@ -214,6 +214,11 @@ impl Congestion {
         self.round.lost += cost;
     }
 
+    #[cfg(test)]
+    pub(super) fn lost(&self) -> u64 {
+        self.round.lost
+    }
+
     /// True when what is sent waited for the rate, which then is why nothing was on its way for a while.
     fn has_waited(&self) -> bool {
         matches!(&self.phase, Phase::Paced(pace) if pace.waited)

@@ -429,6 +429,7 @@ impl Writer {
             };
             let joined = self.outgoing.place.sample.previous();
             let mut proxy = ReaderProxy::new(now, matched, start, joined);
+            proxy.slowed_at = self.outgoing.place.position();
             if former.is_some_and(|acknowledged| acknowledged.next() < start) {
                 proxy.forsaken = start.previous();
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::congestion::{Answered, Change, Congestion};
+use super::congestion::{Answered, Change, Congestion, DATAGRAM};
 use super::flow::Position;
 use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
@@ -126,7 +126,8 @@ pub(super) struct ReaderProxy {
     pub repairs: Repairs,
     /// How far the writer was heard within a large sample, as it told.
     pub told: Position,
-    /// What had been sent when what is sent was slowed down for it last: what of that is found to be lost tells nothing new.
+    /// What had been sent when it came, or when what is sent was slowed down for it last: what it lacks of that tells nothing of its
+    /// path.
     pub slowed_at: Position,
     /// Its path, unless it runs on this host or does not answer.
     pub congestion: Option<Box<Congestion>>,
@@ -235,6 +236,21 @@ impl ReaderProxy {
         let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);
         self.round_trip.measured(took);
         Some(took)
+    }
+
+    /// Kernel memory that repairs may fill for it now, of a `burst` at most. Where its path sets no rate, that is what the burst has
+    /// left since it was last asked how far it is, however many outboxes that takes.
+    pub(super) fn repair_budget(&mut self, now: Instant, burst: u64) -> u64 {
+        let resumes = self.repairs.paused_until.take().is_some();
+        let path = self.congestion.as_deref_mut();
+        let window = path.as_ref().map_or(u64::MAX, |path| path.window());
+        if let Some(path) = path.filter(|path| path.is_paced()) {
+            return path.credit(now).min(burst).min(window);
+        }
+        if resumes {
+            self.repairs.unasked = 0;
+        }
+        burst.min(window).saturating_sub(self.repairs.unasked).max(DATAGRAM)
     }
 
     /// Repairs that fill `spent` left for it, all that may now if `is_spent`: what else it has asked for waits for its path, or for

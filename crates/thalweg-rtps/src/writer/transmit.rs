@@ -206,8 +206,7 @@ impl Writer {
                 return true;
             }
             let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
-            let path = reader.congestion.as_deref_mut();
-            let budget = path.map_or(burst, |path| path.credit(now).min(burst).min(path.window()));
+            let budget = reader.repair_budget(now, burst);
             let mut repair = Repair {
                 history: &self.history,
                 place: self.outgoing.place,

@@ -13,6 +13,7 @@ mod listeners;
 mod processes;
 mod qos;
 mod raw;
+mod reflection;
 mod statuses;
 mod threads;
 mod tracing;

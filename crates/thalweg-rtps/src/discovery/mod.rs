@@ -1,5 +1,6 @@
 //! Discovery: what participants and endpoints tell each other about themselves (RTPS 2.5 §8.5).
 
+pub mod challenge;
 pub mod database;
 pub mod endpoint_data;
 pub mod groups;

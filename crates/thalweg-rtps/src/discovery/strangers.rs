@@ -1,14 +1,14 @@
-//! Participants that were heard of and have not proved their address: a bounded table, and the numbers that prove one.
+//! Participants that were heard of and have not proved their address: a bounded table.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::challenge::{Challenge, Secret};
 use super::participant_data::ParticipantData;
 use super::reach::Reach;
 use crate::time::Instant;
-use crate::types::{EntityId, GuidPrefix, Locator, SequenceNumber};
+use crate::types::{GuidPrefix, Locator, SequenceNumber};
 
 /// Strangers kept at the same time.
 pub const STRANGERS_MAX: usize = 1_024;
@@ -28,69 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CREDIT_RATIO: u64 = 3;
 /// Credit is not saved up beyond this.
 const CREDIT_MAX: u64 = 16 << 10;
-/// Pauses between two challenges. The stranger may handle the first ones before it knows us.
-const PAUSES: [Duration; 6] = [
-    Duration::from_millis(10),
-    Duration::from_millis(30),
-    Duration::from_millis(100),
-    Duration::from_millis(300),
-    Duration::from_secs(1),
-    Duration::from_secs(3),
-];
 /// For each so many strangers the pauses, up to a second, are as long once more.
 const CROWD: u32 = 4;
-/// An announcement is followed by a challenge at once, unless the last one is more recent than this.
-const AGAIN_AFTER: Duration = Duration::from_millis(80);
-/// Wrong answers after which no other is looked at until the next challenge: somebody guesses.
-const WRONG_ANSWERS_MAX: u32 = 8;
+/// That second.
+const CROWD_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Participants remembered that were known before.
 const FORMER_MAX: usize = 1_024;
-
-/// The halves of a proof: our writers of endpoint discovery, with the readers of the peer that answer them.
-pub const HALVES: [(EntityId, EntityId); 2] = [
-    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER),
-    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER),
-];
-/// Bits of these readers in the announced set of built-in endpoints (RTPS 2.5 §9.3.2.12).
-const READER_BITS: [u32; 2] = [1 << 3, 1 << 5];
-
-/// What nobody else knows: everything that others must not be able to guess follows from it.
-#[derive(Clone, Copy)]
-pub struct Secret(u64);
-
-impl Secret {
-    /// A secret; `seed` is to come from the system's entropy.
-    pub fn new(seed: u64) -> Secret {
-        Secret(seed)
-    }
-
-    /// A number that follows from the secret and from `content`, and tells nothing of the secret.
-    pub fn hash(self, content: impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.0.hash(&mut hasher);
-        content.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// The first number of one of our writers of endpoint discovery: above all [`Secret::challenge`]s.
-    pub fn first_number(self, half: usize) -> SequenceNumber {
-        let above = self.hash(("first number", half)) % (1 << 15);
-        SequenceNumber(CHALLENGE_MAX + 1 + above as i64)
-    }
-
-    /// What a participant called `prefix` has to answer to prove that it receives what is sent to `address`. Numbers of both halves
-    /// have their highest four bits in common, so that addresses of one participant are mostly ordered alike in both halves: its
-    /// readers answer the highest number that reached them.
-    pub fn challenge(self, prefix: GuidPrefix, address: IpAddr, half: usize) -> SequenceNumber {
-        let shared = self.hash(("address", prefix.0, address)) % (1 << 4);
-        let own = self.hash(("half", prefix.0, address, half)) % (1 << 12);
-        SequenceNumber(CHALLENGE_MIN + (shared << 12 | own) as i64)
-    }
-}
-
-/// Readers send 0 and 1 before they have heard anything.
-const CHALLENGE_MIN: i64 = 2;
-const CHALLENGE_MAX: i64 = CHALLENGE_MIN + (1 << 16) - 1;
 
 /// Names an entry of the table: its participant, and its place in the order in which strangers came.
 pub type StrangerKey = (GuidPrefix, u64);
@@ -108,49 +51,28 @@ pub struct Stranger {
     pub has_spoken: bool,
     /// Since when it has been asked.
     pub since: Instant,
-    /// First numbers of its empty HEARTBEATs that are to be answered, for each half, and where to.
-    pub owed: [Option<SequenceNumber>; 2],
-    /// Where the last of them came from.
-    pub owed_to: Option<IpAddr>,
+    /// What it asks of us.
+    pub owed: Owed,
+    /// What we ask of it.
+    pub challenge: Challenge,
     source: IpAddr,
     until: Instant,
     credit: u64,
     due: Option<Instant>,
-    asked_at: Option<Instant>,
     is_queued: bool,
     is_due: bool,
-    turn: usize,
-    /// Addresses that were challenged, with the right answers of both halves.
-    asked: Vec<(IpAddr, [SequenceNumber; 2])>,
-    wrong: u32,
-    /// The address that each half has proved.
-    proofs: [Option<IpAddr>; 2],
-    /// Where the right answers came from.
-    answered_from: Option<IpAddr>,
+}
+
+/// The empty HEARTBEATs of a stranger that are to be answered.
+#[derive(Debug, Default)]
+pub struct Owed {
+    /// Their first numbers, for each half.
+    pub numbers: [Option<SequenceNumber>; 2],
+    /// Where the last of them came from.
+    pub to: Option<IpAddr>,
 }
 
 impl Stranger {
-    /// Whether it announces the reader that answers for a half.
-    pub fn has_half(&self, half: usize) -> bool {
-        self.data.builtin_endpoints & READER_BITS[half] != 0
-    }
-
-    /// Whether there is anything that could prove its address.
-    pub fn can_answer(&self) -> bool {
-        (0..2).any(|half| self.has_half(half))
-    }
-
-    /// The address that it has proved, if it has.
-    pub fn proved(&self) -> Option<IpAddr> {
-        let address = self.proofs.iter().flatten().next()?;
-        (0..2).all(|half| !self.has_half(half) || self.proofs[half] == Some(*address)).then_some(*address)
-    }
-
-    /// Where its right answers came from.
-    pub fn answered_from(&self) -> Option<IpAddr> {
-        self.answered_from
-    }
-
     /// Takes `bytes` that came in its name into account.
     pub fn earn(&mut self, bytes: usize) {
         self.credit = self.credit.saturating_add(bytes as u64 * CREDIT_RATIO).min(CREDIT_MAX);
@@ -165,25 +87,7 @@ impl Stranger {
 
     /// The address whose turn it is to be challenged, and whether we are to be announced along with it.
     pub fn next_address(&mut self, now: Instant, secret: Secret) -> Option<(Locator, bool)> {
-        let locators = &self.reach.metatraffic;
-        let turn = self.turn;
-        let locator = *locators.get(turn % locators.len().max(1))?;
-        let address = locator.socket_address()?.ip();
-        if !self.asked.iter().any(|(asked, _)| *asked == address) {
-            let prefix = self.data.guid_prefix;
-            self.asked.push((address, [0, 1].map(|half| secret.challenge(prefix, address, half))));
-        }
-        // In between it is asked only: it knows us, or has not read yet that it does.
-        let announces = self.asked_at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) || turn < locators.len();
-        self.asked_at = Some(now);
-        self.wrong = 0;
-        self.turn += 1;
-        Some((locator, announces))
-    }
-
-    /// What is to be answered from `address`, for each half.
-    pub fn numbers(&self, address: IpAddr) -> Option<[SequenceNumber; 2]> {
-        self.asked.iter().find(|(asked, _)| *asked == address).map(|(_, numbers)| *numbers)
+        self.challenge.next_address(now, secret, self.data.guid_prefix, &self.reach.metatraffic)
     }
 
     /// Where its announcement came from.
@@ -194,38 +98,6 @@ impl Stranger {
     /// True when it is to be challenged, and is from now on not any more.
     pub fn take_request(&mut self) -> bool {
         std::mem::take(&mut self.is_due)
-    }
-
-    /// The address that an ACKNACK of the reader of a half proves. `is_back`: it is of a reader that has known us before and may be at
-    /// the address that is given.
-    pub fn address_proved_by(
-        &self,
-        half: usize,
-        base: SequenceNumber,
-        is_back: impl Fn(IpAddr) -> bool,
-    ) -> Option<IpAddr> {
-        if self.wrong >= WRONG_ANSWERS_MAX || base.0 < CHALLENGE_MIN || !self.has_half(half) {
-            return None;
-        }
-        let is_right = |(address, numbers): &&(IpAddr, [SequenceNumber; 2])| numbers[half] == base || is_back(*address);
-        self.asked.iter().find(is_right).map(|(address, _)| *address)
-    }
-
-    /// Takes a right answer into account.
-    pub fn accept(&mut self, half: usize, address: IpAddr, from: IpAddr) {
-        self.proofs[half] = Some(address);
-        self.answered_from = Some(from);
-    }
-
-    /// Takes a wrong answer into account; false for what readers send before they have heard anything. Both halves have to be right
-    /// one after the other, so that none can be guessed alone.
-    pub fn refuse(&mut self, base: SequenceNumber) -> bool {
-        let counts = base.0 >= CHALLENGE_MIN;
-        if counts {
-            self.proofs = [None; 2];
-            self.wrong = self.wrong.saturating_add(1);
-        }
-        counts
     }
 }
 
@@ -302,7 +174,8 @@ impl Strangers {
         }
         // What it said before holds no more; what it earned stays.
         let before = self.find_from(prefix, source).and_then(|key| self.remove(key));
-        let (credit, asked_at, turn) = before.map_or((0, None, 0), |one| (one.credit, one.asked_at, one.turn));
+        let credit = before.as_ref().map_or(0, |one| one.credit);
+        let challenge = Challenge::of(&data, before.map(|one| one.challenge));
         let evicted = self.make_room(prefix, source, is_own, announced.len());
         let key = (prefix, self.next);
         self.next += 1;
@@ -314,20 +187,14 @@ impl Strangers {
             reach,
             has_spoken: false,
             since: now,
-            owed: [None; 2],
-            owed_to: None,
+            owed: Owed::default(),
+            challenge,
             source,
             until: now + PATIENCE,
             credit,
             due: None,
-            asked_at,
             is_queued: false,
             is_due: false,
-            turn,
-            asked: Vec::new(),
-            wrong: 0,
-            proofs: [None; 2],
-            answered_from: None,
         };
         self.entries.insert(key, stranger);
         self.set_due(key, now + PATIENCE);
@@ -339,7 +206,7 @@ impl Strangers {
         let Some(stranger) = self.entries.get_mut(&key) else { return };
         stranger.earn(bytes);
         stranger.until = now + PATIENCE;
-        if stranger.can_answer() && stranger.asked_at.is_none_or(|at| now.since(at) >= AGAIN_AFTER) {
+        if stranger.challenge.is_possible() && stranger.challenge.may_repeat(now) {
             self.ask(key);
         }
     }
@@ -379,9 +246,9 @@ impl Strangers {
     /// After it was challenged, or could not pay for it: when it is looked at next.
     pub fn plan_next(&mut self, now: Instant, key: StrangerKey, was_asked: bool) {
         let Some(stranger) = self.entries.get(&key) else { return };
-        let pause = PAUSES[stranger.turn.saturating_sub(1).min(PAUSES.len() - 1)];
+        let pause = stranger.challenge.pause();
         // In a crowd nobody answers at once.
-        let pause = (pause * (1 + self.entries.len() as u32 / CROWD)).min(pause.max(PAUSES[4]));
+        let pause = (pause * (1 + self.entries.len() as u32 / CROWD)).min(pause.max(CROWD_PAUSE_MAX));
         let next = if was_asked { (now + pause).min(stranger.until) } else { stranger.until };
         self.set_due(key, next);
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Event, KeySource, Participant};
+use crate::discovery::challenge::{HALVES, Secret};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
-use crate::discovery::strangers::{HALVES, Secret};
 use crate::flow_control::ControllerId;
 use crate::history::ChangeKind;
 use crate::payload::Payload;

@@ -52,9 +52,10 @@ pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
+use crate::discovery::challenge::Secret;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::groups::Groups;
-use crate::discovery::strangers::{Secret, Strangers};
+use crate::discovery::strangers::Strangers;
 use crate::discovery::{Database, DiscoveryLimits, Known, KnownParticipant, LocalAddresses, Reach};
 use crate::flow_control::FlowControllers;
 use crate::history::PayloadKind;

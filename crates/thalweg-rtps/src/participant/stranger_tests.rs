@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::tests::*;
 use super::*;
+use crate::discovery::challenge::HALVES;
 use crate::discovery::endpoint_data::SubscriptionData;
 use crate::discovery::participant_data::ParticipantData;
-use crate::discovery::strangers::HALVES;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, WriterQos};
 use crate::types::{EntityId, Guid, Keyed, Locator, SequenceNumber};

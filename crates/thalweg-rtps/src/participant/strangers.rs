@@ -6,9 +6,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Event, LostReason, Participant};
+use crate::discovery::challenge::HALVES;
 use crate::discovery::participant_data::ParticipantData;
 use crate::discovery::reach::is_own;
-use crate::discovery::strangers::{ANNOUNCEMENT_MAX, Former, HALVES, Stranger, StrangerKey};
+use crate::discovery::strangers::{ANNOUNCEMENT_MAX, Former, Stranger, StrangerKey};
 use crate::discovery::{KnownParticipant, Reach};
 use crate::history::ChangeKind;
 use crate::outbox::Outbox;
@@ -128,7 +129,7 @@ impl Participant {
         let is_own = is_own(local, source.ip());
         let (key, evicted) = self.strangers.file(now, source.ip(), is_own, (data, announced, reach));
         self.counters.strangers_evicted += evicted;
-        let can_answer = self.strangers.get_mut(key).is_some_and(|stranger| stranger.can_answer());
+        let can_answer = self.strangers.get_mut(key).is_some_and(|stranger| stranger.challenge.is_possible());
         self.counters.unprovable += u64::from(!can_answer);
         self.strangers.note_announcement(now, key, write::DATA_HEAD_LEN + announced.len());
     }
@@ -161,8 +162,8 @@ impl Participant {
         let asks = is_empty && !heartbeat.is_final && heartbeat.first > SequenceNumber::FIRST;
         if asks && stranger.data.vendor == VendorId::THALWEG {
             stranger.earn(write::HEARTBEAT_LEN);
-            stranger.owed[half] = Some(heartbeat.first);
-            stranger.owed_to = Some(from.ip());
+            stranger.owed.numbers[half] = Some(heartbeat.first);
+            stranger.owed.to = Some(from.ip());
             self.strangers.queue(key);
         }
     }
@@ -201,19 +202,20 @@ impl Participant {
         let mut right = None;
         for key in &keys {
             let Some(stranger) = self.strangers.get_mut(*key) else { continue };
-            if let Some(address) = stranger.address_proved_by(half, base, is_there) {
-                stranger.accept(half, address, from.ip());
+            if let Some(address) = stranger.challenge.address_proved_by(half, base, is_there) {
+                stranger.challenge.accept(half, address, from.ip());
                 right = Some(*key);
             }
         }
         let Some(key) = right else {
             for key in keys {
                 let stranger = self.strangers.get_mut(key);
-                self.counters.wrong_proofs += u64::from(stranger.is_some_and(|stranger| stranger.refuse(base)));
+                self.counters.wrong_proofs +=
+                    u64::from(stranger.is_some_and(|stranger| stranger.challenge.refuse(base)));
             }
             return;
         };
-        let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.proved());
+        let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
         if let Some(address) = proved {
             self.meet(now, key, address);
         }
@@ -294,7 +296,7 @@ impl Participant {
         let (source, prefix) = (SocketAddr::new(stranger.source(), 0), stranger.data.guid_prefix);
         let mut reach = Reach::within(local, host, &stranger.data, source, Some(vec![address]));
         let announced = kept(&stranger.announced);
-        if let Some(from) = stranger.answered_from() {
+        if let Some(from) = stranger.challenge.answered_from() {
             reach.senders.add(from);
         }
         if let Some(known) = self.database.participants.get_mut(&prefix) {
@@ -333,7 +335,7 @@ impl Participant {
     /// Does what is due for strangers: they are asked again, or were silent for long enough where they had been.
     pub(super) fn look_at_strangers(&mut self, now: Instant) {
         while let Some(key) = self.strangers.pop_due(now) {
-            let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.proved());
+            let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
             if let Some(address) = proved {
                 self.meet(now, key, address);
             }
@@ -353,15 +355,15 @@ impl Participant {
     fn answer_stranger(&mut self, key: StrangerKey, outbox: &mut Outbox) {
         let Some(stranger) = self.strangers.get_mut(key) else { return };
         let owed = std::mem::take(&mut stranger.owed);
-        let count = owed.iter().flatten().count();
-        let is_near = |locator: &&Locator| locator.socket_address().map(|at| at.ip()) == stranger.owed_to;
+        let count = owed.numbers.iter().flatten().count();
+        let is_near = |locator: &&Locator| locator.socket_address().map(|at| at.ip()) == owed.to;
         let to = stranger.reach.metatraffic.iter().find(is_near).or(stranger.reach.metatraffic.first()).copied();
         let bytes = write::HEADER_LEN + write::INFO_DST_LEN + count * write::ACKNACK_MIN_LEN;
         let Some(to) = to.filter(|_| count > 0 && stranger.pay(bytes)) else { return };
         outbox.begin(&[to]);
         write::header(outbox.buffer(), self.config.prefix);
         write::info_destination(outbox.buffer(), key.0);
-        for ((writer, reader), base) in HALVES.into_iter().zip(owed) {
+        for ((writer, reader), base) in HALVES.into_iter().zip(owed.numbers) {
             let Some(base) = base else { continue };
             // Our readers begin to count at 1.
             let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
@@ -375,7 +377,7 @@ impl Participant {
         if !stranger.take_request() {
             return;
         }
-        let halves: Vec<usize> = (0..HALVES.len()).filter(|half| stranger.has_half(*half)).collect();
+        let halves: Vec<usize> = (0..HALVES.len()).filter(|half| stranger.challenge.has_half(*half)).collect();
         let bytes = write::HEADER_LEN + write::INFO_DST_LEN + halves.len() * write::HEARTBEAT_LEN;
         if halves.is_empty() || !stranger.pay(bytes) {
             return self.strangers.plan_next(now, key, false);
@@ -383,7 +385,7 @@ impl Participant {
         let Some((to, announces)) = stranger.next_address(now, self.secret) else {
             return self.strangers.plan_next(now, key, false);
         };
-        let numbers = to.socket_address().and_then(|address| stranger.numbers(address.ip()));
+        let numbers = to.socket_address().and_then(|address| stranger.challenge.numbers(address.ip()));
         outbox.begin(&[to]);
         write::header(outbox.buffer(), self.config.prefix);
         if announces && stranger.pay(self.announcer.announcement_bytes()) {

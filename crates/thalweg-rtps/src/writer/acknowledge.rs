@@ -191,10 +191,15 @@ impl Writer {
             self.flow.note_loss();
         }
         let limit = proxy.matched.datagram_bytes;
-        match self.history.get(nack.sequence).map(|sample| cut_of(&sample, limit, self.outgoing.place)) {
+        let held = self.history.get(nack.sequence);
+        // Where the path has become narrower in its midst, what was sent at first is of no use to the reader, but not lost.
+        let first_cut = held.as_ref().and_then(|sample| sample.fragment_bytes);
+        match held.map(|sample| cut_of(&sample, limit, self.outgoing.place)) {
             Some(Some(cut)) => {
                 let slowed_at = proxy.slowed_at;
-                let counts = |fragments| Position { sample: nack.sequence.previous(), fragments } > slowed_at;
+                let is_first_cut = first_cut.is_none_or(|bytes| bytes == cut.fragment_bytes);
+                let counts =
+                    |fragments| is_first_cut && Position { sample: nack.sequence.previous(), fragments } > slowed_at;
                 let lost = proxy.repairs.request_fragments(now, nack.sequence, cut, &nack.state, suppression, counts);
                 proxy.note_loss(lost * kernel_cost(usize::from(cut.fragment_bytes)));
             }

@@ -109,7 +109,7 @@ impl Repairs {
     ) -> u64 {
         let Some(large) = self.large_of(sequence, cut) else { return 0 };
         large.age(now, suppression);
-        let lost = |number: &u32| large.request(*number) && (counts(*number) || large.repeated.contains(*number));
+        let lost = |number: &u32| large.request(*number) && large.count_loss(*number, counts(*number));
         wanted.iter().filter(lost).count() as u64
     }
 
@@ -151,7 +151,8 @@ impl Repairs {
         };
         let large = &mut self.large[index];
         if large.cut.fragment_bytes != cut.fragment_bytes {
-            *large = LargeRepair::new(sequence, cut);
+            // What was lost of the sample as it was cut before was counted then.
+            *large = LargeRepair { is_recut: true, ..LargeRepair::new(sequence, cut) };
         }
         large.cut.fragments = large.cut.fragments.max(cut.fragments);
         Some(large)
@@ -220,8 +221,12 @@ pub(super) struct LargeRepair {
     /// Sent again since `aged_at`, and in the time before: a request for them has crossed them on the way.
     lately: Fragments,
     before: Fragments,
-    /// Sent again since what is sent was slowed down.
+    /// Sent again since what is sent was slowed down, and not known to be lost.
     repeated: Fragments,
+    /// Known to be lost of what was sent at first.
+    lost: Fragments,
+    /// It was cut for another path at first.
+    is_recut: bool,
     aged_at: Instant,
     sent_at: Option<Instant>,
 }
@@ -235,6 +240,8 @@ impl LargeRepair {
             lately: Fragments::default(),
             before: Fragments::default(),
             repeated: Fragments::default(),
+            lost: Fragments::default(),
+            is_recut: false,
             aged_at: Instant::ZERO,
             sent_at: None,
         }
@@ -257,6 +264,11 @@ impl LargeRepair {
     fn request(&mut self, number: u32) -> bool {
         let was_sent = (1..=self.cut.fragments).contains(&number);
         was_sent && !self.lately.contains(number) && !self.before.contains(number) && self.wanted.insert(number)
+    }
+
+    /// Whether the request for a fragment tells of a loss that is not known yet: each time that it was sent can be lost once.
+    fn count_loss(&mut self, number: u32, counts: bool) -> bool {
+        self.repeated.remove(number) || counts && !self.is_recut && self.lost.insert(number)
     }
 
     /// Nothing of it is to be sent again.
@@ -316,12 +328,16 @@ impl Fragments {
         new
     }
 
-    fn remove(&mut self, number: u32) {
+    /// True when it was a member.
+    fn remove(&mut self, number: u32) -> bool {
         let (word, bit) = Fragments::place(number);
-        if let Some(word) = self.words.get_mut(word).filter(|word| **word & bit != 0) {
+        let held = self.words.get_mut(word).filter(|word| **word & bit != 0);
+        let is_held = held.is_some();
+        if let Some(word) = held {
             *word &= !bit;
             self.len -= 1;
         }
+        is_held
     }
 
     fn first(&mut self) -> Option<u32> {

@@ -1,5 +1,6 @@
 //! Laws of the room that acknowledgements make.
 
+use super::repairs::{Cut, Repairs};
 use super::tests::{START, acknowledge, matched_reader, reader, send, write, writer};
 use super::*;
 use crate::qos::{Durability, History, Method, Transmission, WriterQos};
@@ -109,4 +110,22 @@ fn what_was_sent_before_a_reader_came_is_not_lost_on_its_path() {
         writer.readers[1].congestion.as_ref().expect("it is on another host").lost()
     };
     assert_eq!(ask(1, 1..sent), 0);
+}
+
+#[test]
+fn a_fragment_is_lost_once_each_time_that_it_was_sent() {
+    let cut = Cut { fragment_bytes: 1_000, fragments: 100 };
+    let mut repairs = Repairs::default();
+    let mut ask = |micros: u64, lost_meanwhile: bool| {
+        let mut wanted = FragmentSet::new(1);
+        wanted.insert(7);
+        let now = START + Duration::from_micros(micros);
+        let lost = repairs.request_fragments(now, SequenceNumber(1), cut, &wanted, Duration::from_micros(10), |_| true);
+        repairs.large.iter_mut().for_each(|large| match lost_meanwhile {
+            true => large.record(now, 7, Duration::from_micros(10)),
+            false => large.clear(),
+        });
+        lost
+    };
+    assert_eq!([ask(0, false), ask(100, false), ask(200, true), ask(300, true), ask(400, false)], [1, 0, 0, 1, 1]);
 }

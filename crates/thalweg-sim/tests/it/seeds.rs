@@ -42,6 +42,15 @@ fn every_law_holds_in_worlds_with_more_troubles() {
     std::thread::scope(|scope| (0..jobs()).for_each(|_| _ = scope.spawn(run)));
 }
 
+/// Where the path became narrower in the midst of a large sample, fragments that were of no use any more counted as lost, and what
+/// takes a second took minutes.
+#[test]
+fn a_path_that_becomes_narrower_within_a_sample_does_not_count_as_full() {
+    for seed in [40_001_215, 40_003_869] {
+        World::new(seed).run().check_all();
+    }
+}
+
 #[test]
 fn the_same_seed_leads_to_the_same_course_of_events() {
     for seed in 0..SEEDS / 10 {

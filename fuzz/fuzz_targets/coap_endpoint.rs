@@ -15,8 +15,15 @@ use thalweg_rtps::time::Instant;
 const TRANSFER_BYTES_MAX: usize = 20_000;
 const ANSWER_BYTES_MAX: usize = 4000;
 const PEERS_MAX: usize = 8;
-/// More datagrams than this for one step would be an endless conversation.
-const DATAGRAMS_MAX: usize = 2000;
+const REQUESTS_MAX: usize = 16;
+/// Bytes of the largest body that is uploaded, and of the answer to it.
+const UPLOAD_BYTES_MAX: usize = 8 * 0xff;
+const DOWNLOAD_BYTES_MAX: usize = 2 * UPLOAD_BYTES_MAX + 300;
+/// The smallest block that may be agreed on, in bytes (RFC 7959, section 2.2).
+const BLOCK_BYTES_MIN: usize = 16;
+/// More datagrams than this for one step would be an endless conversation: each block of each request there and back,
+/// and once more where a repeated or changed answer makes the client begin again.
+const DATAGRAMS_MAX: usize = 2 * 2 * REQUESTS_MAX * (UPLOAD_BYTES_MAX + DOWNLOAD_BYTES_MAX).div_ceil(BLOCK_BYTES_MIN);
 
 struct World {
     client: Endpoint,
@@ -44,7 +51,7 @@ impl World {
             answer_bytes_max: ANSWER_BYTES_MAX,
             exchanges_max: 8,
             exchanges_per_peer_max: 6,
-            requests_max: 16,
+            requests_max: REQUESTS_MAX,
             body_bytes_max: 6000,
             transfer_bytes_max: TRANSFER_BYTES_MAX,
             cache_bytes_max: 2000,
@@ -94,7 +101,7 @@ impl World {
             assert!(counters.peers <= PEERS_MAX && counters.answer_bytes <= ANSWER_BYTES_MAX);
             // Uploads, served bodies and fetched ones have the budget each.
             assert!(counters.transfer_bytes <= 3 * TRANSFER_BYTES_MAX + 6000);
-            assert!(counters.exchanges <= 16 && counters.requests <= 16);
+            assert!(counters.exchanges <= 16 && counters.requests <= REQUESTS_MAX);
         }
     }
 
@@ -122,7 +129,7 @@ impl World {
     }
 
     fn ask(&mut self, kind: u8, argument: u8) {
-        let body = vec![argument; usize::from(argument) * 8];
+        let body = vec![argument; usize::from(argument) * (UPLOAD_BYTES_MAX / 0xff)];
         let request = match kind % 6 {
             0 => RequestBuf::get("/a"),
             1 => RequestBuf::get("/a").with_observe(Observe::Register),

@@ -11,7 +11,7 @@ use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
-use crate::network::{Family, Weather};
+use crate::network::{Family, GroupFilter, Weather};
 use crate::plan::{
     Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
 };
@@ -61,7 +61,7 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
         moves: Vec::new(),
         paths: Vec::new(),
         intruders: Vec::new(),
-        carries_multicast: rng.chance(0.8),
+        group_filter: if rng.chance(0.8) { GroupFilter::Nothing } else { GroupFilter::Everything },
         patience: Duration::from_secs(60),
     };
     let topics = fixed.topics.unwrap_or_else(|| 1 + rng.below(3) as usize);

@@ -9,6 +9,7 @@ use thalweg_rtps::rng::Rng;
 use crate::clock::HostClock;
 use crate::draw::{milliseconds, pick};
 use crate::lane::HostLink;
+use crate::network::GroupFilter;
 use crate::plan::{
     Cut, Ending, IntruderPlan, MovePlan, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps,
     WriterPlan,
@@ -84,6 +85,9 @@ pub(crate) fn draw_troubles(rng: &mut Rng, plan: &mut Plan) {
     }
     if rng.chance(0.04) {
         plan.weather.corruption = pick(rng, [0.001, 0.02]);
+    }
+    if plan.group_filter == GroupFilter::Nothing && rng.chance(0.05) {
+        plan.group_filter = GroupFilter::UserData;
     }
 }
 

@@ -8,6 +8,7 @@ use thalweg_rtps::time::Instant;
 
 use crate::lane::{BusyLane, HostLink, LaneCounters};
 use crate::plan::Cut;
+use crate::process::DISCOVERY_PORT;
 
 /// How the network between hosts behaves. Within a host nothing is lost and everything takes [`LOOPBACK_LATENCY`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +52,18 @@ pub const PACKET_BYTES: usize = 1472;
 pub const MTU_BYTES: u32 = 1500;
 /// The largest payload that UDP over IPv4 carries.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// Which multicast the network between hosts does not carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupFilter {
+    /// All groups pass.
+    #[default]
+    Nothing,
+    /// No group passes, and hosts know it.
+    Everything,
+    /// User data to groups is dropped although hosts take their links to carry it: a switch that snoops without a querier.
+    UserData,
+}
 
 /// Which internet protocol a world speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +155,7 @@ pub struct Network {
     rng: Rng,
     weather: Weather,
     family: Family,
-    carries_multicast: bool,
+    filter: GroupFilter,
     /// The address of each host.
     addresses: Vec<IpAddr>,
     /// Group of hosts that each host is in; hosts of different groups cannot reach each other.
@@ -163,13 +176,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network of `hosts` hosts without sockets. Without multicast, groups reach only processes of the same host.
-    pub fn new(seed: u64, hosts: usize, weather: Weather, family: Family, carries_multicast: bool) -> Network {
+    /// A network of `hosts` hosts without sockets. Filtered groups reach only processes of the same host.
+    pub fn new(seed: u64, hosts: usize, weather: Weather, family: Family, filter: GroupFilter) -> Network {
         Network {
             rng: Rng::new(seed),
             weather,
             family,
-            carries_multicast,
+            filter,
             addresses: (0..hosts).map(|host| family.address_of(host)).collect(),
             sides: vec![0; hosts],
             cut: Cut::BothWays,
@@ -282,7 +295,7 @@ impl Network {
                 };
                 let lost = match last_host {
                     Some((known, lost)) if known == socket.host => lost,
-                    _ => self.is_lost(socket.host, bytes),
+                    _ => self.is_swallowed(to) || self.is_lost(socket.host, bytes),
                 };
                 last_host = Some((socket.host, lost));
                 self.deliver(departs, host, &socket, lost, fates);
@@ -314,11 +327,16 @@ impl Network {
             return false;
         }
         if to.ip().is_multicast() {
-            return to.ip() == socket.address.ip() && (self.carries_multicast || from_host == socket.host);
+            return to.ip() == socket.address.ip()
+                && (from_host == socket.host || self.filter != GroupFilter::Everything);
         }
         let reaches =
             if to.ip().is_loopback() { from_host == socket.host } else { to.ip() == self.addresses[socket.host] };
         reaches && !socket.address.ip().is_multicast()
+    }
+
+    fn is_swallowed(&self, to: SocketAddr) -> bool {
+        self.filter == GroupFilter::UserData && to.ip().is_multicast() && to.port() != DISCOVERY_PORT
     }
 
     fn is_lost(&mut self, to_host: usize, bytes: usize) -> bool {
@@ -392,7 +410,7 @@ mod tests {
     const GROUP: &str = "239.255.0.1:7400";
 
     fn three_hosts(weather: Weather) -> Network {
-        let mut network = Network::new(1, 3, weather, Family::V4, true);
+        let mut network = Network::new(1, 3, weather, Family::V4, GroupFilter::Nothing);
         for host in 0..3 {
             network.listen(host, host, SocketAddr::new(Family::V4.address_of(host), 7411));
             network.listen(host, host, GROUP.parse().unwrap());
@@ -503,7 +521,7 @@ mod tests {
 
     #[test]
     fn groups_stay_on_the_host_where_multicast_is_blocked() {
-        let mut network = Network::new(1, 2, Weather::CLEAR, Family::V4, false);
+        let mut network = Network::new(1, 2, Weather::CLEAR, Family::V4, GroupFilter::Everything);
         network.listen(0, 0, GROUP.parse().unwrap());
         network.listen(1, 1, GROUP.parse().unwrap());
         assert_eq!(send(&mut network, GROUP, 100), "0:15");

@@ -10,7 +10,7 @@ use thalweg_rtps::types::Keyed;
 
 use crate::clock::HostClock;
 use crate::lane::HostLink;
-use crate::network::{Family, Weather};
+use crate::network::{Family, GroupFilter, Weather};
 pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
 /// A whole scenario. The same plan always leads to the same course of events.
@@ -40,8 +40,8 @@ pub struct Plan {
     pub paths: Vec<PathPlan>,
     /// Who forges and repeats datagrams.
     pub intruders: Vec<IntruderPlan>,
-    /// Whether the network carries multicast; where it does not, participants know each other's addresses.
-    pub carries_multicast: bool,
+    /// Which multicast the network does not carry; where it carries none, participants know each other's addresses.
+    pub group_filter: GroupFilter,
     /// How long after everything planned the world may take to settle.
     pub patience: Duration,
 }
@@ -209,7 +209,7 @@ impl Plan {
             moves: Vec::new(),
             paths: Vec::new(),
             intruders: Vec::new(),
-            carries_multicast: true,
+            group_filter: GroupFilter::Nothing,
             patience: Duration::from_secs(60),
         }
     }

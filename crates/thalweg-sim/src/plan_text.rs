@@ -7,6 +7,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 
 use crate::lane::{HostLink, Lane};
+use crate::network::GroupFilter;
 use crate::plan::{Ending, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
@@ -19,7 +20,12 @@ impl fmt::Display for Plan {
         if weather.corruption > 0.0 {
             write!(f, ", damaged {:.1} %", weather.corruption * 100.0)?;
         }
-        writeln!(f, ", multicast {}", if self.carries_multicast { "passes" } else { "is filtered" })?;
+        let multicast = match self.group_filter {
+            GroupFilter::Nothing => "passes",
+            GroupFilter::Everything => "is filtered",
+            GroupFilter::UserData => "is filtered for user data",
+        };
+        writeln!(f, ", multicast {multicast}")?;
         for (number, process) in self.processes.iter().enumerate() {
             write_process(f, number, process)?;
         }

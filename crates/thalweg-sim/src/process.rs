@@ -12,14 +12,14 @@ use thalweg_rtps::writer::{Link, Medium};
 
 use crate::clock::HostClock;
 use crate::inbox::Inbox;
-use crate::network::Network;
+use crate::network::{GroupFilter, Network};
 use crate::plan::Plan;
 use crate::record::ProcessRecord;
 
 /// The domain of all simulated participants.
 const DOMAIN: u32 = 0;
 /// Port of discovery's group.
-const DISCOVERY_PORT: u16 = 7400;
+pub(crate) const DISCOVERY_PORT: u16 = 7400;
 /// Port of user data's group.
 const USER_PORT: u16 = 7401;
 
@@ -108,7 +108,7 @@ impl Process {
         };
         let group = |port| Locator::from(SocketAddr::new(plan.family.group(), port));
         let mut announce_to = vec![group(DISCOVERY_PORT)];
-        if !plan.carries_multicast {
+        if plan.group_filter == GroupFilter::Everything {
             let others = plan.processes.iter().enumerate().filter(|(_, other)| other.host != self.host);
             announce_to.extend(others.map(|(number, other)| {
                 let port = user_port(plan, number) - 1;
@@ -133,7 +133,7 @@ impl Process {
             name: "net".to_string(),
             addresses: vec![(self.source.ip(), 16)],
             medium: Medium::Wired,
-            multicast: plan.carries_multicast,
+            multicast: plan.group_filter != GroupFilter::Everything,
             bytes_per_second: WIRED_BYTES_PER_SECOND,
         }
     }

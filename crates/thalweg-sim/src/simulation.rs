@@ -114,7 +114,7 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub(crate) fn new(plan: Plan, detail: Detail) -> Simulation {
-        let mut network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.carries_multicast);
+        let mut network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.group_filter);
         plan.links.iter().enumerate().for_each(|(host, link)| network.set_link(host, *link));
         let processes = (0..plan.processes.len()).map(|number| Process::new(&plan, number)).collect();
         let writers = plan.writers().enumerate().map(|(number, (index, writer))| {

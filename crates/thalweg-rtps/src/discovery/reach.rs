@@ -178,10 +178,19 @@ impl Reach {
         Some(rank)
     }
 
-    /// The first group of a family that we speak.
+    /// The first group of the family that reaches it by unicast, else of a family that leaves this host where it is elsewhere:
+    /// a host without an IPv4 network still has 127.0.0.1, from where an IPv4 group reaches nobody else.
     pub fn choose_group(&self, local: &LocalAddresses, candidates: &[Locator]) -> Option<Locator> {
-        let mut groups = candidates.iter().filter(|locator| locator.is_multicast());
-        groups.find(|locator| locator.socket_address().is_some_and(|address| has_family(local, address.ip()))).copied()
+        let ip = |locator: &Locator| Some(locator.socket_address()?.ip());
+        let leaves = |group: IpAddr| {
+            let carries = |own: IpAddr| own.is_ipv4() == group.is_ipv4() && (self.on_this_host || !own.is_loopback());
+            local.interfaces.iter().any(|(own, _)| carries(*own))
+        };
+        let speaks = |locator: &&Locator| locator.is_multicast() && ip(locator).is_some_and(leaves);
+        let kind = self.user.first().map(|locator| locator.kind);
+        let mut groups = candidates.iter().filter(speaks);
+        let of_its_family = groups.clone().find(|group| Some(group.kind) == kind);
+        of_its_family.or_else(|| groups.next()).copied()
     }
 }
 
@@ -279,6 +288,31 @@ mod tests {
         check_path("127.0.0.1:7411", 0, 1500, 1472);
         // A forged or absurd report leaves room for a fragment.
         check_path("10.0.0.2:7411", 0, 68, 548);
+    }
+
+    #[test]
+    fn a_group_is_of_the_family_that_reaches_the_participant() {
+        let groups = locators(&["239.255.0.1:7401", "[ff02::ffff:efff:1]:7401"]);
+        let both = [("127.0.0.1", 8), ("10.0.0.1", 24), ("fd00::1", 64)];
+        let v6_alone = [("127.0.0.1", 8), ("fd00::1", 64)];
+        let v4_alone = [("127.0.0.1", 8), ("::1", 128), ("10.0.0.1", 24)];
+        let check = |own: &[(&str, u8)], at: &str, host: u8, announced: &[Locator], expect: Option<&Locator>| {
+            let interfaces = own.iter().map(|(ip, bits)| (ip.parse().expect("an address"), *bits)).collect();
+            let local = LocalAddresses { interfaces, ..LocalAddresses::default() };
+            let mut data = ParticipantData::new(GuidPrefix([1; 12]));
+            data.host = Some([host; 16]);
+            data.locators.default_unicast = locators(&[at]);
+            data.locators.default_multicast = announced.to_vec();
+            let reach = Reach::new(&local, [0; 16], &data, at.parse().expect("an address"));
+            assert_eq!(reach.user_multicast.as_ref(), expect, "{own:?} {at} {host}");
+        };
+        check(&both, "10.0.0.2:7411", 1, &groups, Some(&groups[0]));
+        check(&both, "[fd00::2]:7411", 1, &groups, Some(&groups[1]));
+        check(&both, "[fd00::2]:7411", 1, &groups[..1], Some(&groups[0]));
+        check(&v6_alone, "[fd00::2]:7411", 1, &groups, Some(&groups[1]));
+        check(&v6_alone, "[fd00::2]:7411", 1, &groups[..1], None);
+        check(&v4_alone, "10.0.0.2:7411", 1, &groups[1..], None);
+        check(&v6_alone, "127.0.0.1:7411", 0, &groups, Some(&groups[0]));
     }
 
     #[test]

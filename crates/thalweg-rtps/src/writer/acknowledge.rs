@@ -102,6 +102,7 @@ impl Writer {
         let was_behind = !self.all_acknowledged();
         let usual_cost = self.usual_cost();
         let place = self.outgoing.place.position();
+        let uses_group = self.route.uses_group();
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
@@ -152,7 +153,11 @@ impl Writer {
         if proves && proxy.matched.vendor != VendorId::THALWEG && proxy.acknowledged.sample < unsent.previous() {
             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
         }
-        let group_fails = proxy.judge_group(!answer.asks);
+        proxy.group.note_acknack(answer.asks, place);
+        let group_fails = uses_group && proxy.judge_group();
+        if group_fails {
+            proxy.change_path(now, &answered, place);
+        }
         if was_active != proxy.active || group_fails || proves {
             self.readers_changed();
         } else if path_changed {
@@ -176,6 +181,7 @@ impl Writer {
             return WriterOutcome::default();
         }
         let next_unsent = self.outgoing.place.sample;
+        let uses_group = self.route.uses_group();
         let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
             return WriterOutcome::default();
         };
@@ -226,6 +232,14 @@ impl Writer {
         let confirmed = ours && next_sample && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
         let path_changed = ours && proxy.adapt_path(now, &answered, self.outgoing.place.position());
+        let is_news = proxy.is_up_to_date() && told.sample >= proxy.joined;
+        if is_news {
+            proxy.group.note_fragments(told, nack.state.iter());
+        }
+        let group_fails = is_news && uses_group && proxy.judge_group();
+        if group_fails {
+            proxy.change_path(now, &answered, self.outgoing.place.position());
+        }
         if progressed {
             proxy.acknowledged = position;
             proxy.note_progress();
@@ -233,7 +247,9 @@ impl Writer {
                 self.hasten_heartbeat(now);
             }
         }
-        if path_changed {
+        if group_fails {
+            self.readers_changed();
+        } else if path_changed {
             self.paths_changed();
         }
         // What it confirms may not have been asked about when it came.

@@ -156,6 +156,20 @@ impl Congestion {
         }
     }
 
+    /// What follows takes another path, of which nothing is known.
+    pub(super) fn start_anew(&mut self, now: Instant, answer: &Answered) {
+        let acknowledged = self.round.acknowledged.max(answer.reached.unwrap_or(0));
+        let fresh = Congestion::new(now);
+        let round = Round {
+            sent_before: answer.sent + self.repaired,
+            acknowledged_before: acknowledged,
+            acknowledged,
+            settled_from: answer.sent,
+            ..fresh.round
+        };
+        *self = Congestion { round, repaired: self.repaired, ..fresh };
+    }
+
     /// What may be on its way.
     pub(super) fn window(&self) -> u64 {
         match &self.phase {

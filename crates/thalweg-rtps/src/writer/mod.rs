@@ -12,6 +12,7 @@ mod explanation;
 mod flow;
 mod footprint;
 mod former;
+mod group_reception;
 mod heartbeat;
 pub mod neighbourhood;
 mod pace;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::congestion::{Answered, Change, Congestion, DATAGRAM};
 use super::flow::Position;
+use super::group_reception::GroupReception;
 use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
 use crate::count::CountFilter;
@@ -84,24 +85,11 @@ impl AllAsked {
     }
 }
 
-/// What ACKNACKs tell of a reader's multicast group.
-#[derive(Debug, Default)]
-struct GroupReception {
-    /// ACKNACKs that asked for something since the last one that showed that everything had come by itself.
-    losses: u32,
-    /// Something was asked for since the last ACKNACK that asked for nothing.
-    repairing: bool,
-}
-
 /// Measured round trips are upper bounds: a repair that is lost must not be denied for longer than this.
 const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 
 /// How long an answer to a burst of repairs is waited for, at least, before the next burst.
 const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
-
-/// Requests without a complete reception in between after which a reader is reached by unicast: a switch that filters
-/// multicast, or a radio link, brings nothing or little.
-const GROUP_LOSSES_MAX: u32 = 4;
 
 #[derive(Debug)]
 pub(super) struct ReaderProxy {
@@ -131,7 +119,7 @@ pub(super) struct ReaderProxy {
     pub slowed_at: Position,
     /// Its path, unless it runs on this host or does not answer.
     pub congestion: Option<Box<Congestion>>,
-    group: GroupReception,
+    pub group: GroupReception,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
 }
@@ -185,17 +173,19 @@ impl ReaderProxy {
         self.matched.reliable && !self.active
     }
 
-    /// Takes an ACKNACK as evidence of whether the reader's group reaches it, and gives the group up when it does not.
-    /// Returns whether it did.
-    pub(super) fn judge_group(&mut self, has_everything: bool) -> bool {
-        if !has_everything {
-            self.group.repairing = true;
-            self.group.losses += 1;
-        } else if !std::mem::take(&mut self.group.repairing) {
-            self.group.losses = 0;
+    /// Gives the group up when it does not reach the reader. Returns whether it did.
+    pub(super) fn judge_group(&mut self) -> bool {
+        let may_leave = self.group.brings_nothing() && !self.matched.unicast.is_empty();
+        may_leave && self.matched.multicast.take().is_some()
+    }
+
+    /// Another path is taken after `sent`: what was lost on the way to a group says nothing of it.
+    pub(super) fn change_path(&mut self, now: Instant, answered: &Answered, sent: Position) {
+        if let Some(path) = self.congestion.as_deref_mut() {
+            path.start_anew(now, answered);
         }
-        let fails = self.group.losses >= GROUP_LOSSES_MAX && !self.matched.unicast.is_empty();
-        fails && self.matched.multicast.take().is_some()
+        self.slowed_at = sent;
+        self.repairs.forget_lost();
     }
 
     /// True when new samples wait for it: it is awaited and has caught up with what was written before it came.
@@ -318,37 +308,5 @@ impl ReaderProxy {
     pub(super) fn suppression(&self) -> Duration {
         let path = self.congestion.as_ref().map_or(Duration::ZERO, |path| path.round_trip());
         self.round_trip.estimate().max(path * 3 / 2).min(SUPPRESSION_MAX)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_that_brings_nothing_is_given_up() {
-        let locator = |ip: [u8; 4]| Locator::from(std::net::SocketAddr::from((ip, 7411)));
-        let matched = MatchedReader {
-            guid: Guid::UNKNOWN,
-            vendor: VendorId::THALWEG,
-            reliable: true,
-            wants_history: false,
-            unicast: vec![locator([10, 0, 0, 1])],
-            multicast: Some(locator([239, 255, 0, 1])),
-            on_this_host: false,
-            datagram_bytes: 1472,
-            batches: true,
-            round_trip: crate::round_trip::ASSUMED,
-            receive_buffer_bytes: None,
-        };
-        let mut proxy = ReaderProxy::new(Instant::ZERO, matched, SequenceNumber::FIRST, SequenceNumber::ZERO);
-        for _ in 0..10 {
-            // A loss now and then, repaired, and samples that come by themselves in between.
-            let given_up = [false, true, true].map(|has_everything| proxy.judge_group(has_everything));
-            assert_eq!(given_up, [false; 3]);
-        }
-        let given_up = [false, true, false, true, false, true, false].map(|everything| proxy.judge_group(everything));
-        assert_eq!(given_up, [false, false, false, false, false, false, true]);
-        assert_eq!(proxy.matched.multicast, None);
     }
 }

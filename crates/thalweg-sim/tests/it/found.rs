@@ -6,7 +6,7 @@ use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, Limits, Method, ReaderQos, Reliability, Transmission, WriterQos};
 use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, settles};
-use thalweg_sim::network::Weather;
+use thalweg_sim::network::{GroupFilter, Weather};
 use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
 use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
@@ -90,16 +90,34 @@ fn the_rest_of_a_large_best_effort_sample_leaves_although_nothing_is_written_aft
 fn everything_arrives_where_the_network_filters_multicast() {
     let large = WriterPlan { samples: 5, payload_bytes: 100_000, ..writer(0, keep_all(None)) };
     let readers = (1..=4).map(|process| reader(process, reads_all(None))).collect();
-    let plan = Plan { carries_multicast: false, ..plan(5, vec![writer(0, keep_all(None)), large], readers) };
+    let plan =
+        Plan { group_filter: GroupFilter::Everything, ..plan(5, vec![writer(0, keep_all(None)), large], readers) };
     let outcome = check(plan);
     assert!(outcome.record().readers.iter().all(|reader| reader.values() == 105));
+}
+
+/// Fragments that were asked for again and again were no evidence against the group, and its losses slowed all paths down: what
+/// takes a tenth of a second took five minutes.
+#[test]
+fn a_group_that_reaches_nobody_is_soon_left() {
+    let took = |group_filter| {
+        let large = WriterPlan { samples: 10, payload_bytes: 1_000_000, ..writer(0, keep_all(None)) };
+        let readers = (1..=6).map(|process| reader(process, reads_all(None))).collect();
+        let outcome = check(Plan { group_filter, ..plan(7, vec![large], readers) });
+        let readers = &outcome.record().readers;
+        assert!(readers.iter().all(|reader| reader.values() == 10));
+        let last = readers.iter().filter_map(|reader| reader.taken.last()).map(|sample| sample.at).max();
+        last.expect("something arrived").since(at_ms(1_000))
+    };
+    let (unicast, filtered) = (took(GroupFilter::Everything), took(GroupFilter::UserData));
+    assert!(filtered < unicast + Duration::from_millis(500), "{filtered:?} instead of {unicast:?}");
 }
 
 #[test]
 fn a_writer_that_waits_for_room_does_not_ask_a_filtered_group_for_ever() {
     let readers = (1..=4).map(|process| reader(process, reads_all(None))).collect();
     let fast = WriterPlan { period: Duration::from_millis(1), ..writer(0, keep_all(Some(14))) };
-    let mut plan = Plan { carries_multicast: false, ..plan(5, vec![fast], readers) };
+    let mut plan = Plan { group_filter: GroupFilter::Everything, ..plan(5, vec![fast], readers) };
     plan.weather.latency = Duration::from_millis(20);
     let outcome = check(plan);
     let wait = outcome.record().writers[0].longest_wait;

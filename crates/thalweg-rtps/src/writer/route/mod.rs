@@ -77,8 +77,10 @@ impl Leg {
     /// Finds out which link it uses and whether a group may serve it.
     fn locate(&mut self, choice: Destination, around: &Neighbourhood) {
         self.link = self.unicast.first().and_then(|locator| around.link_of(locator));
+        let group = self.multicast.and_then(|group| group.socket_address()).map(|address| address.ip());
+        let carries = |link: usize| group.is_some_and(|group| around.links()[link].carries_group(group));
         let by_choice = match choice {
-            Destination::Auto => !self.on_this_host && self.link.is_some_and(|link| around.links()[link].multicast),
+            Destination::Auto => !self.on_this_host && self.link.is_some_and(carries),
             Destination::Unicast => false,
             Destination::Multicast => true,
         };

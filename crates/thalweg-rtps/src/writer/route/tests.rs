@@ -135,6 +135,24 @@ fn check_group(list: &[(&str, &str, Medium)], readers: u8, others: u8, expect: b
     assert_eq!(route.destinations().len(), if expect { 1 } else { usize::from(readers) });
 }
 
+/// On a host that has IPv4 on loopback alone, an IPv4 group leaves by loopback alone, where it costs next to nothing.
+#[test]
+fn a_group_is_not_taken_where_the_links_of_its_readers_do_not_carry_it() {
+    let mut links = links(&LAN);
+    links[1].addresses = vec![("fd00::200".parse().expect("an address"), 64)];
+    let around = Arc::new(Neighbourhood::new(&links));
+    let mut route = Route::new(Destination::Auto);
+    route.set_neighbourhood(around.clone());
+    for number in 1..=5 {
+        let mut reader = reader(number, false);
+        reader.unicast = vec![format!("[fd00::{number}]:7411").parse::<std::net::SocketAddr>().expect("one").into()];
+        route.insert(&reader);
+    }
+    route.set_neighbourhood(around);
+    assert!(!route.uses_group(), "{:?}", route.explain());
+    assert_eq!(route.destinations().len(), 5);
+}
+
 #[test]
 fn bystanders_and_radio_make_multicast_dearer() {
     check_group(&LAN, 2, 2, false);

@@ -375,7 +375,7 @@ impl Writer {
         self.flow.record_acknowledged(slowest, all);
         let drained = self.blocked && self.has_drained();
         self.blocked &= !drained;
-        self.is_followed() || drained
+        self.note_movement() || drained
     }
 }
 

@@ -13,6 +13,7 @@ mod flow;
 mod footprint;
 mod former;
 mod heartbeat;
+mod large_repair;
 pub mod neighbourhood;
 mod pace;
 mod pacing;
@@ -20,6 +21,7 @@ mod pack;
 mod reader_proxy;
 mod repair;
 mod repairs;
+mod requests;
 #[cfg(test)]
 mod room_tests;
 mod route;

@@ -7,6 +7,7 @@ mod network_options;
 mod outcome;
 mod parse;
 mod qos_options;
+mod refusals;
 mod sending_options;
 mod strangers;
 mod values;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_rtps::participant::Participant;
 use thalweg_rtps::types::{GuidPrefix, VendorId};
 
+pub use thalweg_rtps::participant::ParticipantExplanation;
 pub use thalweg_rtps::reader::ReaderExplanation;
 pub use thalweg_rtps::writer::{
     DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
@@ -20,23 +21,28 @@ const LOOK_PERIOD: Duration = Duration::from_millis(5);
 /// After this time without all answers the question is repeated: some participants may have been discovered since.
 const REPEAT_PERIOD: Duration = Duration::from_millis(500);
 
-/// What Thalweg's endpoints of one topic tell, each in the order of their GUIDs.
+/// What Thalweg's endpoints of one topic tell, and what their participants refused, each in the order of their GUIDs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopicExplanation {
     /// Its writers.
     pub writers: Vec<WriterExplanation>,
     /// Its readers.
     pub readers: Vec<ReaderExplanation>,
+    /// The participants that have told of some, and the one that asked.
+    pub participants: Vec<ParticipantExplanation>,
 }
 
 impl TopicExplanation {
     /// Answers to a repeated question replace earlier ones; those that did not come again still count.
     fn take_over(&mut self, participant: &Participant) {
-        let (writers, readers) = (&mut self.writers, &mut self.readers);
+        let TopicExplanation { writers, readers, participants } = self;
         writers.retain(|earlier| participant.answers().all(|answer| answer.guid != earlier.guid));
         writers.extend(participant.answers().cloned());
         readers.retain(|earlier| participant.reader_answers().all(|answer| answer.guid != earlier.guid));
         readers.extend(participant.reader_answers().cloned());
+        participants
+            .retain(|earlier| participant.participant_answers().all(|told| told.guid_prefix != earlier.guid_prefix));
+        participants.extend(participant.participant_answers());
     }
 }
 
@@ -64,8 +70,10 @@ pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Resul
     }
     found.writers.extend(runtime.view(|participant| participant.explain_writers(topic)));
     found.readers.extend(runtime.view(|participant| participant.explain_readers(topic)));
+    found.participants.push(runtime.view(Participant::explain));
     found.writers.sort_by_key(|told| told.guid);
     found.readers.sort_by_key(|told| told.guid);
+    found.participants.sort_by_key(|told| told.guid_prefix);
     Ok(found)
 }
 

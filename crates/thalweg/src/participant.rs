@@ -16,7 +16,7 @@ use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, ReceiveCounts, SendCounts, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
-use crate::explain::{self, TopicExplanation};
+use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
 use crate::topic::{TopicDescription, TopicKeys};
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
@@ -376,6 +376,11 @@ impl DomainParticipant {
     /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
     pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
         explain::topic(&self.runtime, topic, patience)
+    }
+
+    /// What this participant refused of what came in the names of others, as `thalweg why` and `thalweg ls` show it.
+    pub fn explain(&self) -> ParticipantExplanation {
+        self.runtime.view(Participant::explain)
     }
 
     /// What was refused or ignored of the bytes that arrived.

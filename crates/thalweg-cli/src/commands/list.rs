@@ -12,6 +12,7 @@ use thalweg::types::INFINITE;
 use crate::interrupt::Interrupt;
 use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
+use crate::refusals::Refusals;
 
 /// Lists the participants of a domain with their vendor, and their writers and readers with topic, type and QoS.
 #[derive(Args, Debug)]
@@ -63,6 +64,8 @@ struct Domain {
     participants: Vec<Member>,
     /// Those whose communication groups are not this command's.
     ignored: Vec<Stranger>,
+    /// What this command itself refused.
+    refused: Refusals,
 }
 
 /// A participant of other communication groups.
@@ -141,6 +144,7 @@ impl Domain {
             domain: participant.domain_id(),
             participants: found.iter().map(member).collect(),
             ignored: ignored.iter().map(Stranger::new).collect(),
+            refused: Refusals::new(&participant.explain()),
         }
     }
 
@@ -158,6 +162,13 @@ impl Domain {
         }
         for stranger in &self.ignored {
             out.push_str(&stranger.to_text());
+        }
+        let refused = self.refused.sentences();
+        if !refused.is_empty() {
+            out.push_str("\nrefused while listening\n");
+        }
+        for sentence in refused {
+            out.push_str(&format!("  {sentence}\n"));
         }
         out.trim_end().to_owned()
     }

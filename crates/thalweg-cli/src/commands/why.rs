@@ -10,7 +10,8 @@ use serde::Serialize;
 use thalweg::DomainParticipant;
 use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use thalweg::explain::{
-    GroupExplanation, LinkExplanation, Medium, ReaderExplanation, RouteExplanation, TopicExplanation, WriterExplanation,
+    GroupExplanation, LinkExplanation, Medium, ParticipantExplanation, ReaderExplanation, RouteExplanation,
+    TopicExplanation, WriterExplanation,
 };
 use thalweg::qos::{MatchResult, match_endpoints};
 use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
@@ -19,9 +20,11 @@ use super::list::{Endpoint, Policies};
 use crate::interrupt::Interrupt;
 use crate::network_options::{GroupOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
+use crate::refusals::Refusals;
 
 /// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader what it
-/// received, what it lost or had no room for, and why; for each that does not match, why. Thalweg's endpoints in other processes are
+/// received, what it lost or had no room for, and why; for each that does not match, why; and what their participants refused
+/// because nothing proved where it came from. Thalweg's endpoints in other processes are
 /// asked; of other vendors' endpoints it tells what they announce.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg why chatter --domain 0"))]
@@ -80,6 +83,8 @@ struct ExplainedTopic {
     topic: String,
     writers: Vec<WriterView>,
     readers: Vec<ReaderView>,
+    /// Those that answered, and this command.
+    participants: Vec<ParticipantView>,
     /// Pairs that do not match, and why.
     mismatches: Vec<MismatchView>,
     /// Participants of which nothing is known because of their communication groups.
@@ -125,6 +130,15 @@ struct ReaderView {
     explanation: Option<Reception>,
     /// Whether it could be asked.
     thalweg: bool,
+}
+
+/// A participant's own words.
+#[derive(Serialize)]
+struct ParticipantView {
+    guid_prefix: String,
+    #[serde(flatten)]
+    owner: Owner,
+    refused: Refusals,
 }
 
 /// A reader's own words.
@@ -211,9 +225,9 @@ struct LinkView {
 struct Owners(HashMap<GuidPrefix, ParticipantData>);
 
 impl Owners {
-    fn of(&self, guid: Guid) -> Owner {
-        let data = self.0.get(&guid.prefix);
-        let vendor = data.map_or(guid.prefix.vendor(), |data| data.vendor);
+    fn of(&self, prefix: GuidPrefix) -> Owner {
+        let data = self.0.get(&prefix);
+        let vendor = data.map_or(prefix.vendor(), |data| data.vendor);
         Owner { vendor: vendor.to_string(), participant: data.map(|data| data.entity_name.clone()).unwrap_or_default() }
     }
 
@@ -236,6 +250,11 @@ impl ExplainedTopic {
             topic: topic.to_owned(),
             writers: writers.iter().map(|data| WriterView::new(data, &owners)).collect(),
             readers: readers.iter().map(|data| ReaderView::new(data, &owners)).collect(),
+            participants: told
+                .participants
+                .iter()
+                .map(|told| ParticipantView::new(told, participant, &owners))
+                .collect(),
             mismatches: Vec::new(),
             ignored_participants: participant.ignored_participants().len(),
         };
@@ -264,7 +283,7 @@ impl WriterView {
         let Endpoint { guid, type_name, qos, .. } = Endpoint::writer(data);
         WriterView {
             guid,
-            owner: owners.of(data.guid),
+            owner: owners.of(data.guid.prefix),
             type_name,
             qos,
             matching_readers: Vec::new(),
@@ -287,7 +306,7 @@ impl ReaderView {
         }
         ReaderView {
             guid,
-            owner: owners.of(data.guid),
+            owner: owners.of(data.guid.prefix),
             type_name,
             qos,
             addresses: texts(&unicast),
@@ -295,6 +314,16 @@ impl ReaderView {
             explanation: None,
             thalweg: owners.is_thalweg(data.guid),
         }
+    }
+}
+
+impl ParticipantView {
+    fn new(told: &ParticipantExplanation, asking: &DomainParticipant, owners: &Owners) -> ParticipantView {
+        let mut owner = owners.of(told.guid_prefix);
+        if told.guid_prefix == asking.guid_prefix() {
+            owner.participant = "this command".to_owned();
+        }
+        ParticipantView { guid_prefix: told.guid_prefix.to_string(), owner, refused: Refusals::new(told) }
     }
 }
 

@@ -1,8 +1,43 @@
 //! What `why` tells about a topic, and who is left out of `ls` by communication groups.
 
+use std::net::UdpSocket;
+
 use serde_json::Value;
+use thalweg_rtps::discovery::participant_data::ParticipantData;
+use thalweg_rtps::types::{EntityId, GuidPrefix, SequenceNumber};
+use thalweg_rtps::wire::write::{self, DataHead, DataKind};
+use thalweg_rtps::wire::{AckNack, SequenceSet};
 
 use crate::program::{Running, command, run, tag};
+
+/// Announces a participant of domain 0 that has these built-in endpoints, to all on this host, and lets it acknowledge `answer`
+/// to their announcement of writers.
+fn forge(tag: &str, prefix: GuidPrefix, builtin_endpoints: u32, answer: Option<SequenceNumber>) {
+    let mut payload = Vec::new();
+    let announced = ParticipantData { domain_tag: tag.to_owned(), builtin_endpoints, ..ParticipantData::new(prefix) };
+    announced.encode(&mut payload);
+    let head = DataHead {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SPDP_WRITER,
+        sequence: SequenceNumber::FIRST,
+        kind: DataKind::Data,
+        inline_qos: &[],
+    };
+    let mut datagram = Vec::new();
+    write::header(&mut datagram, prefix);
+    write::data(&mut datagram, &head, payload.len());
+    datagram.extend_from_slice(&payload);
+    if let Some(number) = answer {
+        let (reader, writer) = (EntityId::PUBLICATIONS_READER, EntityId::PUBLICATIONS_WRITER);
+        let state = SequenceSet::new(number);
+        write::acknack(&mut datagram, &AckNack { reader, writer, state, count: 1, is_final: true });
+    }
+    let forger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    for participant in 0..60 {
+        // Ports of discovery (RTPS 2.5 §9.6.2.3).
+        forger.send_to(&datagram, ("127.0.0.1", 7410 + 2 * participant)).expect("loopback takes datagrams");
+    }
+}
 
 /// `why` or `ls` as JSON.
 #[track_caller]
@@ -80,6 +115,43 @@ fn why_names_what_keeps_endpoints_apart() {
 fn why_of_a_topic_that_nobody_uses_says_so() {
     let said = run(&["why", "nothing", "--domain-tag", &tag(), "--settle", "0.5"]).expect_code(0);
     assert!(said.stdout.contains("Nobody uses it"), "{}", said.stdout);
+}
+
+#[test]
+fn what_was_refused_because_nothing_proves_its_address_is_told() {
+    const READERS: u32 = 0x28;
+    let tag = tag();
+    let reader = start(&tag, "sub chatter");
+    assert_eq!(ask(&tag, &["why", "chatter"])["readers"].as_array().map(Vec::len), Some(1), "it listens");
+    let quiet = run(&["why", "chatter", "--domain-tag", &tag]).expect_code(0).stdout;
+    assert!(!quiet.contains("\nparticipant "), "{quiet}");
+    forge(&tag, GuidPrefix([0xf1; 12]), 1, None);
+    forge(&tag, GuidPrefix([0xf2; 12]), READERS, Some(SequenceNumber(77)));
+    let told = ask(&tag, &["why", "chatter"]);
+    let participants = told["participants"].as_array().expect("a list");
+    let refused = |one: &Value| (one["refused"]["unprovable"].as_u64(), one["refused"]["wrong_proofs"].as_u64());
+    assert!(participants.iter().any(|one| refused(one) == (Some(1), Some(1))), "{told:#}");
+    let this = participants.iter().find(|one| one["participant"] == "this command").expect("it tells of itself");
+    assert_eq!(refused(this), (Some(0), Some(0)), "it was not there yet: {told:#}");
+    let text = run(&["why", "chatter", "--domain-tag", &tag]).expect_code(0).stdout;
+    for part in ["\nparticipant ", "  1 announcement came from a participant that cannot", "  1 answer did not prove"] {
+        assert!(text.contains(part), "{part:?} not in {text}");
+    }
+    end([reader]);
+}
+
+#[test]
+fn ls_tells_what_it_refused_itself() {
+    let tag = tag();
+    let listing = start(&tag, "ls --settle 4");
+    let quiet = run(&["ls", "--domain-tag", &self::tag(), "--settle", "1"]).expect_code(0).stdout;
+    assert!(!quiet.contains("refused"), "{quiet}");
+    for _ in 0..5 {
+        forge(&tag, GuidPrefix([0xf1; 12]), 1, None);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    let text = listing.finish().expect_code(0).stdout;
+    assert!(text.contains("refused while listening\n  1 announcement came from a participant that cannot"), "{text}");
 }
 
 #[test]

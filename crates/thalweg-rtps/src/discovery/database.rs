@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::endpoint_data::{PublicationData, SubscriptionData};
 use super::participant_data::ParticipantData;
 use super::reach::Reach;
-use crate::qos::Representation;
+use crate::qos::{AttachedData, ReaderQos, WriterQos};
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, Locator};
+use crate::types::{EntityId, Guid, GuidPrefix};
 use crate::wire::WireError;
 
 /// A participant that was heard of.
@@ -84,13 +84,12 @@ impl EndpointData for PublicationData {
     }
 
     fn heap_bytes(&self) -> usize {
-        let names = [&self.topic_name, &self.type_name, &self.entity_name];
-        let attached = [&self.qos.attached.user, &self.qos.attached.topic, &self.qos.attached.group];
-        names.iter().map(|name| name.capacity()).sum::<usize>()
-            + attached.iter().map(|bytes| bytes.capacity()).sum::<usize>()
-            + self.qos.partition.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>()
-            + self.qos.data_representation.capacity() * size_of::<Representation>()
-            + (self.unicast.capacity() + self.multicast.capacity()) * size_of::<Locator>()
+        let PublicationData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
+        let WriterQos { attached, partition, data_representation, .. } = qos;
+        bytes_beside([topic_name, type_name, entity_name], attached, partition)
+            + vec_bytes(data_representation)
+            + vec_bytes(unicast)
+            + vec_bytes(multicast)
     }
 
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
@@ -104,18 +103,29 @@ impl EndpointData for SubscriptionData {
     }
 
     fn heap_bytes(&self) -> usize {
-        let names = [&self.topic_name, &self.type_name, &self.entity_name];
-        let attached = [&self.qos.attached.user, &self.qos.attached.topic, &self.qos.attached.group];
-        names.iter().map(|name| name.capacity()).sum::<usize>()
-            + attached.iter().map(|bytes| bytes.capacity()).sum::<usize>()
-            + self.qos.partition.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>()
-            + self.qos.data_representation.capacity() * size_of::<Representation>()
-            + (self.unicast.capacity() + self.multicast.capacity()) * size_of::<Locator>()
+        let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
+        let ReaderQos { attached, partition, data_representation, .. } = qos;
+        bytes_beside([topic_name, type_name, entity_name], attached, partition)
+            + vec_bytes(data_representation)
+            + vec_bytes(unicast)
+            + vec_bytes(multicast)
     }
 
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {
         SubscriptionData::decode(payload)
     }
+}
+
+/// Bytes of memory of an endpoint's texts, beside their own size.
+fn bytes_beside(names: [&String; 3], attached: &AttachedData, partition: &[String]) -> usize {
+    let AttachedData { user, topic, group } = attached;
+    names.iter().map(|name| name.capacity()).sum::<usize>()
+        + [user, topic, group].iter().map(|bytes| bytes.capacity()).sum::<usize>()
+        + partition.iter().map(|name| size_of::<String>() + name.capacity()).sum::<usize>()
+}
+
+fn vec_bytes<T>(held: &Vec<T>) -> usize {
+    held.capacity() * size_of::<T>()
 }
 
 /// What an announcement of an endpoint led to.

@@ -22,7 +22,8 @@ pub struct PublicationData {
     pub entity_name: String,
     /// What it offers.
     pub qos: WriterQos,
-    /// Where it listens; empty means its participant's default. At most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    /// Where it listens; where it names no group either, its participant's addresses count. At most
+    /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,
@@ -44,7 +45,8 @@ pub struct SubscriptionData {
     pub entity_name: String,
     /// What it requests.
     pub qos: ReaderQos,
-    /// Where it listens; empty means its participant's default. At most [`LOCATORS_MAX`](super::LOCATORS_MAX).
+    /// Where it listens; where it names no group either, its participant's addresses count. At most
+    /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,

@@ -2,13 +2,14 @@
 //!
 //! Both travel through built-in endpoints of Thalweg's own, reliable and volatile. They are matched only with participants that
 //! announce that they ask ([`INSPECTOR_PROPERTY`]), so that between all others nothing is exchanged. Whoever is asked answers
-//! one sample for each of its readers and writers of the topic, at most [`ANSWERS_MAX`], and nothing when it has none.
+//! one sample for each of its readers and writers of the topic, at most [`ANSWERS_MAX`], and nothing when it has none. Each answer
+//! says as well what its participant refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::builtin::{builtin_reader, builtin_writer};
-use super::{KnownParticipant, Participant};
+use super::{KnownParticipant, Participant, ParticipantExplanation};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{ChangeKind, TakenSample};
 use crate::payload::Payload;
@@ -49,6 +50,8 @@ pub(super) struct Inquiry {
     number: u32,
     answers: BTreeMap<Guid, WriterExplanation>,
     reader_answers: BTreeMap<Guid, ReaderExplanation>,
+    /// No more than there are answers.
+    participant_answers: BTreeMap<GuidPrefix, ParticipantExplanation>,
     /// Participants whose last explanation has come.
     complete: BTreeSet<GuidPrefix>,
     /// Questions answered since this time.
@@ -117,7 +120,7 @@ impl Told {
     }
 }
 
-fn encode_answer(head: &AnswerHead, told: &Told) -> Vec<u8> {
+fn encode_answer(head: &AnswerHead, told: &Told, participant: &ParticipantExplanation) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut list = ParameterWriter::encapsulated(&mut bytes);
     let id = if matches!(told, Told::Writer(_)) { ANSWER } else { READER_ANSWER };
@@ -131,12 +134,12 @@ fn encode_answer(head: &AnswerHead, told: &Told) -> Vec<u8> {
         Told::Writer(told) => told.put(&mut list),
         Told::Reader(told) => told.put(&mut list),
     }
+    participant.put(&mut list);
     list.finish();
     bytes
 }
 
-fn decode_answer(payload: &[u8]) -> Result<(AnswerHead, Told), WireError> {
-    let list = ParameterList::from_payload(payload)?;
+fn decode_answer(list: &ParameterList<'_>) -> Result<(AnswerHead, Told), WireError> {
     if let Some(head) = list.find(READER_ANSWER) {
         let head = AnswerHead::read(&mut head.reader())?;
         let mut told = ReaderExplanation::blank();
@@ -171,6 +174,7 @@ impl Participant {
         self.inquiry.number = self.inquiry.number.wrapping_add(1);
         self.inquiry.answers.clear();
         self.inquiry.reader_answers.clear();
+        self.inquiry.participant_answers.clear();
         self.inquiry.complete.clear();
         let number = self.inquiry.number;
         let mut bytes = Vec::new();
@@ -191,6 +195,11 @@ impl Participant {
     /// As [`Participant::answers`], of readers.
     pub fn reader_answers(&self) -> impl Iterator<Item = &ReaderExplanation> {
         self.inquiry.reader_answers.values()
+    }
+
+    /// As [`Participant::answers`], of the participants that answered.
+    pub fn participant_answers(&self) -> impl Iterator<Item = &ParticipantExplanation> {
+        self.inquiry.participant_answers.values()
     }
 
     /// Whether a participant has answered completely.
@@ -296,9 +305,10 @@ impl Participant {
         // Writers last: those who know of no answers about readers wait for the last one.
         let explained: Vec<Told> = readers.chain(writers.into_iter().map(Told::Writer)).collect();
         let total = explained.len() as u32;
+        let participant = self.explain();
         for (position, told) in (0..).zip(&explained) {
             let head = AnswerHead { inspector: sample.info.writer.prefix, number, position, total };
-            self.write_inquiry(now, EntityId::ANSWER_WRITER, encode_answer(&head, told));
+            self.write_inquiry(now, EntityId::ANSWER_WRITER, encode_answer(&head, told, &participant));
         }
     }
 
@@ -308,8 +318,10 @@ impl Participant {
             return;
         }
         let source = sample.info.writer.prefix;
-        let (head, told) = match decode_answer(&sample.payload) {
-            Ok((head, told)) if told.guid().prefix == source => (head, told),
+        let decoded = ParameterList::from_payload(&sample.payload)
+            .and_then(|list| Ok((decode_answer(&list)?, ParticipantExplanation::find(&list, source)?)));
+        let ((head, told), participant) = match decoded {
+            Ok((answer, participant)) if answer.1.guid().prefix == source => (answer, participant),
             _ => {
                 self.counters.unusable_announcements += 1;
                 return;
@@ -321,6 +333,9 @@ impl Participant {
         if self.inquiry.answers.len() + self.inquiry.reader_answers.len() >= KEPT_MAX {
             self.counters.over_limit += 1;
             return;
+        }
+        if let Some(participant) = participant {
+            self.inquiry.participant_answers.insert(source, participant);
         }
         match told {
             Told::Writer(told) => drop(self.inquiry.answers.insert(told.guid, told)),

@@ -34,6 +34,7 @@ fn every_endpoint_of_the_topic_is_explained_and_no_other() {
     net.add(9);
     net.run_for(SECOND);
     net.write(0, &one, &[1; 100]);
+    net.nodes[1].participant.counters.unprovable = 5;
     let guids = [one, two, three].map(|writer| writer.lock().guid());
     assert_eq!(ask(&mut net, 3, "topic"), guids);
     let inspector = &net.nodes[3].participant;
@@ -48,6 +49,9 @@ fn every_endpoint_of_the_topic_is_explained_and_no_other() {
     assert!(inspector.has_answered(prefix(2)));
     assert!(!inspector.has_answered(prefix(4)), "it has nothing to tell and keeps quiet");
     drop(reader);
+    let told: Vec<_> = inspector.participant_answers().copied().collect();
+    assert_eq!(told, [0, 1, 2].map(|node: usize| net.nodes[node].participant.explain()));
+    assert_eq!(told[1].unprovable, 5);
     assert!(ask(&mut net, 3, "another").is_empty());
 }
 

@@ -292,3 +292,39 @@ impl Participant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::*;
+    use super::*;
+    use crate::qos::History;
+    use crate::types::Keyed;
+
+    const OWN: [u8; 4] = [10, 0, 0, 2];
+    const OWN_GROUP: [u8; 4] = [239, 255, 0, 77];
+
+    /// A reader that announces these addresses of its own is reached there.
+    #[track_caller]
+    fn check(own: (&[Locator], &[Locator]), unicast: &[Locator], multicast: Option<Locator>) {
+        let mut net = Net::new(2);
+        net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+        let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+        net.run_for(SECOND);
+        let guid = reader.lock().guid();
+        let participant = &mut net.nodes[0].participant;
+        let announced = &mut participant.database.subscriptions.get_mut(guid).expect("they have met").data;
+        (announced.unicast, announced.multicast) = (own.0.to_vec(), own.1.to_vec());
+        let matched = participant.reader_as_matched(guid).expect("they have met");
+        assert_eq!((matched.unicast.as_slice(), matched.multicast), (unicast, multicast));
+    }
+
+    #[test]
+    fn a_reader_that_names_any_address_is_reached_there_only() {
+        let (own, group) = (locator(OWN, 9_000), locator(OWN_GROUP, 9_001));
+        // The participant's addresses count for endpoints that name none (RTPS 2.5 §8.5.3.2).
+        check((&[], &[]), &[locator(OWN, 7411)], Some(locator([239, 255, 0, 1], 7401)));
+        check((&[own], &[]), &[own], None);
+        check((&[], &[group]), &[], Some(group));
+        check((&[own], &[group]), &[own], Some(group));
+    }
+}

@@ -12,6 +12,7 @@ mod company;
 mod company_tests;
 mod endpoints;
 mod event;
+mod explanation;
 mod flow;
 #[cfg(test)]
 mod flow_tests;
@@ -50,6 +51,7 @@ use std::time::Duration;
 pub use company::IgnoredParticipant;
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
+pub use explanation::ParticipantExplanation;
 pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
 use crate::discovery::challenge::Secret;

@@ -71,7 +71,7 @@ impl Writer {
         let unsent = self.outgoing.place.sample;
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_samples(now, acknack.state, unsent, suppression)
+            repairs.samples.request(now, acknack.state, unsent, suppression)
         })
     }
 
@@ -84,7 +84,7 @@ impl Writer {
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_packs(now, acknack.state, unsent, suppression)
+            repairs.packs.request(now, acknack.state, unsent, suppression)
         })
     }
 
@@ -211,10 +211,12 @@ impl Writer {
             }
             // The reader holds a forged fragment for a part of the sample, which needs none.
             Some(None) if !nack.state.is_empty() => {
-                proxy.repairs.request_sample(now, nack.sequence, next_unsent, suppression);
+                proxy.repairs.samples.add(now, nack.sequence, next_unsent, suppression);
             }
             Some(None) => {}
-            None if nack.sequence < next_unsent && !nack.state.is_empty() => proxy.repairs.request_gone(nack.sequence),
+            None if nack.sequence < next_unsent && !nack.state.is_empty() => {
+                proxy.repairs.samples.add_gone(nack.sequence)
+            }
             None => {}
         }
         // Thalweg's readers answer every HEARTBEAT_FRAG: what is below the base has arrived, and the set reaches as far as they
@@ -391,7 +393,7 @@ impl Writer {
         self.flow.record_acknowledged(slowest, all);
         let drained = self.blocked && self.has_drained();
         self.blocked &= !drained;
-        self.is_followed() || drained
+        self.note_movement() || drained
     }
 }
 

@@ -34,20 +34,24 @@ impl Writer {
     /// True while a write does better to wait, for a moment, until the readers have followed: all of them run on this host, and
     /// they are so far behind that what is written now will have left the processor's cache before it is sent, although the
     /// history has room. `Event::SpaceAvailable` tells when they have followed.
-    pub fn is_far_ahead(&mut self) -> bool {
-        let far = self.ahead.applies
+    pub fn await_readers(&mut self) -> bool {
+        let far = self.is_far_ahead();
+        self.ahead.awaited |= far;
+        far
+    }
+
+    fn is_far_ahead(&self) -> bool {
+        self.ahead.applies
             && self.cached_readers().is_some()
             && !self.ahead.in_vain
             && !self.collection.is_asynchronous()
             && self.collection.was_blocked()
             && self.history.room_for(&KeyHash::default(), 0)
-            && self.ahead.unsent_bytes > AHEAD_BYTES_MAX + self.flow.room();
-        self.ahead.awaited |= far;
-        far
+            && self.ahead.unsent_bytes > AHEAD_BYTES_MAX + self.flow.room()
     }
 
     /// A write has waited for the readers as long as it would: the history takes what is written until they move.
-    pub fn is_not_followed(&mut self) {
+    pub fn stop_awaiting_readers(&mut self) {
         self.ahead.in_vain = true;
     }
 
@@ -57,11 +61,11 @@ impl Writer {
         self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() > FRAMED_BYTES_MAX)
     }
 
-    /// Whether a write that waited for the readers to follow may go on, now that they have moved.
-    pub(super) fn is_followed(&mut self) -> bool {
+    /// The readers have moved. Returns whether a write that waited for them may go on.
+    pub(super) fn note_movement(&mut self) -> bool {
         self.ahead.in_vain = false;
         let awaited = std::mem::take(&mut self.ahead.awaited);
-        awaited && !self.is_far_ahead()
+        awaited && !self.await_readers()
     }
 
     /// Of what waited, datagrams that cost the window `cost` were sent.

@@ -148,7 +148,7 @@ impl Collection {
     }
 
     /// Everything has been handed over to be sent.
-    pub(super) fn is_sent(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.since = None;
         self.samples = 0;
         self.bytes = 0;
@@ -157,7 +157,7 @@ impl Collection {
     }
 
     /// Something is left behind: the send window is closed, or tokens are missing.
-    pub(super) fn is_blocked(&mut self) {
+    pub(super) fn mark_blocked(&mut self) {
         self.blocked = true;
     }
 
@@ -240,7 +240,7 @@ mod tests {
         }
         assert_eq!(collection.due(), Some(at(first) + AUTO_FLUSH_DELAY));
         assert!((50_000..50_400).contains(&(now - first)), "{}", now - first);
-        collection.is_sent();
+        collection.clear();
         assert!(write(&mut collection, at(now)), "the stream goes on");
         assert!(write(&mut collection, at(now + 10_000)), "a short pause does not end it");
         assert!(!write(&mut collection, at(now + 100_000)), "a long one does");
@@ -248,7 +248,7 @@ mod tests {
         let mut now = now + 200_000;
         (0..100).for_each(|_| {
             write(&mut collection, at(now));
-            collection.is_sent();
+            collection.clear();
             now += 200;
         });
         let steps = (0..20).take_while(|_| {
@@ -284,10 +284,10 @@ mod tests {
     fn what_could_not_leave_waits_for_nobody_and_asks_for_no_timer() {
         let mut collection = Collection::new(&Method::batch());
         write(&mut collection, at(0));
-        collection.is_blocked();
+        collection.mark_blocked();
         assert!(!collection.holds(at(0)));
         assert_eq!(collection.due(), None);
-        collection.is_sent();
+        collection.clear();
         write(&mut collection, at(0));
         assert!(collection.holds(at(0)));
     }

@@ -14,6 +14,7 @@ mod footprint;
 mod former;
 mod group_reception;
 mod heartbeat;
+mod large_repair;
 pub mod neighbourhood;
 mod pace;
 mod pacing;
@@ -21,6 +22,7 @@ mod pack;
 mod reader_proxy;
 mod repair;
 mod repairs;
+mod requests;
 #[cfg(test)]
 mod room_tests;
 mod route;

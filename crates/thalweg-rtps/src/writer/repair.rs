@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::WriterCounters;
+use super::large_repair::Cut;
 use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
 };
-use super::repairs::{Cut, Repairs};
+use super::repairs::{Numbered, Repairs};
 use super::route::fragment_bytes_in;
 use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
@@ -53,11 +54,11 @@ enum Served {
 impl<'a> Repair<'a> {
     /// Serves what is asked for until the outbox is full or the budget is spent.
     pub(super) fn serve(&mut self, now: Instant, packer: &mut Packer<'_>, repairs: &mut Repairs) {
-        if let Some(wanted) = repairs.samples.take() {
-            repairs.samples = self.samples(now, packer, wanted, repairs);
-        }
-        if let Some(wanted) = repairs.packs.take() {
-            repairs.packs = self.packs(now, packer, wanted, repairs);
+        for kind in [Numbered::Samples, Numbered::Packs] {
+            if let Some(numbers) = repairs.numbered(kind).take() {
+                let rest = self.serve_numbered(now, packer, (kind, numbers), repairs);
+                repairs.numbered(kind).put_back(rest);
+            }
         }
         self.large(now, packer, repairs);
     }
@@ -111,50 +112,36 @@ impl<'a> Repair<'a> {
                 self.counters.repaired += 1;
                 large.record(now, number, self.suppression);
             }
-            repairs.lately.record(now, large.sequence, self.suppression);
+            repairs.samples.record(now, large.sequence, self.suppression);
         }
     }
 
-    /// Serves an ACKNACK's set; returns what is left.
-    fn samples(
+    /// Serves what an acknowledgement asked for; returns what is left.
+    fn serve_numbered(
         &mut self,
         now: Instant,
         packer: &mut Packer<'_>,
-        wanted: SequenceSet,
+        wanted: (Numbered, SequenceSet),
         repairs: &mut Repairs,
     ) -> Option<SequenceSet> {
-        let mut served_until = SequenceNumber::ZERO;
-        let unsent = self.place.sample;
-        for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-            if sequence >= served_until {
-                match self.repair_one(now, packer, sequence, repairs) {
-                    Served::Until(until) => served_until = until,
-                    Served::Full | Served::Waits => return Some(rest_of(&wanted, sequence)),
+        let (kind, numbers) = wanted;
+        let mut next = SequenceNumber::ZERO;
+        for number in numbers.iter() {
+            let (first, end) = match kind {
+                Numbered::Samples => (number, number.next()),
+                Numbered::Packs => self.history.pack(number),
+            };
+            if first >= self.place.sample {
+                break;
+            }
+            next = next.max(first);
+            while next < end.min(self.place.sample) {
+                match self.repair_one(now, packer, next, repairs) {
+                    Served::Until(until) => next = until,
+                    Served::Full | Served::Waits => return Some(rest_of(&numbers, number)),
                 }
             }
-            repairs.record_sample(now, sequence, self.suppression);
-        }
-        None
-    }
-
-    /// Serves an ACKNACK_BATCH's set; returns what is left.
-    fn packs(
-        &mut self,
-        now: Instant,
-        packer: &mut Packer<'_>,
-        wanted: SequenceSet,
-        repairs: &mut Repairs,
-    ) -> Option<SequenceSet> {
-        for pack in wanted.iter() {
-            let (mut sequence, end) = self.history.pack(pack);
-            let end = end.min(self.place.sample);
-            while sequence < end {
-                match self.repair_one(now, packer, sequence, repairs) {
-                    Served::Until(until) => sequence = until,
-                    Served::Full | Served::Waits => return Some(rest_of(&wanted, pack)),
-                }
-            }
-            repairs.record_pack(now, pack, self.suppression);
+            repairs.record(now, kind, number, self.suppression);
         }
         None
     }

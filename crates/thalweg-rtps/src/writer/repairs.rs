@@ -1,19 +1,20 @@
-//! What one reader has asked for again, and what was sent again to it lately.
+//! What one reader has asked for again: samples, packs, fragments.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::large_repair::{Cut, LargeRepair};
+use super::requests::Requests;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
-use crate::wire::{FragmentSet, SequenceSet};
+use crate::wire::FragmentSet;
 
 /// Requests of one reader that wait for their repair.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     /// Samples asked for by ACKNACK.
-    pub samples: Option<SequenceSet>,
+    pub samples: Requests,
     /// Packs asked for by ACKNACK_BATCH.
-    pub packs: Option<SequenceSet>,
+    pub packs: Requests,
     /// Samples of which fragments are to be sent again, or were lately; at most [`LARGE_MAX`].
     pub large: Vec<LargeRepair>,
     /// When the next part may leave.
@@ -22,8 +23,13 @@ pub(super) struct Repairs {
     pub unasked: u64,
     /// When something was sent again last.
     repaired_at: Option<Instant>,
-    pub lately: Lately,
-    packs_lately: Lately,
+}
+
+/// What an acknowledgement asks for by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbered {
+    Samples,
+    Packs,
 }
 
 /// Large samples repaired at a time; a reader asks again for others.
@@ -31,7 +37,7 @@ const LARGE_MAX: usize = 8;
 
 impl Repairs {
     pub(super) fn is_empty(&self) -> bool {
-        self.samples.is_none() && self.packs.is_none() && self.large.iter().all(|large| large.wanted.is_empty())
+        self.samples.is_empty() && self.packs.is_empty() && self.large.iter().all(LargeRepair::is_done)
     }
 
     /// True when something may leave.
@@ -46,54 +52,8 @@ impl Repairs {
 
     /// A sample that is to be sent again, if there is any; `first_of` is the first one of a pack.
     pub(super) fn first(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
-        let first = |set: &Option<SequenceSet>| set.as_ref().and_then(|set| set.iter().next());
-        let large = || self.large.iter().find(|large| !large.wanted.is_empty()).map(|large| large.sequence);
-        first(&self.samples).or_else(|| first(&self.packs).map(first_of)).or_else(large)
-    }
-
-    /// Notes which of `wanted` to send again: what was sent before and not again lately. Numbers from `unsent` on were never
-    /// sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns how many were not
-    /// asked for before.
-    pub(super) fn request_samples(
-        &mut self,
-        now: Instant,
-        wanted: SequenceSet,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) -> u64 {
-        let waiting = self.samples.take();
-        self.samples = self.lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.samples.as_ref(), waiting.as_ref())
-    }
-
-    /// Notes one more sample to send again, as far as the others leave it its place; it is asked for again otherwise.
-    pub(super) fn request_sample(
-        &mut self,
-        now: Instant,
-        sequence: SequenceNumber,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) {
-        let mut wanted = SequenceSet::new(sequence);
-        wanted.insert(sequence);
-        let Some(fresh) = self.lately.fresh(now, &wanted, unsent, suppression) else { return };
-        match &mut self.samples {
-            Some(samples) => _ = samples.insert(sequence),
-            None => self.samples = Some(fresh),
-        }
-    }
-
-    /// As [`Repairs::request_samples`] for packs.
-    pub(super) fn request_packs(
-        &mut self,
-        now: Instant,
-        wanted: SequenceSet,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) -> u64 {
-        let waiting = self.packs.take();
-        self.packs = self.packs_lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.packs.as_ref(), waiting.as_ref())
+        let large = || self.large.iter().find(|large| !large.is_done()).map(|large| large.sequence);
+        self.samples.first().or_else(|| self.packs.first().map(first_of)).or_else(large)
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
@@ -107,15 +67,12 @@ impl Repairs {
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
     ) -> u64 {
-        let Some(large) = self.large_of(sequence, cut) else { return 0 };
-        large.age(now, suppression);
-        let lost = |number: &u32| large.request(*number) && large.count_loss(*number, counts(*number));
-        wanted.iter().filter(lost).count() as u64
+        self.large_of(sequence, cut).map_or(0, |large| large.request(now, wanted, suppression, counts))
     }
 
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
     pub(super) fn forget_lost(&mut self) {
-        self.large.iter_mut().for_each(|large| large.repeated.clear());
+        self.large.iter_mut().for_each(LargeRepair::forget_lost);
     }
 
     /// All of a large sample is asked for. It is sent again once; asked for again before a round trip has passed since, the
@@ -128,10 +85,7 @@ impl Repairs {
         suppression: Duration,
     ) -> bool {
         let Some(large) = self.large_of(sequence, cut) else { return false };
-        let on_its_way = !large.wanted.is_empty() || large.sent_at.is_some_and(|at| now.since(at) < suppression);
-        if !on_its_way {
-            (1..=cut.fragments).for_each(|number| _ = large.wanted.insert(number));
-        }
+        large.request_all(now, suppression);
         true
     }
 
@@ -141,7 +95,7 @@ impl Repairs {
             Ok(index) => index,
             Err(mut index) => {
                 if self.large.len() >= LARGE_MAX {
-                    let done = self.large.iter().position(|large| large.wanted.is_empty())?;
+                    let done = self.large.iter().position(LargeRepair::is_done)?;
                     self.large.remove(done);
                     index -= usize::from(done < index);
                 }
@@ -150,17 +104,8 @@ impl Repairs {
             }
         };
         let large = &mut self.large[index];
-        if large.cut.fragment_bytes != cut.fragment_bytes {
-            // What was lost of the sample as it was cut before was counted then.
-            *large = LargeRepair { is_recut: true, ..LargeRepair::new(sequence, cut) };
-        }
-        large.cut.fragments = large.cut.fragments.max(cut.fragments);
+        large.follow(cut);
         Some(large)
-    }
-
-    /// A sample that is gone was asked for: the reader is to be told.
-    pub(super) fn request_gone(&mut self, sequence: SequenceNumber) {
-        self.samples.get_or_insert_with(|| SequenceSet::new(sequence)).insert(sequence);
     }
 
     /// It has everything below `next`.
@@ -172,8 +117,8 @@ impl Repairs {
 
     /// Nothing is asked for any more by sample.
     pub(super) fn withdraw_samples(&mut self) {
-        self.samples = None;
-        self.packs = None;
+        self.samples.withdraw();
+        self.packs.withdraw();
     }
 
     /// Fragments were sent again.
@@ -181,220 +126,17 @@ impl Repairs {
         self.repaired_at = Some(now);
     }
 
-    pub(super) fn record_sample(&mut self, now: Instant, repaired: SequenceNumber, suppression: Duration) {
-        self.lately.record(now, repaired, suppression);
+    /// What was asked for as `number` was sent again.
+    pub(super) fn record(&mut self, now: Instant, kind: Numbered, number: SequenceNumber, suppression: Duration) {
+        self.numbered(kind).record(now, number, suppression);
         self.repaired_at = Some(now);
     }
 
-    pub(super) fn record_pack(&mut self, now: Instant, repaired: SequenceNumber, suppression: Duration) {
-        self.packs_lately.record(now, repaired, suppression);
-        self.repaired_at = Some(now);
-    }
-}
-
-fn count_new(fresh: Option<&SequenceSet>, waiting: Option<&SequenceSet>) -> u64 {
-    let new = |sequence: &SequenceNumber| !waiting.is_some_and(|waiting| waiting.contains(*sequence));
-    fresh.map_or(0, |fresh| fresh.iter().filter(new).count() as u64)
-}
-
-/// Into how many fragments of which size a reader sees a sample cut, as far as they were sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
-    pub fragment_bytes: u16,
-    pub fragments: u32,
-}
-
-impl Cut {
-    /// True when `fragment` of the other cut was sent and is the same part of the sample in this one.
-    pub(super) fn covers(&self, other: Cut, fragment: u32) -> bool {
-        self.fragment_bytes == other.fragment_bytes && fragment <= self.fragments
-    }
-}
-
-/// The repair of one large sample.
-#[derive(Debug)]
-pub(super) struct LargeRepair {
-    pub sequence: SequenceNumber,
-    pub cut: Cut,
-    /// Still to be sent again.
-    wanted: Fragments,
-    /// Sent again since `aged_at`, and in the time before: a request for them has crossed them on the way.
-    lately: Fragments,
-    before: Fragments,
-    /// Sent again since what is sent was slowed down, and not known to be lost.
-    repeated: Fragments,
-    /// Known to be lost of what was sent at first.
-    lost: Fragments,
-    /// It was cut for another path at first.
-    is_recut: bool,
-    aged_at: Instant,
-    sent_at: Option<Instant>,
-}
-
-impl LargeRepair {
-    fn new(sequence: SequenceNumber, cut: Cut) -> LargeRepair {
-        LargeRepair {
-            sequence,
-            cut,
-            wanted: Fragments::default(),
-            lately: Fragments::default(),
-            before: Fragments::default(),
-            repeated: Fragments::default(),
-            lost: Fragments::default(),
-            is_recut: false,
-            aged_at: Instant::ZERO,
-            sent_at: None,
+    pub(super) fn numbered(&mut self, kind: Numbered) -> &mut Requests {
+        match kind {
+            Numbered::Samples => &mut self.samples,
+            Numbered::Packs => &mut self.packs,
         }
-    }
-
-    /// What was sent again is remembered for at least `suppression`, and less than twice as long.
-    fn age(&mut self, now: Instant, suppression: Duration) {
-        let age = now.since(self.aged_at);
-        if age < suppression {
-            return;
-        }
-        std::mem::swap(&mut self.lately, &mut self.before);
-        self.lately.clear();
-        if age >= suppression * 2 {
-            self.before.clear();
-        }
-        self.aged_at = now;
-    }
-
-    fn request(&mut self, number: u32) -> bool {
-        let was_sent = (1..=self.cut.fragments).contains(&number);
-        was_sent && !self.lately.contains(number) && !self.before.contains(number) && self.wanted.insert(number)
-    }
-
-    /// Whether the request for a fragment tells of a loss that is not known yet: each time that it was sent can be lost once.
-    fn count_loss(&mut self, number: u32, counts: bool) -> bool {
-        self.repeated.remove(number) || counts && !self.is_recut && self.lost.insert(number)
-    }
-
-    /// Nothing of it is to be sent again.
-    pub(super) fn clear(&mut self) {
-        self.wanted.clear();
-    }
-
-    /// The next fragment to send again, counted from 1.
-    pub(super) fn next(&mut self) -> Option<u32> {
-        self.wanted.first()
-    }
-
-    /// It was sent.
-    pub(super) fn record(&mut self, now: Instant, number: u32, suppression: Duration) {
-        self.age(now, suppression);
-        self.wanted.remove(number);
-        self.lately.insert(number);
-        self.repeated.insert(number);
-        self.sent_at = Some(now);
-    }
-}
-
-/// A set of fragment numbers, counted from 1.
-#[derive(Debug, Default)]
-struct Fragments {
-    words: Vec<u64>,
-    len: usize,
-    /// No word below has members.
-    first: usize,
-}
-
-impl Fragments {
-    fn place(number: u32) -> (usize, u64) {
-        let index = number.saturating_sub(1);
-        ((index / 64) as usize, 1 << (index % 64))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    fn contains(&self, number: u32) -> bool {
-        let (word, bit) = Fragments::place(number);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
-    }
-
-    /// False when it was a member.
-    fn insert(&mut self, number: u32) -> bool {
-        let (word, bit) = Fragments::place(number);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        let new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
-        self.len += usize::from(new);
-        self.first = self.first.min(word);
-        new
-    }
-
-    /// True when it was a member.
-    fn remove(&mut self, number: u32) -> bool {
-        let (word, bit) = Fragments::place(number);
-        let held = self.words.get_mut(word).filter(|word| **word & bit != 0);
-        let is_held = held.is_some();
-        if let Some(word) = held {
-            *word &= !bit;
-            self.len -= 1;
-        }
-        is_held
-    }
-
-    fn first(&mut self) -> Option<u32> {
-        if self.is_empty() {
-            return None;
-        }
-        let words = self.words.get(self.first..)?;
-        self.first += words.iter().position(|word| *word != 0)?;
-        Some(self.first as u32 * 64 + self.words[self.first].trailing_zeros() + 1)
-    }
-
-    fn clear(&mut self) {
-        self.words.clear();
-        self.len = 0;
-        self.first = 0;
-    }
-}
-
-/// Numbers that were sent again, with when; the oldest entries go first.
-#[derive(Debug, Default)]
-pub(super) struct Lately(VecDeque<(Instant, SequenceSet)>);
-
-/// Entries kept: enough for eight parts of a round trip, twice.
-const LATELY_MAX: usize = 16;
-
-impl Lately {
-    pub(super) fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration) {
-        if let Some((at, set)) = self.0.back_mut()
-            && now.since(*at) <= suppression / 8
-            && set.insert(sequence)
-        {
-            return;
-        }
-        if self.0.len() >= LATELY_MAX {
-            self.0.pop_front();
-        }
-        let mut set = SequenceSet::new(sequence);
-        set.insert(sequence);
-        self.0.push_back((now, set));
-    }
-
-    /// The numbers below `unsent` that are wanted and not on their way already.
-    fn fresh(
-        &self,
-        now: Instant,
-        wanted: &SequenceSet,
-        unsent: SequenceNumber,
-        suppression: Duration,
-    ) -> Option<SequenceSet> {
-        let mut fresh = SequenceSet::new(wanted.base());
-        let recent = || self.0.iter().rev().take_while(|(at, _)| now.since(*at) < suppression);
-        for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
-            if !recent().any(|(_, set)| set.contains(sequence)) {
-                fresh.insert(sequence);
-            }
-        }
-        (!fresh.is_empty()).then_some(fresh)
     }
 }
 
@@ -407,12 +149,6 @@ mod tests {
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(1_000_000_000 + micros * 1_000)
-    }
-
-    fn samples(numbers: &[i64]) -> SequenceSet {
-        let mut set = SequenceSet::new(SequenceNumber(numbers[0]));
-        numbers.iter().for_each(|number| _ = set.insert(SequenceNumber(*number)));
-        set
     }
 
     fn fragments(numbers: &[u32]) -> FragmentSet {
@@ -431,24 +167,6 @@ mod tests {
             sent.push(number);
         }
         sent
-    }
-
-    #[test]
-    fn a_request_that_crossed_its_repair_is_not_served_twice() {
-        let mut repairs = Repairs::default();
-        let unsent = SequenceNumber(10);
-        let ask = |repairs: &mut Repairs, micros, numbers: &[i64]| {
-            repairs.request_samples(at(micros), samples(numbers), unsent, ROUND_TRIP);
-            let asked = repairs.samples.take();
-            asked.map_or(Vec::new(), |set| set.iter().map(|sequence| sequence.0).collect())
-        };
-        assert_eq!(ask(&mut repairs, 0, &[1, 12]), [1], "what was never sent is not repeated");
-        repairs.record_sample(at(0), SequenceNumber(1), ROUND_TRIP);
-        assert_eq!(ask(&mut repairs, 400, &[1, 5]), [5]);
-        repairs.record_sample(at(400), SequenceNumber(5), ROUND_TRIP);
-        assert_eq!(ask(&mut repairs, 800, &[1, 5, 9]), [9], "both are on their way");
-        repairs.record_sample(at(800), SequenceNumber(9), ROUND_TRIP);
-        assert_eq!(ask(&mut repairs, 1_200, &[1, 5, 9]), [1], "its repair must be lost");
     }
 
     #[test]

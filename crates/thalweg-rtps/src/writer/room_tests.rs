@@ -1,6 +1,7 @@
 //! Laws of the room that acknowledgements make.
 
-use super::repairs::{Cut, Repairs};
+use super::large_repair::Cut;
+use super::repairs::Repairs;
 use super::tests::{START, acknowledge, matched_reader, reader, send, write, writer};
 use super::*;
 use crate::qos::{Durability, History, Method, Transmission, WriterQos};

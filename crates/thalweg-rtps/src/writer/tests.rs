@@ -597,7 +597,7 @@ fn a_write_waits_for_readers_on_its_host_while_they_move() {
     acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
     let drive = |writer: &mut Writer| while writer.poll_transmit(START, &mut Outbox::new()) {};
     let mut written = 0;
-    while !writer.is_far_ahead() {
+    while !writer.await_readers() {
         write(&mut writer, 50_000);
         drive(&mut writer);
         written += 1;
@@ -605,12 +605,12 @@ fn a_write_waits_for_readers_on_its_host_while_they_move() {
     }
     let sent = writer.outgoing.place.sample;
     assert!(writer.flow.in_flight() <= 2 << 20 && SequenceNumber(written) > sent, "{written} written, sent to {sent}");
-    assert!(!writer.is_followed(), "nothing has moved");
-    writer.is_not_followed();
-    assert!(!writer.is_far_ahead(), "who has waited in vain goes on");
+    assert!(!writer.note_movement(), "nothing has moved");
+    writer.stop_awaiting_readers();
+    assert!(!writer.await_readers(), "who has waited in vain goes on");
     (0..20).for_each(|_| write(&mut writer, 50_000));
     acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
-    assert!(writer.is_far_ahead(), "the readers move: it waits again");
+    assert!(writer.await_readers(), "the readers move: it waits again");
     let acknack = AckNack {
         reader: reader(1).entity,
         writer: writer.guid().entity,
@@ -624,7 +624,7 @@ fn a_write_waits_for_readers_on_its_host_while_they_move() {
     let far = MatchedReader { on_this_host: false, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
     writer.match_reader(START, far);
     drive(&mut writer);
-    assert!(!writer.is_far_ahead(), "readers on other hosts have the network between");
+    assert!(!writer.await_readers(), "readers on other hosts have the network between");
 }
 
 #[test]

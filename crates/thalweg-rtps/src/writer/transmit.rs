@@ -62,13 +62,13 @@ impl Writer {
             return false;
         }
         if self.flow.is_paused(now) {
-            self.collection.is_blocked();
+            self.collection.mark_blocked();
             return false;
         }
         let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
         self.flow.bound_for_cache(self.cached_readers());
         if !self.is_granted(now) {
-            self.collection.is_blocked();
+            self.collection.mark_blocked();
             return false;
         }
         if awaited && self.first_owed() <= self.outgoing.place.sample && self.waits_for_a_full_datagram() {
@@ -105,8 +105,8 @@ impl Writer {
             self.capacity.is_untold |= self.release_acknowledged();
         }
         match self.outgoing.place.sample > last {
-            true => self.collection.is_sent(),
-            false => self.collection.is_blocked(),
+            true => self.collection.clear(),
+            false => self.collection.mark_blocked(),
         }
         matches!(progress, Some(Progress::OutboxFull))
     }
@@ -117,7 +117,7 @@ impl Writer {
         self.history.seal();
         self.outgoing.place = Place::before(next);
         self.history.sent_up_to(next);
-        self.collection.is_sent();
+        self.collection.clear();
         self.forget_sent();
     }
 

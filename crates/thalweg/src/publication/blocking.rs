@@ -60,9 +60,9 @@ pub(super) fn let_readers_follow<'a>(
         return writer;
     }
     let deadline = Deadline::after(FOLLOW_MAX.min(cell.max_blocking_time()));
-    while writer.is_far_ahead() {
+    while writer.await_readers() {
         if deadline.has_passed() {
-            writer.is_not_followed();
+            writer.stop_awaiting_readers();
             break;
         }
         writer = cell.waiters.wait(&cell.writer, writer, deadline);

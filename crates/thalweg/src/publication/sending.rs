@@ -163,7 +163,7 @@ pub(super) fn transmit<R>(
     change: impl FnOnce(&mut Writer, Instant) -> R,
 ) -> R {
     let mut writer = cell.writer.lock();
-    if follows && writer.is_far_ahead() {
+    if follows && writer.await_readers() {
         writer = blocking::let_readers_follow(cell, writer);
     }
     let now = clock::now();

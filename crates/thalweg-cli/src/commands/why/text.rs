@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use thalweg::explain::DROP_COST_PER_MILLE;
 
-use super::{ExplainedTopic, Explanation, GroupView, LinkView, Owner, ReaderView, Reception, RouteView, WriterView};
+use super::{
+    ExplainedTopic, Explanation, GroupView, LinkView, Owner, ParticipantView, ReaderView, Reception, RouteView,
+    WriterView,
+};
 
 impl ExplainedTopic {
     pub(super) fn to_text(&self) -> String {
@@ -24,6 +27,7 @@ impl ExplainedTopic {
         }
         self.writers.iter().for_each(|writer| writer.describe(&mut out));
         self.readers.iter().for_each(|reader| reader.describe(&mut out));
+        self.participants.iter().for_each(|participant| participant.describe(&mut out));
         if !self.mismatches.is_empty() {
             out.push_str("\nnot matched\n");
         }
@@ -65,6 +69,19 @@ impl ReaderView {
             Some(reception) => reception.describe(out),
             None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
             None => out.push_str("  its vendor does not tell what it received\n"),
+        }
+    }
+}
+
+impl ParticipantView {
+    /// Says nothing of one that refused nothing.
+    fn describe(&self, out: &mut String) {
+        let sentences = self.refused.sentences();
+        if !sentences.is_empty() {
+            let _ = writeln!(out, "\nparticipant {}, {}", self.guid_prefix, self.owner.to_text());
+        }
+        for sentence in sentences {
+            let _ = writeln!(out, "  {sentence}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Links that are narrower than what is written to them: the kernel's token bucket filter with a queue before it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
 
 use crate::host::{Addresses, Host};
 use crate::program::Program;
@@ -40,23 +42,41 @@ fn a_narrow_link_is_filled_and_loses_little() {
     let carried = finish(writer, "mbit_per_s");
     reader.finish().well();
     let (sent, dropped) = left.passed("eth0");
-    // The other tests of the suite use the processors, too, and a sender that comes late sends less. Without a pace, it is the queue
-    // that overflows.
-    assert!(carried >= f64::from(MEGABITS) * 0.4, "{carried} Mbit/s of payload; {dropped} of {sent} packets dropped");
+    // 92 % alone; twice as many busy processes as processors leave 78 %, since a sender that comes late sends less. Without any
+    // bound nearly as much arrives, and it is the queue that overflows.
+    assert!(carried >= f64::from(MEGABITS) * 0.6, "{carried} Mbit/s of payload; {dropped} of {sent} packets dropped");
     assert!(dropped * 20 <= sent, "{dropped} packets dropped, {sent} sent");
+}
+
+/// How long samples of `pub --rate` took until they were read here, in milliseconds, shortest first: the clock is one for all hosts.
+fn latencies(left: &Host, right: &Host, samples: usize) -> Vec<f64> {
+    let mut reader = thalweg::start(Some(right), 0, &format!("sub probe --json --count {samples}"));
+    let writer = thalweg::start(Some(left), 0, &format!("pub probe x --rate 50 --count {samples}"));
+    let mut took = Vec::new();
+    while took.len() < samples {
+        let line = reader.expect("a sample", |line| line.starts_with('{'));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that was set");
+        let written = serde_json::from_str::<Value>(&line).expect("JSON")["source_timestamp_ns"].as_u64();
+        let written = Duration::from_nanos(written.expect("a time stamp"));
+        took.push(now.saturating_sub(written).as_secs_f64() * 1e3);
+    }
+    reader.finish().well();
+    writer.finish().well();
+    took.sort_by(f64::total_cmp);
+    took
 }
 
 #[test]
 fn others_on_a_narrow_link_do_not_wait_for_a_full_queue() {
     let (left, right) = narrow();
     let (writer, reader) = stream(&left, &right, 8);
-    let echo = thalweg::start(Some(&right), 0, "perf latency --role sub --size 100");
     std::thread::sleep(Duration::from_secs(1));
-    let latency = thalweg::start(Some(&left), 0, "perf latency --role pub --size 100 --seconds 4 --json");
-    let p99_us = finish(latency, "p99_us");
-    echo.finish().well();
+    // At a rate, since who waits for an answer before the next question asks mostly while the queue is empty.
+    let took = latencies(&left, &right, 200);
     let carried = finish(writer, "mbit_per_s");
     reader.finish().well();
-    assert!(p99_us < 20_000.0, "99 % of the round trips within {p99_us} µs beside {carried} Mbit/s");
-    assert!(carried > f64::from(MEGABITS) * 0.5, "{carried} Mbit/s beside round trips");
+    let (median, most) = (took[took.len() / 2], took[took.len() * 9 / 10]);
+    // A window without a pace keeps the queue at 32 ms; without either it is now empty, now full.
+    assert!(median < 10.0 && most < 25.0, "half take {median} ms, 90 % at most {most} ms beside {carried} Mbit/s");
+    assert!(carried >= f64::from(MEGABITS) * 0.6, "{carried} Mbit/s beside samples");
 }

@@ -1,0 +1,76 @@
+//! What a participant refused because nothing proved where it came from, and what to do then.
+
+use serde::Serialize;
+use thalweg::explain::ParticipantExplanation;
+
+/// The counts of one participant.
+#[derive(Serialize)]
+pub struct Refusals {
+    foreign_source: u64,
+    wrong_proofs: u64,
+    unprovable: u64,
+    unproved_locators: u64,
+}
+
+impl Refusals {
+    /// Those that a participant tells.
+    pub fn new(told: &ParticipantExplanation) -> Refusals {
+        let &ParticipantExplanation { foreign_source, wrong_proofs, unprovable, unproved_locators, .. } = told;
+        Refusals { foreign_source, wrong_proofs, unprovable, unproved_locators }
+    }
+
+    /// A sentence for each count that is not zero.
+    pub fn sentences(&self) -> Vec<String> {
+        let sentences = [
+            (
+                self.foreign_source,
+                "message",
+                "in the name of a known participant came from an address that is not its own and counted for nothing: it is \
+                 forged, or an address translator lies between; capture such messages to see where they come from",
+            ),
+            (
+                self.wrong_proofs,
+                "answer",
+                "did not prove the address of its participant: it is forged, or older than this participant; if somebody stays \
+                 undiscovered, capture what comes from there",
+            ),
+            (
+                self.unprovable,
+                "announcement",
+                "came from a participant that cannot prove its address and stays undiscovered: let it have the readers of \
+                 endpoint discovery (SEDP)",
+            ),
+            (
+                self.unproved_locators,
+                "time",
+                "an endpoint named an address that has not answered and is not used: let its participant use one IP address \
+                 for discovery and data",
+            ),
+        ];
+        let told = sentences.iter().filter(|(count, ..)| *count > 0);
+        told.map(|(count, noun, text)| format!("{count} {noun}{} {text}", if *count == 1 { "" } else { "s" })).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(counts: [u64; 4], beginnings: &[&str]) {
+        let [foreign_source, wrong_proofs, unprovable, unproved_locators] = counts;
+        let told = Refusals { foreign_source, wrong_proofs, unprovable, unproved_locators }.sentences();
+        assert_eq!(told.len(), beginnings.len(), "{told:?}");
+        for (sentence, beginning) in told.iter().zip(beginnings) {
+            assert!(sentence.starts_with(beginning), "{sentence:?} does not begin with {beginning:?}");
+        }
+    }
+
+    #[test]
+    fn each_count_that_is_not_zero_has_its_sentence() {
+        check([0; 4], &[]);
+        check([7, 0, 0, 0], &["7 messages in the name of a known participant"]);
+        check([0, 8, 0, 0], &["8 answers did not prove"]);
+        check([0, 0, 9, 1], &["9 announcements came from", "1 time an endpoint named an address"]);
+    }
+}

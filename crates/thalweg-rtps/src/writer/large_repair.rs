@@ -1,0 +1,207 @@
+//! Which fragments of a large sample one reader has asked for again, and which were sent again lately.
+
+use std::time::Duration;
+
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+use crate::wire::FragmentSet;
+
+/// Into how many fragments of which size a reader sees a sample cut, as far as they were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub fragment_bytes: u16,
+    pub fragments: u32,
+}
+
+impl Cut {
+    /// True when `fragment` of the other cut was sent and is the same part of the sample in this one.
+    pub(super) fn covers(&self, other: Cut, fragment: u32) -> bool {
+        self.fragment_bytes == other.fragment_bytes && fragment <= self.fragments
+    }
+}
+
+/// The repair of one large sample.
+#[derive(Debug)]
+pub(super) struct LargeRepair {
+    pub sequence: SequenceNumber,
+    pub cut: Cut,
+    /// Still to be sent again.
+    wanted: Fragments,
+    /// Sent again since `aged_at`, and in the time before: a request for them has crossed them on the way.
+    lately: Fragments,
+    before: Fragments,
+    /// Sent again since what is sent was slowed down, and not known to be lost.
+    repeated: Fragments,
+    /// Known to be lost of what was sent at first.
+    lost: Fragments,
+    /// It was cut for another path at first.
+    is_recut: bool,
+    aged_at: Instant,
+    sent_at: Option<Instant>,
+}
+
+impl LargeRepair {
+    pub(super) fn new(sequence: SequenceNumber, cut: Cut) -> LargeRepair {
+        LargeRepair {
+            sequence,
+            cut,
+            wanted: Fragments::default(),
+            lately: Fragments::default(),
+            before: Fragments::default(),
+            repeated: Fragments::default(),
+            lost: Fragments::default(),
+            is_recut: false,
+            aged_at: Instant::ZERO,
+            sent_at: None,
+        }
+    }
+
+    /// What was sent again is remembered for at least `suppression`, and less than twice as long.
+    fn age(&mut self, now: Instant, suppression: Duration) {
+        let age = now.since(self.aged_at);
+        if age < suppression {
+            return;
+        }
+        std::mem::swap(&mut self.lately, &mut self.before);
+        self.lately.clear();
+        if age >= suppression * 2 {
+            self.before.clear();
+        }
+        self.aged_at = now;
+    }
+
+    /// Notes which fragments to send again. Returns how many losses that tells of: fragments that `counts` names, and those that
+    /// were sent again since [`LargeRepair::forget_lost`].
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        wanted: &FragmentSet,
+        suppression: Duration,
+        counts: impl Fn(u32) -> bool,
+    ) -> u64 {
+        self.age(now, suppression);
+        let lost = |number: &u32| self.request_one(*number) && self.count_loss(*number, counts(*number));
+        wanted.iter().filter(lost).count() as u64
+    }
+
+    /// Notes all of it, unless that is on its way.
+    pub(super) fn request_all(&mut self, now: Instant, suppression: Duration) {
+        let on_its_way = !self.is_done() || self.sent_at.is_some_and(|at| now.since(at) < suppression);
+        if !on_its_way {
+            (1..=self.cut.fragments).for_each(|number| _ = self.wanted.insert(number));
+        }
+    }
+
+    /// The reader sees it cut into `cut` now.
+    pub(super) fn follow(&mut self, cut: Cut) {
+        if self.cut.fragment_bytes != cut.fragment_bytes {
+            // What was lost of the sample as it was cut before was counted then.
+            *self = LargeRepair { is_recut: true, ..LargeRepair::new(self.sequence, cut) };
+        }
+        self.cut.fragments = self.cut.fragments.max(cut.fragments);
+    }
+
+    /// True when nothing of it is to be sent again.
+    pub(super) fn is_done(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// What was sent again so far, and is lost, says nothing of what is sent from now on.
+    pub(super) fn forget_lost(&mut self) {
+        self.repeated.clear();
+    }
+
+    fn request_one(&mut self, number: u32) -> bool {
+        let was_sent = (1..=self.cut.fragments).contains(&number);
+        was_sent && !self.lately.contains(number) && !self.before.contains(number) && self.wanted.insert(number)
+    }
+
+    /// Whether the request for a fragment tells of a loss that is not known yet: each time that it was sent can be lost once.
+    fn count_loss(&mut self, number: u32, counts: bool) -> bool {
+        self.repeated.remove(number) || counts && !self.is_recut && self.lost.insert(number)
+    }
+
+    /// Nothing of it is to be sent again.
+    pub(super) fn clear(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// The next fragment to send again, counted from 1.
+    pub(super) fn next(&mut self) -> Option<u32> {
+        self.wanted.first()
+    }
+
+    /// It was sent.
+    pub(super) fn record(&mut self, now: Instant, number: u32, suppression: Duration) {
+        self.age(now, suppression);
+        self.wanted.remove(number);
+        self.lately.insert(number);
+        self.repeated.insert(number);
+        self.sent_at = Some(now);
+    }
+}
+
+/// A set of fragment numbers, counted from 1.
+#[derive(Debug, Default)]
+struct Fragments {
+    words: Vec<u64>,
+    len: usize,
+    /// No word below has members.
+    first: usize,
+}
+
+impl Fragments {
+    fn place(number: u32) -> (usize, u64) {
+        let index = number.saturating_sub(1);
+        ((index / 64) as usize, 1 << (index % 64))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn contains(&self, number: u32) -> bool {
+        let (word, bit) = Fragments::place(number);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// False when it was a member.
+    fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = Fragments::place(number);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.len += usize::from(new);
+        self.first = self.first.min(word);
+        new
+    }
+
+    /// True when it was a member.
+    fn remove(&mut self, number: u32) -> bool {
+        let (word, bit) = Fragments::place(number);
+        let held = self.words.get_mut(word).filter(|word| **word & bit != 0);
+        let is_held = held.is_some();
+        if let Some(word) = held {
+            *word &= !bit;
+            self.len -= 1;
+        }
+        is_held
+    }
+
+    fn first(&mut self) -> Option<u32> {
+        if self.is_empty() {
+            return None;
+        }
+        let words = self.words.get(self.first..)?;
+        self.first += words.iter().position(|word| *word != 0)?;
+        Some(self.first as u32 * 64 + self.words[self.first].trailing_zeros() + 1)
+    }
+
+    fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+        self.first = 0;
+    }
+}

@@ -1,0 +1,153 @@
+//! Numbers that one reader has asked for again, of samples or of packs, and which of them were sent again lately.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+use crate::wire::SequenceSet;
+
+/// Numbers of one kind that wait for their repair.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    wanted: Option<SequenceSet>,
+    lately: Lately,
+}
+
+impl Requests {
+    pub(super) fn is_empty(&self) -> bool {
+        self.wanted.is_none()
+    }
+
+    /// The first number that is to be sent again.
+    pub(super) fn first(&self) -> Option<SequenceNumber> {
+        self.wanted.as_ref().and_then(|wanted| wanted.iter().next())
+    }
+
+    /// Notes which of `wanted` to send again, in place of what waits: what was sent before and not again lately. Numbers from
+    /// `unsent` on were never sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns
+    /// how many were not asked for before.
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        wanted: SequenceSet,
+        unsent: SequenceNumber,
+        suppression: Duration,
+    ) -> u64 {
+        let waiting = self.wanted.take();
+        self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
+        let is_new = |number: &SequenceNumber| !waiting.is_some_and(|waiting| waiting.contains(*number));
+        self.wanted.map_or(0, |fresh| fresh.iter().filter(is_new).count() as u64)
+    }
+
+    /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
+    pub(super) fn add(&mut self, now: Instant, number: SequenceNumber, unsent: SequenceNumber, suppression: Duration) {
+        let mut wanted = SequenceSet::new(number);
+        wanted.insert(number);
+        if self.lately.fresh(now, &wanted, unsent, suppression).is_some() {
+            self.add_gone(number);
+        }
+    }
+
+    /// Something that is gone was asked for: the reader is to be told.
+    pub(super) fn add_gone(&mut self, number: SequenceNumber) {
+        self.wanted.get_or_insert_with(|| SequenceSet::new(number)).insert(number);
+    }
+
+    /// Takes out what is to be sent again.
+    pub(super) fn take(&mut self) -> Option<SequenceSet> {
+        self.wanted.take()
+    }
+
+    /// `rest` of what was taken out was not sent.
+    pub(super) fn put_back(&mut self, rest: Option<SequenceSet>) {
+        self.wanted = rest;
+    }
+
+    /// Nothing is asked for any more.
+    pub(super) fn withdraw(&mut self) {
+        self.wanted = None;
+    }
+
+    /// It was sent again.
+    pub(super) fn record(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
+        self.lately.record(now, number, suppression);
+    }
+}
+
+/// Numbers that were sent again, with when; the oldest entries go first.
+#[derive(Debug, Default)]
+struct Lately(VecDeque<(Instant, SequenceSet)>);
+
+/// Entries kept: enough for eight parts of a round trip, twice.
+const LATELY_MAX: usize = 16;
+
+impl Lately {
+    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration) {
+        if let Some((at, set)) = self.0.back_mut()
+            && now.since(*at) <= suppression / 8
+            && set.insert(sequence)
+        {
+            return;
+        }
+        if self.0.len() >= LATELY_MAX {
+            self.0.pop_front();
+        }
+        let mut set = SequenceSet::new(sequence);
+        set.insert(sequence);
+        self.0.push_back((now, set));
+    }
+
+    /// The numbers below `unsent` that are wanted and not on their way already.
+    fn fresh(
+        &self,
+        now: Instant,
+        wanted: &SequenceSet,
+        unsent: SequenceNumber,
+        suppression: Duration,
+    ) -> Option<SequenceSet> {
+        let mut fresh = SequenceSet::new(wanted.base());
+        let recent = || self.0.iter().rev().take_while(|(at, _)| now.since(*at) < suppression);
+        for sequence in wanted.iter().take_while(|sequence| *sequence < unsent) {
+            if !recent().any(|(_, set)| set.contains(sequence)) {
+                fresh.insert(sequence);
+            }
+        }
+        (!fresh.is_empty()).then_some(fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(1);
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(1_000_000_000 + micros * 1_000)
+    }
+
+    fn samples(numbers: &[i64]) -> SequenceSet {
+        let mut set = SequenceSet::new(SequenceNumber(numbers[0]));
+        numbers.iter().for_each(|number| _ = set.insert(SequenceNumber(*number)));
+        set
+    }
+
+    #[test]
+    fn a_request_that_crossed_its_repair_is_not_served_twice() {
+        let mut requests = Requests::default();
+        let unsent = SequenceNumber(10);
+        let ask = |requests: &mut Requests, micros, numbers: &[i64]| {
+            requests.request(at(micros), samples(numbers), unsent, ROUND_TRIP);
+            let asked = requests.take();
+            asked.map_or(Vec::new(), |set| set.iter().map(|sequence| sequence.0).collect())
+        };
+        assert_eq!(ask(&mut requests, 0, &[1, 12]), [1], "what was never sent is not repeated");
+        requests.record(at(0), SequenceNumber(1), ROUND_TRIP);
+        assert_eq!(ask(&mut requests, 400, &[1, 5]), [5]);
+        requests.record(at(400), SequenceNumber(5), ROUND_TRIP);
+        assert_eq!(ask(&mut requests, 800, &[1, 5, 9]), [9], "both are on their way");
+        requests.record(at(800), SequenceNumber(9), ROUND_TRIP);
+        assert_eq!(ask(&mut requests, 1_200, &[1, 5, 9]), [1], "its repair must be lost");
+    }
+}

@@ -8,8 +8,8 @@ use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
-use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
+use thalweg_sim::{World, run};
 
 use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
 
@@ -226,4 +226,12 @@ fn a_world_with_an_application_that_hangs_waits_for_the_other_readers() {
     let outcome = run(plan, Detail::Tail);
     outcome.check(settles).check(delivery::exactly_once);
     assert_eq!(outcome.record().readers[1].values(), 20);
+}
+
+/// HEARTBEATs that a later one had overtaken took a reader back to what it had given up, and it handed that over too late.
+#[test]
+fn heartbeats_in_another_order_take_no_reader_back() {
+    for seed in [41_004_714, 50_007_272, 446_514_799, 446_515_468, 446_516_230] {
+        World::new(seed).run().check_all();
+    }
 }

@@ -80,7 +80,8 @@ impl Writer {
         if !self.believes_pack(acknack.state.base()) {
             return WriterOutcome::default();
         }
-        let (base, _) = self.history.pack(acknack.state.base());
+        // Of packs that went before they were sent, the first one there is has the next number and later samples.
+        let base = self.history.pack(acknack.state.base()).0.min(self.outgoing.place.sample);
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {

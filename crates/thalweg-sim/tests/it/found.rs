@@ -235,3 +235,9 @@ fn heartbeats_in_another_order_take_no_reader_back() {
         World::new(seed).run().check_all();
     }
 }
+
+/// KEEP_LAST had overwritten what followed the last batch sent, and the readers' answers to that batch counted as made up.
+#[test]
+fn a_writer_of_batches_goes_on_after_it_has_overwritten_what_was_to_be_sent_next() {
+    World::new(41_006_298).run().check_all();
+}

@@ -52,18 +52,19 @@ impl Repairs {
     }
 
     /// Notes which of `wanted` to send again: what was sent before and not again lately. Numbers from `unsent` on were never
-    /// sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns how many were not
-    /// asked for before.
+    /// sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns how many beyond
+    /// `old` were not asked for before.
     pub(super) fn request_samples(
         &mut self,
         now: Instant,
         wanted: SequenceSet,
         unsent: SequenceNumber,
+        old: SequenceNumber,
         suppression: Duration,
     ) -> u64 {
         let waiting = self.samples.take();
         self.samples = self.lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.samples.as_ref(), waiting.as_ref())
+        count_new(self.samples.as_ref(), waiting.as_ref(), old)
     }
 
     /// Notes one more sample to send again, as far as the others leave it its place; it is asked for again otherwise.
@@ -89,11 +90,12 @@ impl Repairs {
         now: Instant,
         wanted: SequenceSet,
         unsent: SequenceNumber,
+        old: SequenceNumber,
         suppression: Duration,
     ) -> u64 {
         let waiting = self.packs.take();
         self.packs = self.packs_lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.packs.as_ref(), waiting.as_ref())
+        count_new(self.packs.as_ref(), waiting.as_ref(), old)
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
@@ -192,8 +194,9 @@ impl Repairs {
     }
 }
 
-fn count_new(fresh: Option<&SequenceSet>, waiting: Option<&SequenceSet>) -> u64 {
-    let new = |sequence: &SequenceNumber| !waiting.is_some_and(|waiting| waiting.contains(*sequence));
+fn count_new(fresh: Option<&SequenceSet>, waiting: Option<&SequenceSet>, old: SequenceNumber) -> u64 {
+    let waits = |sequence: &SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(*sequence));
+    let new = |sequence: &SequenceNumber| *sequence > old && !waits(sequence);
     fresh.map_or(0, |fresh| fresh.iter().filter(new).count() as u64)
 }
 
@@ -438,7 +441,7 @@ mod tests {
         let mut repairs = Repairs::default();
         let unsent = SequenceNumber(10);
         let ask = |repairs: &mut Repairs, micros, numbers: &[i64]| {
-            repairs.request_samples(at(micros), samples(numbers), unsent, ROUND_TRIP);
+            repairs.request_samples(at(micros), samples(numbers), unsent, SequenceNumber::ZERO, ROUND_TRIP);
             let asked = repairs.samples.take();
             asked.map_or(Vec::new(), |set| set.iter().map(|sequence| sequence.0).collect())
         };
@@ -449,6 +452,15 @@ mod tests {
         assert_eq!(ask(&mut repairs, 800, &[1, 5, 9]), [9], "both are on their way");
         repairs.record_sample(at(800), SequenceNumber(9), ROUND_TRIP);
         assert_eq!(ask(&mut repairs, 1_200, &[1, 5, 9]), [1], "its repair must be lost");
+    }
+
+    #[test]
+    fn what_is_old_is_repaired_and_tells_nothing_of_the_path() {
+        let mut repairs = Repairs::default();
+        let (unsent, old) = (SequenceNumber(10), SequenceNumber(5));
+        assert_eq!(repairs.request_samples(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP), 2);
+        assert_eq!(repairs.samples.as_ref().map_or(0, |wanted| wanted.iter().count()), 4);
+        assert_eq!(repairs.request_packs(at(0), samples(&[5, 6]), unsent, old, ROUND_TRIP), 1);
     }
 
     #[test]

@@ -241,3 +241,17 @@ fn heartbeats_in_another_order_take_no_reader_back() {
 fn a_writer_of_batches_goes_on_after_it_has_overwritten_what_was_to_be_sent_next() {
     World::new(41_006_298).run().check_all();
 }
+
+/// Readers with small sockets behind a short queue lost most of each burst, for ever; nothing slowed down, since so little was sent.
+#[test]
+fn large_samples_arrive_through_queues_that_hold_two_datagrams() {
+    for seed in [40_003_128, 41_002_306] {
+        World::new(seed).run().check_all();
+    }
+}
+
+/// Repairs of a long history grew by half in each round, before anybody could tell that they filled the link many times over.
+#[test]
+fn history_does_not_flood_a_link_from_which_no_round_trip_is_known() {
+    World::new(40_003_822).run().check_all();
+}

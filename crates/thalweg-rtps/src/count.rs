@@ -35,7 +35,8 @@ impl CountFilter {
 /// A count so much higher than the one before says nothing against lower ones: far more than are lost in a row.
 const STEP_MAX: u32 = 1 << 16;
 
-fn is_newer(count: u32, before: u32) -> bool {
+/// Whether `count` was given after `before`, as far as serial numbers tell.
+pub(crate) fn is_newer(count: u32, before: u32) -> bool {
     count.wrapping_sub(before).wrapping_sub(1) < u32::MAX / 2
 }
 

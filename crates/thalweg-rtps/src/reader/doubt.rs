@@ -10,6 +10,7 @@ use super::batches::Batches;
 use super::window::NUMBERS_MAX;
 use super::writer_proxy::WriterProxy;
 use super::{Reader, ReaderOutcome};
+use crate::count::is_newer;
 use crate::time::Instant;
 use crate::types::{SequenceNumber, VendorId};
 use crate::wire::{Gap, Heartbeat};
@@ -32,8 +33,8 @@ impl<T> Claim<T> {
 pub(super) struct Doubt {
     /// A HEARTBEAT whose first number lies beyond all that was known.
     jump: Option<Claim<(SequenceNumber, SequenceNumber, u32)>>,
-    /// The first number that was skipped or is held although a HEARTBEAT says that the writer has not got so far.
-    beyond: Option<Claim<SequenceNumber>>,
+    /// A HEARTBEAT says that the writer has not got as far as what was skipped or is held.
+    beyond: Option<Beyond>,
     /// A GAP from the first number up to this one, which is how a writer tells a reader that it had lost where to start.
     passed_over: Option<Claim<SequenceNumber>>,
     /// A number far ahead that came to a best-effort reader.
@@ -45,6 +46,16 @@ pub(super) struct Doubt {
     questioned_at: Option<Instant>,
     /// What was announced when the reader answered last: a claim does not vouch for the next one in the same datagram.
     vouched: SequenceNumber,
+}
+
+/// A HEARTBEAT that says less than what came before.
+#[derive(Clone, Copy, Debug)]
+struct Beyond {
+    /// The first number that was skipped or is held although it says that the writer has not got so far.
+    number: SequenceNumber,
+    count: u32,
+    /// When the writer was asked about it for the first time.
+    asked_at: Option<Instant>,
 }
 
 /// Samples that came one after the other, while none came that is newer than all before.
@@ -81,7 +92,7 @@ impl Doubt {
         let of_jump = self.jump.is_some_and(|claim| !claim.asked);
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
-        self.beyond.iter_mut().for_each(|claim| claim.asked = true);
+        self.beyond.iter_mut().for_each(|claim| _ = claim.asked_at.get_or_insert(now));
         self.passed_over.iter_mut().for_each(|claim| claim.asked = true);
         if self.question {
             self.questioned_at = Some(now);
@@ -145,23 +156,30 @@ impl WriterProxy {
     pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
         let last = heartbeat.last;
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
-        let claim = self.doubt.beyond.filter(|claim| last < claim.what);
+        let claim = self.doubt.beyond.filter(|claim| last < claim.number);
         let mut ask_at = None;
         match (beyond, claim) {
             (None, _) => self.doubt.beyond = None,
-            (Some(_), Some(claim)) if claim.asked => {
+            (Some(_), Some(claim)) if self.is_answer(now, heartbeat, &claim) => {
                 self.doubt.beyond = None;
                 self.retreat(now, heartbeat.first, last);
             }
-            (Some(_), Some(_)) => ask_at = Some(self.question(now)),
-            (Some(number), None) => {
-                self.doubt.beyond = Some(Claim::new(number));
+            (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => ask_at = Some(self.question(now)),
+            (Some(number), _) => {
+                self.doubt.beyond = Some(Beyond { number, count: heartbeat.count, asked_at: None });
                 ask_at = Some(self.question(now));
             }
         }
         self.window.trim();
         self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
         ask_at
+    }
+
+    /// Whether a HEARTBEAT answers the question that another one has raised. One that samples or that one have overtaken on the way
+    /// does not: it has a lower count, or comes sooner than what is late on a network.
+    fn is_answer(&self, now: Instant, heartbeat: &Heartbeat, claim: &Beyond) -> bool {
+        let is_later = claim.asked_at.is_some_and(|at| now.since(at) >= self.repeat_period());
+        is_later && is_newer(heartbeat.count, claim.count)
     }
 
     fn retreat(&mut self, now: Instant, first: SequenceNumber, last: SequenceNumber) {

@@ -106,6 +106,8 @@ fn a_writer_that_keeps_saying_less_is_believed() {
     session.heartbeat(1, 5);
     assert_eq!(session.answer_after(LATER), "samples 4:", "a question");
     session.heartbeat(1, 5);
+    assert_eq!(session.answer_after(LATER), "samples 4:", "a HEARTBEAT that was under way already is no answer");
+    session.heartbeat(1, 5);
     assert_eq!(session.answer_after(LATER), "samples 4:4,5");
     assert_eq!(session.data(&[4, 5]).heartbeat(1, 5).taken(), [4, 5]);
     assert_eq!(session.answer_after(LATER), "samples 6:");
@@ -121,6 +123,20 @@ fn one_heartbeat_that_says_less_changes_nothing() {
     session.answer_after(LATER);
     assert_eq!(session.heartbeat(100, 102).answer_after(LATER), "samples 102:102");
     assert_eq!(session.data(&[102]).taken(), [100, 101, 102]);
+}
+
+#[test]
+fn heartbeats_that_a_later_one_has_overtaken_take_nothing_back() {
+    let mut session = reader_of_three();
+    let sent = [(3, 5), (4, 6), (8, 8)].map(|(first, last)| session.heartbeat_of(first, last));
+    session.data(&[8, 9]);
+    for arrived in [2, 0, 1] {
+        session.reader.handle_heartbeat(session.now, WRITER, &sent[arrived]);
+        session.answer_after(LATER);
+    }
+    assert_eq!(session.data(&[5, 6]).taken(), [8, 9], "what was lost is not handed over late");
+    session.heartbeat(8, 9);
+    assert_eq!(session.answer_after(LATER), "samples 10:");
 }
 
 #[test]

@@ -70,8 +70,9 @@ impl Writer {
         let base = acknack.state.base();
         let unsent = self.outgoing.place.sample;
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
+        let old = self.excused(reader);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.samples.request(now, acknack.state, unsent, suppression)
+            repairs.samples.request(now, acknack.state, unsent, old, suppression)
         })
     }
 
@@ -80,12 +81,21 @@ impl Writer {
         if !self.believes_pack(acknack.state.base()) {
             return WriterOutcome::default();
         }
-        let (base, _) = self.history.pack(acknack.state.base());
+        // Of packs that went before they were sent, the first one there is has the next number and later samples.
+        let base = self.history.pack(acknack.state.base()).0.min(self.outgoing.place.sample);
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
+        let old = self.history.pack_of(self.excused(reader).next()).previous();
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.packs.request(now, acknack.state, unsent, suppression)
+            repairs.packs.request(now, acknack.state, unsent, old, suppression)
         })
+    }
+
+    /// The last sample of which a reader may lack some although its path carries what is sent now: it came later, was left behind, or
+    /// what is sent was slowed down for it since.
+    fn excused(&self, reader: Guid) -> SequenceNumber {
+        let proxy = self.readers.iter().find(|proxy| proxy.matched.guid == reader);
+        proxy.map_or(SequenceNumber::ZERO, |proxy| proxy.joined.max(proxy.slowed_at.sample))
     }
 
     fn handle_answer(
@@ -119,7 +129,6 @@ impl Writer {
             self.heartbeat.round_trip.measured(took);
         }
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
-        let counts = answer.base > proxy.joined.max(proxy.slowed_at.sample);
         let reached = Position::max(acknowledged, proxy.acknowledged);
         let answered = self.flow.answered(reached, took);
         let first_contact = !proxy.proven;
@@ -138,7 +147,7 @@ impl Writer {
         proxy.repairs.paused_until = None;
         if answer.asks {
             let lost = request(&mut proxy.repairs, suppression);
-            proxy.note_loss(if counts { lost * usual_cost } else { 0 });
+            proxy.note_loss(lost * usual_cost);
         } else {
             proxy.repairs.withdraw_samples();
         }

@@ -31,6 +31,8 @@ enum Phase {
     /// Nothing is known to limit it but a window that opens with each round.
     Open {
         window: u64,
+        /// Rounds in a row that lost most of what was sent.
+        drowned: u32,
     },
     Paced(Pace),
 }
@@ -123,6 +125,8 @@ const LOSS_HEAVY: u64 = 250;
 const LOSS_MOST: u64 = 400;
 /// Most loss that a path is believed to have of its own, in thousandths.
 const BACKGROUND_MAX: u64 = 300;
+/// Rounds in a row that lose as much, after which a link counts as full however little was sent.
+const DROWNED_MAX: u32 = 3;
 /// The first round that loses much slows down by no more, in thousandths: what it lost may have been lost before.
 const CUT_MAX: u64 = 500;
 /// Rounds in a row that lose much although less is sent, after which the loss counts as the path's own.
@@ -148,7 +152,7 @@ impl Congestion {
     /// Nothing is known of the path.
     pub(super) fn new(now: Instant) -> Congestion {
         Congestion {
-            phase: Phase::Open { window: WINDOW_START },
+            phase: Phase::Open { window: WINDOW_START, drowned: 0 },
             path: Path { shortest: [Duration::MAX; 2], period_began: now, smoothed: Duration::ZERO, emptied_at: now },
             round: Round { began: now, ..Round::default() },
             repaired: 0,
@@ -173,7 +177,7 @@ impl Congestion {
     /// What may be on its way.
     pub(super) fn window(&self) -> u64 {
         match &self.phase {
-            Phase::Open { window } => *window,
+            Phase::Open { window, .. } => *window,
             Phase::Paced(pace) => {
                 let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
                 4 * DATAGRAM + amount(pace.rate, time)
@@ -254,8 +258,8 @@ impl Congestion {
         self.path.smoothed
     }
 
-    /// The reader answers. Returns what that changed.
-    pub(super) fn handle_answer(&mut self, now: Instant, answer: &Answered) -> Change {
+    /// The reader answers. Returns what that changed. What answers take is `assumed` until it is known.
+    pub(super) fn handle_answer(&mut self, now: Instant, answer: &Answered, assumed: Duration) -> Change {
         let reached = answer.reached.unwrap_or(0);
         if let Some(took) = answer.took {
             self.path.note(now, took);
@@ -283,7 +287,10 @@ impl Congestion {
         }
         let goal = *self.round.goal.get_or_insert(answer.sent);
         let over = self.round.acknowledged >= goal || elapsed > self.path.smoothed * 4 + ROUND_SPARE;
-        if elapsed < self.path.smoothed || !over {
+        // Where nothing but repairs leave, what was lost of them is known when they may be repeated; a rate that grows faster than that
+        // would have filled the link many times over by then.
+        let unknown = self.path.smoothed.is_zero() && self.is_paced();
+        if elapsed < if unknown { assumed } else { self.path.smoothed } || !over {
             return Change::Nothing;
         }
         let base = self.path.base();
@@ -344,10 +351,12 @@ impl Congestion {
         let usual = 2 * LOSS_MIN + self.background + chance.isqrt() * 2;
         let lossy = observed.lost >= 2 * DATAGRAM && observed.share > usual;
         match &mut self.phase {
-            Phase::Open { window } => {
+            Phase::Open { window, drowned } => {
                 let rate = observed.rate(lossy);
-                // A writer that sends less than it may is not what fills a link.
-                let pushes = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
+                *drowned = if observed.share >= LOSS_MOST { *drowned + 1 } else { 0 };
+                // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
+                let is_much = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
+                let pushes = is_much || *drowned >= DROWNED_MAX;
                 let is_full = lossy || observed.is_late(self.path.base());
                 if pushes && is_full && rate < *RATE_RANGE.end() {
                     self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
@@ -360,7 +369,7 @@ impl Congestion {
             Phase::Paced(pace) => {
                 let change = pace.adapt(observed, lossy, self.path.base(), &mut self.background);
                 if pace.rate >= *RATE_RANGE.end() {
-                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START) };
+                    self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0 };
                 }
                 change
             }
@@ -508,7 +517,7 @@ mod tests {
             let reached = Some(quarter * WINDOW_START / 4);
             let busy_since = (Instant::ZERO, 0);
             let answered = Answered { sent: WINDOW_START, busy_since, reached, took, window: 1 << 22 };
-            path.handle_answer(Instant::from_nanos(micros * 1_000), &answered);
+            path.handle_answer(Instant::from_nanos(micros * 1_000), &answered, Duration::ZERO);
         }
         path
     }
@@ -523,6 +532,36 @@ mod tests {
         let a_second_later = now + drained + Duration::from_secs(1);
         let burst = path.credit(a_second_later);
         assert!((7_000..8_000).contains(&burst), "2 ms of 95 % of 64 datagrams in 40 ms: {burst}");
+    }
+
+    /// A round of 20 datagrams that ends at so many milliseconds, of which so many are lost.
+    fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assumed: Duration) -> Change {
+        let sent = round * 20 * DATAGRAM;
+        path.note_loss(lost * DATAGRAM);
+        let busy_since = (Instant::ZERO, 0);
+        let answered = Answered { sent, busy_since, reached: Some(sent), took: None, window: 43_690 };
+        path.handle_answer(Instant::from_nanos(millis * 1_000_000), &answered, assumed)
+    }
+
+    #[test]
+    fn a_path_that_drowns_round_after_round_is_paced_however_little_was_sent() {
+        for (losses, paced) in [([12, 12, 12], true), ([12, 4, 12], false), ([0, 12, 12], false)] {
+            let mut path = Congestion::new(Instant::ZERO);
+            for (round, lost) in (1..).zip(losses) {
+                assert!(!path.is_paced());
+                small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+            }
+            assert_eq!(path.is_paced(), paced, "{losses:?}");
+        }
+    }
+
+    #[test]
+    fn while_no_round_trip_is_known_a_rate_grows_no_sooner_than_losses_are_told() {
+        let mut path = Congestion::new(Instant::ZERO);
+        (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+        let assumed = Duration::from_millis(100);
+        assert_eq!(small_round(&mut path, 5, 399, 0, assumed), Change::Nothing);
+        assert_eq!(small_round(&mut path, 6, 400, 0, assumed), Change::Other);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::tests::*;
 use super::*;
+use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::types::VendorId;
 use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, FragmentSet, NackFrag, SequenceSet};
@@ -102,4 +103,28 @@ fn what_is_implausible_proves_no_match() {
     send(&mut writer, START);
     acknack(&mut writer, FAR, 7);
     assert!(writer.readers[0].must_prove_itself());
+}
+
+/// What follows the last pack sent is gone since it was overwritten: the next pack there is has the next number, and begins later.
+#[test]
+fn an_answer_in_batches_to_what_was_sent_is_believed_although_the_next_batch_begins_later() {
+    let (guid, transmission) = (writer(0).guid(), Transmission::by(Method::batch()));
+    let qos = WriterQos { history: History::KeepLast(1), transmission, ..WriterQos::default() };
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    writer.match_reader(START, matched_reader(1));
+    send(&mut writer, START);
+    for _ in 0..20 {
+        write(&mut writer, 1_400);
+        writer.flush();
+        send(&mut writer, START);
+    }
+    let unsent = writer.outgoing.place.sample;
+    assert!(unsent < writer.history.first(), "the window is closed, and what follows is overwritten");
+    let state = SequenceSet::new(writer.history.pack_of(unsent));
+    let (entity, count) = (guid.entity, 1);
+    let answer = AckNackBatch { reader: reader(1).entity, writer: entity, state, count, is_final: true };
+    writer.handle_acknack_batch(START, reader(1), &answer);
+    assert_eq!(writer.acknowledged_by(reader(1)), Some(unsent.previous()));
+    send(&mut writer, START);
+    assert_eq!(writer.outgoing.place.sample, writer.last().next());
 }

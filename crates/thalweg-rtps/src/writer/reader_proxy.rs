@@ -266,7 +266,9 @@ impl ReaderProxy {
 
     /// It answers, when everything up to `sent` was sent. Returns whether its window or rate changed.
     pub(super) fn adapt_path(&mut self, now: Instant, answered: &Answered, sent: Position) -> bool {
-        let change = self.congestion.as_mut().map_or(Change::Nothing, |path| path.handle_answer(now, answered));
+        let assumed = self.suppression();
+        let path = self.congestion.as_mut();
+        let change = path.map_or(Change::Nothing, |path| path.handle_answer(now, answered, assumed));
         if change == Change::Slower {
             self.slowed_at = sent;
             self.repairs.forget_lost();

@@ -26,17 +26,19 @@ impl Requests {
 
     /// Notes which of `wanted` to send again, in place of what waits: what was sent before and not again lately. Numbers from
     /// `unsent` on were never sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns
-    /// how many were not asked for before.
+    /// how many beyond `old` were not asked for before.
     pub(super) fn request(
         &mut self,
         now: Instant,
         wanted: SequenceSet,
         unsent: SequenceNumber,
+        old: SequenceNumber,
         suppression: Duration,
     ) -> u64 {
         let waiting = self.wanted.take();
         self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
-        let is_new = |number: &SequenceNumber| !waiting.is_some_and(|waiting| waiting.contains(*number));
+        let waits = |number: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(number));
+        let is_new = |number: &SequenceNumber| *number > old && !waits(*number);
         self.wanted.map_or(0, |fresh| fresh.iter().filter(is_new).count() as u64)
     }
 
@@ -138,7 +140,7 @@ mod tests {
         let mut requests = Requests::default();
         let unsent = SequenceNumber(10);
         let ask = |requests: &mut Requests, micros, numbers: &[i64]| {
-            requests.request(at(micros), samples(numbers), unsent, ROUND_TRIP);
+            requests.request(at(micros), samples(numbers), unsent, SequenceNumber::ZERO, ROUND_TRIP);
             let asked = requests.take();
             asked.map_or(Vec::new(), |set| set.iter().map(|sequence| sequence.0).collect())
         };
@@ -149,5 +151,13 @@ mod tests {
         assert_eq!(ask(&mut requests, 800, &[1, 5, 9]), [9], "both are on their way");
         requests.record(at(800), SequenceNumber(9), ROUND_TRIP);
         assert_eq!(ask(&mut requests, 1_200, &[1, 5, 9]), [1], "its repair must be lost");
+    }
+
+    #[test]
+    fn what_is_old_is_repaired_and_tells_nothing_of_the_path() {
+        let mut requests = Requests::default();
+        let (unsent, old) = (SequenceNumber(10), SequenceNumber(5));
+        assert_eq!(requests.request(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP), 2);
+        assert_eq!(requests.take().map_or(0, |wanted| wanted.iter().count()), 4);
     }
 }

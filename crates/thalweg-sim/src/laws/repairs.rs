@@ -34,13 +34,15 @@ pub fn in_proportion_to_losses(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// No lane drops more than it carries: a sender slows down for a full queue. Best-effort writers do not: nobody tells them.
+/// No lane drops more than it carries: a sender slows down for a full queue. It does not for readers that do not acknowledge:
+/// nobody tells it.
 pub fn queues_carry_more_than_they_drop(record: &Record) -> Result<(), String> {
-    let topics = &record.plan.topics;
-    let is_reliable =
-        |writer: &&WriterRecord| topics[writer.index.topic].writers[writer.index.place].qos.reliability.is_reliable();
-    let untold: u64 =
-        record.writers.iter().filter(|writer| !is_reliable(writer)).map(|writer| writer.toll.dropped).sum();
+    let is_untold = |writer: &&WriterRecord| {
+        let topic = &record.plan.topics[writer.index.topic];
+        let qos = &topic.writers[writer.index.place].qos;
+        !qos.reliability.is_reliable() || topic.readers.iter().any(|reader| !reader.qos.reliability.is_reliable())
+    };
+    let untold: u64 = record.writers.iter().filter(is_untold).map(|writer| writer.toll.dropped).sum();
     for (host, lanes) in record.lanes.iter().enumerate() {
         for (lane, counted) in [("out of", lanes.outbound), ("into", lanes.inbound)] {
             if counted.dropped > counted.datagrams + untold + 1_000 {

@@ -8,8 +8,8 @@ use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::{GroupFilter, Weather};
 use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
-use thalweg_sim::run;
 use thalweg_sim::trace::Detail;
+use thalweg_sim::{World, run};
 
 use super::scenario::{at_ms, check, cut_off, durable, keep_all, plan, reader, reads_all, writer};
 
@@ -244,4 +244,32 @@ fn a_world_with_an_application_that_hangs_waits_for_the_other_readers() {
     let outcome = run(plan, Detail::Tail);
     outcome.check(settles).check(delivery::exactly_once);
     assert_eq!(outcome.record().readers[1].values(), 20);
+}
+
+/// HEARTBEATs that a later one had overtaken took a reader back to what it had given up, and it handed that over too late.
+#[test]
+fn heartbeats_in_another_order_take_no_reader_back() {
+    for seed in [41_004_714, 50_007_272, 446_514_799, 446_515_468, 446_516_230] {
+        World::new(seed).run().check_all();
+    }
+}
+
+/// KEEP_LAST had overwritten what followed the last batch sent, and the readers' answers to that batch counted as made up.
+#[test]
+fn a_writer_of_batches_goes_on_after_it_has_overwritten_what_was_to_be_sent_next() {
+    World::new(41_006_298).run().check_all();
+}
+
+/// Readers with small sockets behind a short queue lost most of each burst, for ever; nothing slowed down, since so little was sent.
+#[test]
+fn large_samples_arrive_through_queues_that_hold_two_datagrams() {
+    for seed in [40_003_128, 41_002_306] {
+        World::new(seed).run().check_all();
+    }
+}
+
+/// Repairs of a long history grew by half in each round, before anybody could tell that they filled the link many times over.
+#[test]
+fn history_does_not_flood_a_link_from_which_no_round_trip_is_known() {
+    World::new(40_003_822).run().check_all();
 }

@@ -35,6 +35,8 @@ const TELLING: Duration = Duration::from_secs(3);
 /// A participant of another vendor that creates readers when it is asked to.
 struct Peer {
     program: Program,
+    /// What came before the answer to a request: a reader may get samples before the thread that creates it says so.
+    early: Vec<Value>,
 }
 
 impl Peer {
@@ -44,23 +46,31 @@ impl Peer {
         command.args(["listen", "--domain", &domain.to_string()]);
         let mut program = Program::start_with_input(name, &command);
         program.expect_text("\"ready\":true");
-        Peer { program }
+        Peer { program, early: Vec::new() }
     }
 
     #[track_caller]
     fn create_reader(&mut self, topic: &str, durability: Durability) {
         let durable = durability == Durability::TransientLocal;
         self.program.tell(&serde_json::json!({ "reader": topic, "durable": durable }).to_string());
-        self.program.expect_text("\"reader\"");
+        let Peer { program, early } = self;
+        early.clear();
+        program.expect("new reader", |line| {
+            let told: Value = serde_json::from_str(line).unwrap_or_default();
+            let created = told["reader"] == topic;
+            early.push(told);
+            created
+        });
     }
 
     /// The numbers that a reader of the topic gets next, up to the last of so many or until it gets no more.
     fn numbers(&mut self, topic: &str, count: u64) -> Vec<u64> {
+        let number = |told: &Value| told["number"].as_u64().filter(|_| told["topic"] == topic);
         let (end, mut numbers) = (Instant::now() + TELLING, Vec::new());
+        numbers.extend(self.early.drain(..).filter_map(|told| number(&told)));
         while numbers.len() < count as usize {
             let Some(line) = self.program.next_line(end.saturating_duration_since(Instant::now())) else { break };
-            let told: Value = serde_json::from_str(&line).unwrap_or_default();
-            numbers.extend(told["number"].as_u64().filter(|_| told["topic"] == topic));
+            numbers.extend(number(&serde_json::from_str(&line).unwrap_or_default()));
         }
         numbers
     }
@@ -79,12 +89,6 @@ enum New {
 
 #[track_caller]
 fn check(name: &str, variable: &str, new: New) {
-    check_but_for(0, name, variable, new);
-}
-
-/// As [`check`]; one round in so many may fail, or none where it is 0.
-#[track_caller]
-fn check_but_for(one_in: u64, name: &str, variable: &str, new: New) {
     let rounds = std::env::var("THALWEG_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     let domain = thalweg::domain();
     let mut peer = Peer::start(name, variable, domain);
@@ -103,12 +107,7 @@ fn check_but_for(one_in: u64, name: &str, variable: &str, new: New) {
         }));
     }
     println!("{name}: {} of {rounds} rounds complete", rounds - failures.len() as u64);
-    let allowed = rounds.checked_div(one_in).unwrap_or(0);
-    let told = failures.join("\n");
-    assert!(failures.len() as u64 <= allowed, "{name}: {} of {rounds} rounds failed\n{told}", failures.len());
-    if !failures.is_empty() {
-        println!("{told}");
-    }
+    assert!(failures.is_empty(), "{name}: {} of {rounds} rounds failed\n{}", failures.len(), failures.join("\n"));
 }
 
 /// The participants find each other, and the reader of all rounds with a new writer is there.
@@ -215,10 +214,9 @@ fn a_new_reader_of_rustdds_gets_what_is_written_after_the_match() {
     check("RustDDS", "THALWEG_RUSTDDS", New::VolatileReader);
 }
 
-/// On a busy machine one late reader in twenty-five or so acknowledges history that it does not hand over. Why is not known.
 #[test]
 fn a_late_reader_of_cyclone_gets_all_of_the_history() {
-    check_but_for(10, "Cyclone DDS", "THALWEG_CYCLONE", New::DurableReader);
+    check("Cyclone DDS", "THALWEG_CYCLONE", New::DurableReader);
 }
 
 #[test]

@@ -281,7 +281,7 @@ impl ReaderProxy {
         let change = path.map_or(Change::Nothing, |path| path.handle_answer(now, answered, assumed));
         if change == Change::Slower {
             self.slowed_at = sent;
-            self.repairs.forget_lost();
+            self.repairs.forget_lost(now);
         }
         change != Change::Nothing
     }

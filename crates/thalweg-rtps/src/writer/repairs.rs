@@ -24,6 +24,8 @@ pub(super) struct Repairs {
     repaired_at: Option<Instant>,
     pub lately: Lately,
     packs_lately: Lately,
+    /// What was sent again before tells nothing of what is sent from then on.
+    forgotten_at: Instant,
 }
 
 /// Large samples repaired at a time; a reader asks again for others.
@@ -52,8 +54,8 @@ impl Repairs {
     }
 
     /// Notes which of `wanted` to send again: what was sent before and not again lately. Numbers from `unsent` on were never
-    /// sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns how many beyond
-    /// `old` were not asked for before.
+    /// sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns how many losses
+    /// that tells of: numbers beyond `old`, and those that were sent again since [`Repairs::forget_lost`].
     pub(super) fn request_samples(
         &mut self,
         now: Instant,
@@ -64,7 +66,9 @@ impl Repairs {
     ) -> u64 {
         let waiting = self.samples.take();
         self.samples = self.lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.samples.as_ref(), waiting.as_ref(), old)
+        let is_waiting = |sequence| self.large.iter().any(|one| one.sequence == sequence && !one.wanted.is_empty());
+        let was_sent = |sequence| self.lately.was_sent(sequence, self.forgotten_at) && !is_waiting(sequence);
+        count_lost(self.samples.as_ref(), waiting.as_ref(), |sequence| sequence > old || was_sent(sequence))
     }
 
     /// Notes one more sample to send again, as far as the others leave it its place; it is asked for again otherwise.
@@ -95,7 +99,8 @@ impl Repairs {
     ) -> u64 {
         let waiting = self.packs.take();
         self.packs = self.packs_lately.fresh(now, &wanted, unsent, suppression);
-        count_new(self.packs.as_ref(), waiting.as_ref(), old)
+        let was_sent = |pack| self.packs_lately.was_sent(pack, self.forgotten_at);
+        count_lost(self.packs.as_ref(), waiting.as_ref(), |pack| pack > old || was_sent(pack))
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
@@ -116,7 +121,8 @@ impl Repairs {
     }
 
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
-    pub(super) fn forget_lost(&mut self) {
+    pub(super) fn forget_lost(&mut self, now: Instant) {
+        self.forgotten_at = now;
         self.large.iter_mut().for_each(|large| large.repeated.clear());
     }
 
@@ -194,10 +200,14 @@ impl Repairs {
     }
 }
 
-fn count_new(fresh: Option<&SequenceSet>, waiting: Option<&SequenceSet>, old: SequenceNumber) -> u64 {
-    let waits = |sequence: &SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(*sequence));
-    let new = |sequence: &SequenceNumber| *sequence > old && !waits(sequence);
-    fresh.map_or(0, |fresh| fresh.iter().filter(new).count() as u64)
+/// How many of the numbers asked for were sent, as `was_sent` tells, and are asked for anew.
+fn count_lost(
+    fresh: Option<&SequenceSet>,
+    waiting: Option<&SequenceSet>,
+    was_sent: impl Fn(SequenceNumber) -> bool,
+) -> u64 {
+    let waits = |sequence: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(sequence));
+    fresh.map_or(0, |fresh| fresh.iter().filter(|one| !waits(*one) && was_sent(*one)).count() as u64)
 }
 
 /// Into how many fragments of which size a reader sees a sample cut, as far as they were sent.
@@ -382,6 +392,11 @@ impl Lately {
         self.0.push_back((now, set));
     }
 
+    /// True when it was sent again after `after`, as far as that is remembered.
+    fn was_sent(&self, number: SequenceNumber, after: Instant) -> bool {
+        self.0.iter().rev().take_while(|(at, _)| *at > after).any(|(_, set)| set.contains(number))
+    }
+
     /// The numbers below `unsent` that are wanted and not on their way already.
     fn fresh(
         &self,
@@ -461,6 +476,15 @@ mod tests {
         assert_eq!(repairs.request_samples(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP), 2);
         assert_eq!(repairs.samples.as_ref().map_or(0, |wanted| wanted.iter().count()), 4);
         assert_eq!(repairs.request_packs(at(0), samples(&[5, 6]), unsent, old, ROUND_TRIP), 1);
+        repairs.samples = None;
+        repairs.record_sample(at(0), SequenceNumber(4), ROUND_TRIP);
+        let mut ask = |micros| repairs.request_samples(at(micros), samples(&[4, 5]), unsent, old, ROUND_TRIP);
+        assert_eq!(ask(500), 0, "its repair is on its way");
+        assert_eq!(ask(1_500), 1, "its repair is lost");
+        assert_eq!(ask(1_600), 0, "that is known");
+        repairs.samples = None;
+        repairs.forget_lost(at(1_700));
+        assert_eq!(repairs.request_samples(at(3_000), samples(&[4]), unsent, old, ROUND_TRIP), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use thalweg_rtps::qos::{
 };
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::Keyed;
+use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
@@ -111,6 +111,7 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
         lease_duration: LEASE,
         succeeds: None,
         groups: Vec::new(),
+        first_count: 1,
         controller: None,
     }
 }
@@ -197,6 +198,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
         instances: 1 + rng.below(5) as u8,
         endings: if rng.chance(0.3) { 0.1 } else { 0.0 },
         stamps: Stamps::Absent,
+        first: SequenceNumber::FIRST,
     }
 }
 

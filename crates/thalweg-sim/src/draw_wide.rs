@@ -5,6 +5,7 @@ use std::time::Duration;
 use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, Method, ResourceLimits};
 use thalweg_rtps::rng::Rng;
+use thalweg_rtps::types::SequenceNumber;
 
 use crate::clock::HostClock;
 use crate::draw::{milliseconds, pick};
@@ -86,8 +87,23 @@ pub(crate) fn draw_troubles(rng: &mut Rng, plan: &mut Plan) {
     if rng.chance(0.04) {
         plan.weather.corruption = pick(rng, [0.001, 0.02]);
     }
+    if rng.chance(0.1) {
+        draw_ends_of_numbers(rng, plan);
+    }
     if plan.group_filter == GroupFilter::Nothing && rng.chance(0.05) {
         plan.group_filter = GroupFilter::UserData;
+    }
+}
+
+/// Counts begin shortly before they wrap, as signed or unsigned numbers; sequence numbers before their lower half overflows. An
+/// intruder lies about numbers that nobody reaches.
+fn draw_ends_of_numbers(rng: &mut Rng, plan: &mut Plan) {
+    for process in &mut plan.processes {
+        process.first_count = pick(rng, [u32::MAX, i32::MAX as u32]) - rng.below(30) as u32;
+    }
+    for writer in plan.topics.iter_mut().flat_map(|topic| &mut topic.writers) {
+        let last = pick(rng, [1, i64::from(i32::MAX), i64::from(u32::MAX)]);
+        writer.first = SequenceNumber((last - rng.below(60) as i64).max(1));
     }
 }
 
@@ -195,7 +211,7 @@ mod tests {
     fn every_kind_of_trouble_comes_about() {
         let plans: Vec<Plan> = (0..300).map(|seed| draw(WIDE_SEEDS_FROM + seed, &Fixed::default())).collect();
         let count = |is: Is<'_>| plans.iter().filter(|plan| is(plan)).count();
-        let kinds: [(&str, Is<'_>); 12] = [
+        let kinds: [(&str, Is<'_>); 13] = [
             ("links", &|plan| plan.links.iter().any(|link| *link != HostLink::UNLIMITED)),
             ("one-way splits", &|plan| plan.splits.iter().any(|split| split.cut != Cut::BothWays)),
             ("splits beyond the lease", &|plan| {
@@ -209,6 +225,7 @@ mod tests {
             ("groups", &|plan| plan.processes.iter().any(|process| !process.groups.is_empty())),
             ("intruders", &|plan| !plan.intruders.is_empty()),
             ("corruption", &|plan| plan.weather.corruption > 0.0),
+            ("ends of numbers", &|plan| plan.processes[0].first_count > 1),
             ("crowds", &|plan| plan.processes.len() > 6),
         ];
         for (name, is) in kinds {

@@ -25,7 +25,7 @@ impl Simulation {
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
             qos: plan.qos.clone(),
-            options: WriterOptions::default(),
+            options: WriterOptions { first: plan.first, ..WriterOptions::default() },
         };
         let process = plan.process;
         let now = self.processes[process].local(self.now);
@@ -263,7 +263,7 @@ impl Simulation {
             (Err(damage), _) => Some(damage),
             (Ok(Some(_)), None) => Some("was never written".to_string()),
             (Ok(Some(sample)), Some(written)) => {
-                let index_fits = i64::from(sample.index) + 1 == written.sequence.0;
+                let index_fits = plan.first + i64::from(sample.index) == written.sequence;
                 (!index_fits || written.instance != info.instance).then(|| format!("is another one: {sample:?}"))
             }
             (Ok(None), _) => None,

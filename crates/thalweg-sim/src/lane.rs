@@ -31,7 +31,7 @@ pub struct LaneCounters {
     pub datagrams: u64,
     /// Their bytes, with the headers of their packets.
     pub bytes: u64,
-    /// Datagrams that found no room in the queue for all of their packets.
+    /// Datagrams that found no room in the queue for all of their packets, apart from those to addresses where nobody is.
     pub dropped: u64,
     /// The payload bytes of those.
     pub dropped_bytes: u64,
@@ -91,6 +91,14 @@ impl BusyLane {
 
     pub(crate) fn counters(&self) -> LaneCounters {
         self.counters
+    }
+
+    /// What [`BusyLane::admit`] said of a datagram to an address where nobody is does not count if it was dropped: nobody can tell.
+    pub(crate) fn forgive(&mut self, bytes: usize, departs: Option<Instant>) {
+        if departs.is_none() {
+            self.counters.dropped -= 1;
+            self.counters.dropped_bytes -= bytes as u64;
+        }
     }
 
     /// Lets a datagram with `bytes` of payload in. Returns when its last packet has passed, or `None` when a packet found no

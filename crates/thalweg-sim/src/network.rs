@@ -271,9 +271,10 @@ impl Network {
     pub fn send(&mut self, now: Instant, host: usize, to: SocketAddr, bytes: usize, fates: &mut Vec<Fate>) {
         let before = fates.len();
         self.entered.clear();
+        let mut departs = Some(now);
         if bytes <= DATAGRAM_BYTES_MAX {
             let leaves = !to.ip().is_loopback() && to.ip() != self.addresses[host];
-            let departs = if leaves { self.lanes[host].0.admit(now, bytes) } else { Some(now) };
+            departs = if leaves { self.lanes[host].0.admit(now, bytes) } else { Some(now) };
             // One packet reaches a host or not: what it meets on its way is the same for all processes there.
             let mut last_host = None;
             for index in 0..self.sockets.len() {
@@ -301,7 +302,10 @@ impl Network {
                 self.deliver(departs, host, &socket, lost, fates);
             }
         }
-        self.unroutable += u64::from(fates.len() == before);
+        if fates.len() == before {
+            self.unroutable += 1;
+            self.lanes[host].0.forgive(bytes, departs);
+        }
     }
 
     /// A datagram reaches the lane into `host`: appends what becomes of its copies there.

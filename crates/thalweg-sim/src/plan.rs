@@ -6,7 +6,7 @@ use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::flow_control::FlowControllerSettings;
 use thalweg_rtps::qos::{History, MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints};
 use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::Keyed;
+use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
 use crate::lane::HostLink;
@@ -65,6 +65,8 @@ pub struct ProcessPlan {
     pub succeeds: Option<usize>,
     /// Its communication groups; none is the default group.
     pub groups: Vec<String>,
+    /// Where the counts of HEARTBEATs, ACKNACKs and their like begin.
+    pub first_count: u32,
     /// The flow controller [`Plan::CONTROLLER`], if its writers need one.
     pub controller: Option<FlowControllerSettings>,
 }
@@ -129,6 +131,8 @@ pub struct WriterPlan {
     pub endings: f64,
     /// Who gives the samples their source time stamps.
     pub stamps: Stamps,
+    /// Number of the first sample.
+    pub first: SequenceNumber,
 }
 
 /// Where source time stamps come from.
@@ -194,6 +198,7 @@ impl Plan {
             lease_duration: Duration::from_secs(20),
             succeeds: None,
             groups: Vec::new(),
+            first_count: 1,
             controller: None,
         };
         Plan {
@@ -328,6 +333,7 @@ impl WriterPlan {
             instances: 1,
             endings: 0.0,
             stamps: Stamps::Absent,
+            first: SequenceNumber::FIRST,
         }
     }
 

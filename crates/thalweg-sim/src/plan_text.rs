@@ -4,7 +4,7 @@ use std::fmt;
 
 use thalweg_rtps::qos::{Durability, History, Reliability, ResourceLimits};
 use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::Keyed;
+use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::lane::{HostLink, Lane};
 use crate::network::GroupFilter;
@@ -80,6 +80,9 @@ fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPla
     if let Some(controller) = process.controller {
         write!(f, ", controller of {:?} B/s", controller.tokens_added_per_period)?;
     }
+    if process.first_count > 1 {
+        write!(f, ", counts from {}", process.first_count)?;
+    }
     let buffer = process.receive_buffer_bytes >> 10;
     writeln!(f, ", buffer {buffer} KiB, {:?} a datagram, lease {:?}", process.datagram_cost, process.lease_duration)
 }
@@ -93,6 +96,9 @@ fn write_writer(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, wr
     let qos = &writer.qos;
     let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
     let summary = format!("{summary}, {}", qos.transmission.method);
+    if writer.first > SequenceNumber::FIRST {
+        write!(f, ", numbers from {}", writer.first)?;
+    }
     writeln!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))
 }
 

@@ -80,6 +80,7 @@ impl Process {
             seed: plan.seed.wrapping_mul(1_000).wrapping_add(number as u64),
             lease_duration: process.lease_duration,
             receive_buffer_bytes: process.receive_buffer_bytes,
+            first_count: process.first_count,
             host: host_id(self.host),
             groups: Groups::new(process.groups.iter().cloned()).unwrap_or_default(),
             ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, network))

@@ -84,7 +84,7 @@ impl LocalWriter {
 
 impl Endpoints {
     /// The built-in endpoints.
-    pub(super) fn new(prefix: GuidPrefix, secret: Secret, budget: &ReassemblyBudget) -> Endpoints {
+    pub(super) fn new(prefix: GuidPrefix, secret: Secret, budget: &ReassemblyBudget, first_count: u32) -> Endpoints {
         let mut endpoints =
             Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
         for (writer, reader) in super::builtin::PAIRS {
@@ -92,9 +92,11 @@ impl Endpoints {
             let qos = super::builtin::writer_qos();
             let half = HALVES.iter().position(|(challenger, _)| *challenger == writer);
             let first = half.map_or(SequenceNumber::FIRST, |half| secret.first_number(half));
-            let state = Writer::new(guid, &qos, &WriterOptions { first, ..WriterOptions::default() });
+            let mut state = Writer::new(guid, &qos, &WriterOptions { first, ..WriterOptions::default() });
+            state.begin_counts_at(first_count);
             endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
             let guid = Guid::new(prefix, reader);
+            // Its counts go on from those of the answers to strangers, which have 0.
             let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
             let keys = KeySource::Function(super::builtin::key_of(writer));
             endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
@@ -157,7 +159,9 @@ impl Participant {
         let controller = self.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let local = LocalWriter::new(Writer::new(guid, &config.qos, &config.options), &config.qos, controller);
+        let mut state = Writer::new(guid, &config.qos, &config.options);
+        state.begin_counts_at(self.config.first_count);
+        let local = LocalWriter::new(state, &config.qos, controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
         self.schedule.set_priority(entity, config.qos.transport_priority);
@@ -187,7 +191,9 @@ impl Participant {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let shared = Shared::new(Reader::new(guid, &config.qos, config.keyed, self.budget.clone()));
+        let mut state = Reader::new(guid, &config.qos, config.keyed, self.budget.clone());
+        state.begin_counts_at(self.config.first_count);
+        let shared = Shared::new(state);
         self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();

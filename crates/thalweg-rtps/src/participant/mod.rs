@@ -127,6 +127,9 @@ pub struct ParticipantConfig {
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
     /// writer may take seven eighths: room for one sample of 1 GiB.
     pub reassembly_bytes_max: usize,
+    /// Where the counts of HEARTBEATs, and of user-defined readers' ACKNACKs and NACK_FRAGs, begin. Default 1; tests begin shortly before
+    /// the end of the numbers.
+    pub first_count: u32,
 }
 
 impl ParticipantConfig {
@@ -148,6 +151,7 @@ impl ParticipantConfig {
             inspector: false,
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
+            first_count: 1,
         }
     }
 }
@@ -218,7 +222,7 @@ impl Participant {
             database: Database::new(config.limits),
             strangers: Strangers::default(),
             secret,
-            endpoints: Endpoints::new(config.prefix, secret, &builtin_budget),
+            endpoints: Endpoints::new(config.prefix, secret, &builtin_budget, config.first_count),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),

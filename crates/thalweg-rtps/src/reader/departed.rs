@@ -19,6 +19,10 @@ pub(super) struct Departed {
 }
 
 impl Departed {
+    pub(super) fn begin_counts_at(&mut self, first: u32) {
+        self.counts = RequestCounts { acknack: first.wrapping_sub(1), nack_frag: first.wrapping_sub(1) };
+    }
+
     pub(super) fn counts(&self) -> RequestCounts {
         self.counts
     }

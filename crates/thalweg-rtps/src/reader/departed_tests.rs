@@ -1,6 +1,7 @@
 //! A writer that is lost and comes back continues where it was.
 
 use super::tests::{LATER, Session, WRITER, matched_writer, number, sample};
+use super::writer_proxy::RequestCounts;
 use super::*;
 use crate::qos::History;
 use crate::types::{EntityId, GuidPrefix, VendorId};
@@ -112,4 +113,13 @@ fn a_bounded_number_of_writers_is_remembered_and_the_first_to_leave_forgotten_fi
         again += u32::from(outcome.data_available);
     }
     assert_eq!(again, 10);
+}
+
+#[test]
+fn counts_that_have_wrapped_are_the_later_ones() {
+    let mut departed = Departed::default();
+    departed.begin_counts_at(u32::MAX);
+    let wrapped = RequestCounts { acknack: 3, nack_frag: u32::MAX - 5 };
+    departed.remember(WRITER, wrapped, None);
+    assert_eq!((departed.counts().acknack, departed.counts().nack_frag), (3, u32::MAX - 1));
 }

@@ -153,6 +153,11 @@ impl Reader {
         }
     }
 
+    /// The first ACKNACK and NACK_FRAG to each writer matched from now on have this count.
+    pub(crate) fn begin_counts_at(&mut self, first: u32) {
+        self.departed.begin_counts_at(first);
+    }
+
     /// This reader's GUID.
     pub fn guid(&self) -> Guid {
         self.guid

@@ -8,7 +8,7 @@ use super::doubt::Doubt;
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
-use crate::count::CountFilter;
+use crate::count::{CountFilter, is_newer};
 use crate::history::ChangeKind;
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
@@ -83,9 +83,10 @@ pub(super) struct RequestCounts {
 }
 
 impl RequestCounts {
-    /// The higher of each.
+    /// The later of each.
     pub(super) fn max(self, other: RequestCounts) -> RequestCounts {
-        RequestCounts { acknack: self.acknack.max(other.acknack), nack_frag: self.nack_frag.max(other.nack_frag) }
+        let later = |one, other| if is_newer(other, one) { other } else { one };
+        RequestCounts { acknack: later(self.acknack, other.acknack), nack_frag: later(self.nack_frag, other.nack_frag) }
     }
 }
 

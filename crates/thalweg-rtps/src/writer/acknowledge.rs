@@ -72,7 +72,7 @@ impl Writer {
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.excused(reader);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.samples.request(now, acknack.state, unsent, old, suppression)
+            repairs.request_samples(now, acknack.state, unsent, old, suppression)
         })
     }
 
@@ -87,7 +87,7 @@ impl Writer {
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.history.pack_of(self.excused(reader).next()).previous();
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.packs.request(now, acknack.state, unsent, old, suppression)
+            repairs.packs.request(now, acknack.state, unsent, old, suppression, |_| false)
         })
     }
 

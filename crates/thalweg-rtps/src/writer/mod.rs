@@ -288,6 +288,11 @@ impl Writer {
         }
     }
 
+    /// The next HEARTBEAT and HEARTBEAT_FRAG have this count.
+    pub(crate) fn begin_counts_at(&mut self, first: u32) {
+        (self.heartbeat.count, self.heartbeat.fragment_count) = (first.wrapping_sub(1), first.wrapping_sub(1));
+    }
+
     /// This writer's GUID.
     pub fn guid(&self) -> Guid {
         self.guid

@@ -185,7 +185,7 @@ impl ReaderProxy {
             path.start_anew(now, answered);
         }
         self.slowed_at = sent;
-        self.repairs.forget_lost();
+        self.repairs.forget_lost(now);
     }
 
     /// True when new samples wait for it: it is awaited and has caught up with what was written before it came.
@@ -271,7 +271,7 @@ impl ReaderProxy {
         let change = path.map_or(Change::Nothing, |path| path.handle_answer(now, answered, assumed));
         if change == Change::Slower {
             self.slowed_at = sent;
-            self.repairs.forget_lost();
+            self.repairs.forget_lost(now);
         }
         change != Change::Nothing
     }

@@ -6,7 +6,7 @@ use super::large_repair::{Cut, LargeRepair};
 use super::requests::Requests;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
-use crate::wire::FragmentSet;
+use crate::wire::{FragmentSet, SequenceSet};
 
 /// Requests of one reader that wait for their repair.
 #[derive(Debug, Default)]
@@ -56,6 +56,19 @@ impl Repairs {
         self.samples.first().or_else(|| self.packs.first().map(first_of)).or_else(large)
     }
 
+    /// As [`Requests::request`] for samples, of which large ones leave part by part.
+    pub(super) fn request_samples(
+        &mut self,
+        now: Instant,
+        wanted: SequenceSet,
+        unsent: SequenceNumber,
+        old: SequenceNumber,
+        suppression: Duration,
+    ) -> u64 {
+        let leaves = |number| self.large.iter().any(|large| large.sequence == number && !large.is_done());
+        self.samples.request(now, wanted, unsent, old, suppression, leaves)
+    }
+
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
     /// `counts` names, and those that were sent again since [`Repairs::forget_lost`].
     pub(super) fn request_fragments(
@@ -71,7 +84,9 @@ impl Repairs {
     }
 
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
-    pub(super) fn forget_lost(&mut self) {
+    pub(super) fn forget_lost(&mut self, now: Instant) {
+        self.samples.forget_lost(now);
+        self.packs.forget_lost(now);
         self.large.iter_mut().for_each(LargeRepair::forget_lost);
     }
 

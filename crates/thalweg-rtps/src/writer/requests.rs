@@ -12,6 +12,8 @@ use crate::wire::SequenceSet;
 pub(super) struct Requests {
     wanted: Option<SequenceSet>,
     lately: Lately,
+    /// What was sent again before tells nothing of what is sent from then on.
+    forgotten_at: Instant,
 }
 
 impl Requests {
@@ -26,7 +28,8 @@ impl Requests {
 
     /// Notes which of `wanted` to send again, in place of what waits: what was sent before and not again lately. Numbers from
     /// `unsent` on were never sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns
-    /// how many beyond `old` were not asked for before.
+    /// how many losses that tells of: numbers beyond `old`, and those that were sent again since [`Requests::forget_lost`], as far
+    /// as they do not wait already and are not still `is_being_sent`.
     pub(super) fn request(
         &mut self,
         now: Instant,
@@ -34,12 +37,16 @@ impl Requests {
         unsent: SequenceNumber,
         old: SequenceNumber,
         suppression: Duration,
+        is_being_sent: impl Fn(SequenceNumber) -> bool,
     ) -> u64 {
         let waiting = self.wanted.take();
         self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
         let waits = |number: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(number));
-        let is_new = |number: &SequenceNumber| *number > old && !waits(*number);
-        self.wanted.map_or(0, |fresh| fresh.iter().filter(is_new).count() as u64)
+        let was_sent = |number: SequenceNumber| {
+            number > old || self.lately.was_sent(number, self.forgotten_at) && !is_being_sent(number)
+        };
+        let is_lost = |number: &SequenceNumber| !waits(*number) && was_sent(*number);
+        self.wanted.map_or(0, |fresh| fresh.iter().filter(is_lost).count() as u64)
     }
 
     /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
@@ -71,6 +78,11 @@ impl Requests {
         self.wanted = None;
     }
 
+    /// What was sent again so far, and is lost, says nothing of what is sent from now on.
+    pub(super) fn forget_lost(&mut self, now: Instant) {
+        self.forgotten_at = now;
+    }
+
     /// It was sent again.
     pub(super) fn record(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
         self.lately.record(now, number, suppression);
@@ -98,6 +110,11 @@ impl Lately {
         let mut set = SequenceSet::new(sequence);
         set.insert(sequence);
         self.0.push_back((now, set));
+    }
+
+    /// True when it was sent again after `after`, as far as that is remembered.
+    fn was_sent(&self, number: SequenceNumber, after: Instant) -> bool {
+        self.0.iter().rev().take_while(|(at, _)| *at > after).any(|(_, set)| set.contains(number))
     }
 
     /// The numbers below `unsent` that are wanted and not on their way already.
@@ -140,7 +157,7 @@ mod tests {
         let mut requests = Requests::default();
         let unsent = SequenceNumber(10);
         let ask = |requests: &mut Requests, micros, numbers: &[i64]| {
-            requests.request(at(micros), samples(numbers), unsent, SequenceNumber::ZERO, ROUND_TRIP);
+            requests.request(at(micros), samples(numbers), unsent, SequenceNumber::ZERO, ROUND_TRIP, |_| false);
             let asked = requests.take();
             asked.map_or(Vec::new(), |set| set.iter().map(|sequence| sequence.0).collect())
         };
@@ -157,7 +174,15 @@ mod tests {
     fn what_is_old_is_repaired_and_tells_nothing_of_the_path() {
         let mut requests = Requests::default();
         let (unsent, old) = (SequenceNumber(10), SequenceNumber(5));
-        assert_eq!(requests.request(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP), 2);
+        assert_eq!(requests.request(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP, |_| false), 2);
         assert_eq!(requests.take().map_or(0, |wanted| wanted.iter().count()), 4);
+        requests.record(at(0), SequenceNumber(4), ROUND_TRIP);
+        let mut ask = |micros| requests.request(at(micros), samples(&[4, 5]), unsent, old, ROUND_TRIP, |_| false);
+        assert_eq!(ask(500), 0, "its repair is on its way");
+        assert_eq!(ask(1_500), 1, "its repair is lost");
+        assert_eq!(ask(1_600), 0, "that is known");
+        requests.withdraw();
+        requests.forget_lost(at(1_700));
+        assert_eq!(requests.request(at(3_000), samples(&[4]), unsent, old, ROUND_TRIP, |_| false), 0);
     }
 }

@@ -273,3 +273,12 @@ fn large_samples_arrive_through_queues_that_hold_two_datagrams() {
 fn history_does_not_flood_a_link_from_which_no_round_trip_is_known() {
     World::new(40_003_822).run().check_all();
 }
+
+/// Lost repairs of samples counted only while their numbers were under way for the first time, so that history filled a short queue
+/// again and again.
+#[test]
+fn history_slows_down_for_a_short_queue() {
+    for seed in [41_000_849, 41_002_105, 446_511_479, 446_515_820, 900_003_914] {
+        World::new(seed).run().check_all();
+    }
+}

@@ -26,6 +26,8 @@ mod requests;
 mod room_tests;
 mod route;
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;
 mod transmission;
 mod transmit;

@@ -50,6 +50,7 @@ use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, Method, Reliability, WriterQos};
 use crate::round_trip::RoundTrip;
+use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
@@ -235,6 +236,10 @@ struct HeartbeatState {
     is_withheld: bool,
     /// How long a reader may owe acknowledgements without any progress.
     patience: Duration,
+}
+
+impl Ranked for Writer {
+    const RANK: Rank = Rank::Endpoint;
 }
 
 impl Writer {

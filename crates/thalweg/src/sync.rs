@@ -4,10 +4,9 @@
 //! counts, a `SeqCst` fence says so.
 
 use std::ops::DerefMut;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use thalweg_rtps::shared::Shared;
+use thalweg_rtps::shared::{Held, Ranked, Shared};
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
@@ -30,10 +29,10 @@ pub(crate) trait Lock {
     fn notify_all(&self);
 }
 
-impl<T> Lock for Shared<T> {
+impl<T: Ranked> Lock for Shared<T> {
     type State = T;
     type Guard<'a>
-        = std::sync::MutexGuard<'a, T>
+        = Held<'a, T>
     where
         T: 'a;
 
@@ -42,10 +41,10 @@ impl<T> Lock for Shared<T> {
     }
 
     fn wait<'a>(&'a self, guard: Self::Guard<'a>, at_most: Duration) -> Self::Guard<'a> {
-        self.changed().wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
+        Shared::wait(self, guard, at_most)
     }
 
     fn notify_all(&self) {
-        self.changed().notify_all();
+        Shared::notify_all(self);
     }
 }

@@ -48,6 +48,18 @@ const DATA_FRAG: (&str, u8) = ("DATA_FRAG", 0x16);
 const NACK_FRAG: (&str, u8) = ("NACK_FRAG", 0x12);
 
 #[test]
+fn random_bytes_are_not_taken_for_a_malformed_packet_of_some_protocol() {
+    let host = Host::new("random");
+    let capture = start_capture(&host, "lo", "random");
+    // Sixteen bytes that begin as a receiver report of RTCP does, which would be longer.
+    let say = r"printf '\x81\xc9\x00\x07abcdefghijkl' > /dev/udp/127.0.0.1/40000";
+    assert!(host.command("bash").args(["-c", say]).status().expect("bash").success());
+    let packets = capture.stop();
+    assert_eq!(packets.select("udp.dstport == 40000", "udp.length"), ["24"]);
+    packets.check_well_formed();
+}
+
+#[test]
 fn discovery_and_samples_on_loopback_are_well_formed() {
     let host = Host::new("capture");
     let capture = start_capture(&host, "lo", "loopback");

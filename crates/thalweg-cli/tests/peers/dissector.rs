@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::host::Host;
@@ -64,8 +65,9 @@ impl Packets {
         fields.iter().for_each(|field| {
             command.args(["-e", field]);
         });
-        if let Some(words) = &self.decode_as {
-            command.args(["-d", words]);
+        match &self.decode_as {
+            Some(words) => _ = command.args(["-d", words]),
+            None => GUESSED.iter().for_each(|protocol| _ = command.args(["--disable-protocol", protocol])),
         }
         let output = command.output().expect("tshark is installed: run `cargo xtask test`");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -102,6 +104,16 @@ const WARNING: u32 = 0x0060_0000;
 /// Echo and Request-Tag (RFC 9175) and No-Response (RFC 7967), which tshark 4.0 does not know.
 const YOUNG_OPTIONS: [&str; 3] =
     ["Invalid Option Number 252", "Invalid Option Number 292", "Invalid Option Number 258"];
+
+/// What the dissector may take a UDP datagram for by its bytes alone, but RTPS: random bytes, which other vendors' programs send too,
+/// look like malformed packets of one or the other.
+static GUESSED: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let output = Command::new(tshark()).args(["-G", "heuristic-decodes"]).output().expect("tshark is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let guesses = rows.filter(|row| row.len() > 2 && row[0] == "udp" && row[1] != "rtps" && row[2] == "T");
+    guesses.map(|row| row[1].to_owned()).collect()
+});
 
 fn tshark() -> String {
     std::env::var("THALWEG_TSHARK").expect("no packet dissector: run `cargo xtask test`")

@@ -107,7 +107,8 @@ fn a_change_of_groups_is_judged_anew_on_both_sides() {
     let now = net.now;
     net.nodes[1].participant.set_groups(now, groups(&["ops"]));
     net.run_for(SECOND);
-    assert_eq!((writer.lock().matched_readers().len(), reader.lock().matched_writers().len()), (0, 0));
+    assert_eq!(writer.lock().matched_readers().len(), 0);
+    assert_eq!(reader.lock().matched_writers().len(), 0);
     for (node, other) in [(0, 1), (1, 0)] {
         let prefix = net.nodes[other].participant.guid_prefix();
         let lost = Event::ParticipantLost { prefix, reason: LostReason::OtherGroups };

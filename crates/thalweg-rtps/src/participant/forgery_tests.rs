@@ -64,7 +64,8 @@ impl Pair {
     }
 
     fn ends(&self) -> Ends {
-        Ends { writer: self.writer.lock().guid(), reader: self.reader.lock().guid() }
+        let writer = self.writer.lock().guid();
+        Ends { writer, reader: self.reader.lock().guid() }
     }
 
     fn write(&mut self, count: u8) {
@@ -335,8 +336,8 @@ fn best_effort_readers_are_not_blinded() {
         let qos = ReaderQos { reliability: Reliability::BestEffort, ..reliable_reader(History::KeepAll) };
         let reader = net.reader(1, qos, Keyed::No);
         net.run_for(SECOND);
-        let ends = Ends { writer: writer.lock().guid(), reader: reader.lock().guid() };
         let mut pair = Pair { net, writer, reader, written: 0, taken: Vec::new() };
+        let ends = pair.ends();
         for step in 0..60u8 {
             let writer = pair.writer.clone();
             assert!(pair.net.write(0, &writer, &[step]));

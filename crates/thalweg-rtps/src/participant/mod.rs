@@ -64,6 +64,7 @@ use crate::history::PayloadKind;
 use crate::qos::TrafficClass;
 use crate::reader::ReassemblyBudget;
 use crate::rng::Rng;
+use crate::shared::{Rank, Ranked};
 use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, GuidPrefix, KeyHash};
 use announce::Announcer;
@@ -209,6 +210,10 @@ pub struct Participant {
     traffic_class: TrafficClass,
     /// The wall clock, where somebody told it.
     epoch: Option<EpochOffset>,
+}
+
+impl Ranked for Participant {
+    const RANK: Rank = Rank::Participant;
 }
 
 impl Participant {

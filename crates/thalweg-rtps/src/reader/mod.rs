@@ -42,6 +42,7 @@ use crate::history::{CachedSample, Insert, ReadFilter, RejectReason, SampleCache
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::round_trip::RoundTrip;
+use crate::shared::{Rank, Ranked};
 use crate::time::{EpochOffset, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
@@ -125,6 +126,10 @@ pub struct Reader {
     shortfall: Shortfall,
     /// The wall clock, where it is known.
     epoch: Option<EpochOffset>,
+}
+
+impl Ranked for Reader {
+    const RANK: Rank = Rank::Endpoint;
 }
 
 impl Reader {

@@ -27,6 +27,8 @@ mod requests;
 mod room_tests;
 mod route;
 #[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
 mod tests;
 mod transmission;
 mod transmit;
@@ -49,6 +51,7 @@ use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::qos::{Durability, History, Method, Reliability, WriterQos};
 use crate::round_trip::RoundTrip;
+use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
@@ -234,6 +237,10 @@ struct HeartbeatState {
     is_withheld: bool,
     /// How long a reader may owe acknowledgements without any progress.
     patience: Duration,
+}
+
+impl Ranked for Writer {
+    const RANK: Rank = Rank::Endpoint;
 }
 
 impl Writer {

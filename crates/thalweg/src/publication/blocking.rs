@@ -1,9 +1,9 @@
 //! Calls of a data writer that wait: for room, for acknowledgements, for readers.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use thalweg_rtps::qos::{History, Reliability};
+use thalweg_rtps::shared::Held;
 use thalweg_rtps::types::{KeyHash, SequenceNumber};
 use thalweg_rtps::writer::{WriteRefused, Writer};
 
@@ -52,10 +52,7 @@ pub(crate) fn wait_for_room<L: Lock<State = Writer>>(
 const FOLLOW_MAX: Duration = Duration::from_millis(5);
 
 /// Gives the lock away until the readers have followed, or have shown that they are slow.
-pub(super) fn let_readers_follow<'a>(
-    cell: &'a WriterCell,
-    mut writer: MutexGuard<'a, Writer>,
-) -> MutexGuard<'a, Writer> {
+pub(super) fn let_readers_follow<'a>(cell: &'a WriterCell, mut writer: Held<'a, Writer>) -> Held<'a, Writer> {
     if on_io_thread() {
         return writer;
     }

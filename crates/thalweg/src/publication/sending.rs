@@ -5,6 +5,7 @@ use std::cell::Cell;
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::payload::{Payload, PayloadPool};
+use thalweg_rtps::shared::debug_assert_none_held;
 use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::{KeyHash, SequenceNumber};
 use thalweg_rtps::writer::{NewChange, WriteRefused, Writer, Written};
@@ -175,6 +176,7 @@ pub(super) fn transmit<R>(
     trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let sent = send_in_turn(&cell.writer, writer, now, &mut outbox, |outbox| {
+        debug_assert_none_held();
         trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), outbox));
         clock::now()
     });

@@ -8,6 +8,7 @@ use std::time::Duration;
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::participant::Event;
 use thalweg_rtps::qos::TrafficClass;
+use thalweg_rtps::shared::debug_assert_none_held;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::EntityId;
 use thalweg_transport::udp::{Datagram, Origin, Receiver, Wakeup};
@@ -165,6 +166,7 @@ impl IoThread {
 
     fn send(&mut self, class: TrafficClass) {
         if !self.outbox.is_empty() {
+            debug_assert_none_held();
             trace::sending(|| self.state.sender.send_as(Origin::Metatraffic, class, &self.outbox));
             self.outbox.clear();
         }

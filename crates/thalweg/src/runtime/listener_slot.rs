@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
+use thalweg_rtps::shared::debug_assert_none_held;
+
 use super::Delivery;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -103,6 +105,7 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         };
         let generation = slot.generation;
         drop(slot);
+        debug_assert_none_held();
         let outcome = catch_unwind(AssertUnwindSafe(|| invoke(&mut callback, news)));
         if outcome.is_err() {
             tracing::error!("a listener panicked and was removed");

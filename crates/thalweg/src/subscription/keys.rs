@@ -9,6 +9,7 @@ use std::time::Duration;
 use thalweg_cdr as cdr;
 use thalweg_rtps::participant::KeyOf;
 use thalweg_rtps::reader::{Identified, KeyRequest};
+use thalweg_rtps::shared::debug_assert_none_held;
 use thalweg_rtps::types::KeyHash;
 use thalweg_transport::clock;
 
@@ -62,6 +63,7 @@ impl Keys {
         if request.content.len() < cdr::ENCAPSULATION_BYTES {
             return None;
         }
+        debug_assert_none_held();
         let computed = catch_unwind(AssertUnwindSafe(|| (self.key_of)(&request.content, request.content_kind)));
         computed.unwrap_or_else(|_| {
             if !self.has_panicked.swap(true, Ordering::Relaxed) {

@@ -1,0 +1,116 @@
+//! What leaves for the first time: every number once and in order, in a sample or in a GAP, and what repairs are remembered for.
+
+use super::tests::*;
+use super::*;
+use crate::qos::{History, Method, Transmission, WriterQos};
+use crate::rng::Rng;
+use crate::types::{EntityId, GuidPrefix, Keyed, VendorId};
+use crate::wire::{FragmentSet, Message, NackFrag, Submessage};
+
+/// The numbers that `submessage` stands for: the first, and the one behind the last.
+fn told_by(submessage: &Submessage<'_>) -> Option<(SequenceNumber, SequenceNumber)> {
+    match submessage {
+        Submessage::Data(data) => Some((data.sequence, data.sequence.next())),
+        Submessage::DataBatch(batch) => Some((batch.first, batch.last.next())),
+        Submessage::Gap(gap) => Some((gap.start, gap.list.base())),
+        _ => None,
+    }
+}
+
+/// A writer that leaves out what it cannot send before it is overwritten, a reader that takes batches, and one that does not.
+fn keep_last(method: Method) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::Yes));
+    let qos =
+        WriterQos { history: History::KeepLast(2), transmission: Transmission::by(method), ..WriterQos::default() };
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(60_000), ..matched_reader(1) });
+    acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+    let plain = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };
+    writer.match_reader(START, plain);
+    send(&mut writer, START);
+    writer
+}
+
+#[test]
+fn every_number_leaves_once_and_in_order_to_readers_of_both_forms() {
+    for (seed, method) in (0..60).zip([Method::batch(), Method::coalesce(), Method::Auto].iter().cycle()) {
+        let mut writer = keep_last(method.clone());
+        let mut rng = Rng::new(seed);
+        let mut next = [SequenceNumber::FIRST; 2];
+        let (mut left_out, mut now) = (0, START);
+        for step in 0..600 {
+            now += Duration::from_micros(rng.below(200));
+            for _ in 0..if step < 500 { rng.below(40) } else { 0 } {
+                let payload = Payload::from(vec![0; 4 + rng.below(300) as usize]);
+                let instance = KeyHash([rng.below(3) as u8; 16]);
+                let timestamp = Some(Timestamp { seconds: 1, fraction: 0 });
+                let change = NewChange { kind: ChangeKind::Write, instance, timestamp, payload };
+                writer.write(now, change).expect("KEEP_LAST has room");
+            }
+            if step >= 500 {
+                now += Duration::from_millis(5);
+            }
+            let mut outbox = Outbox::new();
+            // Sometimes an allowance ends in the midst of what was collected.
+            let allowance = if rng.below(2) == 0 { u64::MAX } else { 500 + rng.below(5_000) };
+            writer.transmit_within(now, allowance, &mut outbox);
+            for datagram in outbox.datagrams() {
+                let bytes = datagram.to_vec();
+                for submessage in Message::parse(&bytes).expect("well-formed").submessages() {
+                    let submessage = submessage.expect("well-formed");
+                    let Some((first, end)) = told_by(&submessage) else { continue };
+                    for to in datagram.destinations() {
+                        let expected = &mut next[usize::from(*to == matched_reader(2).unicast[0])];
+                        assert!(first == *expected && end > first, "seed {seed}, {method}: {submessage:?}, {expected}");
+                        *expected = end;
+                    }
+                    left_out += u64::from(matches!(submessage, Submessage::Gap(_)));
+                }
+            }
+            if rng.below(3) == 0 || step >= 500 {
+                acknowledge(&mut writer, now, 1, next[0], &[]);
+            }
+        }
+        assert_eq!(next, [writer.history.last().next(); 2], "seed {seed}, {method}");
+        assert!(left_out > 10, "seed {seed}, {method}: {left_out} GAPs, while readers cannot keep up");
+    }
+}
+
+#[test]
+fn what_arrives_after_fragments_were_repeated_may_be_the_repair() {
+    let mut writer = writer(1);
+    write(&mut writer, 5_000);
+    send(&mut writer, START);
+    let (now, later) = (START + Duration::from_millis(5), START + Duration::from_millis(9));
+    assert!(!writer.readers[0].repairs.followed(START));
+    let mut state = FragmentSet::new(2);
+    state.insert(2);
+    let (guid, sequence) = (writer.guid(), SequenceNumber(1));
+    let nack = NackFrag { reader: reader(1).entity, writer: guid.entity, sequence, state, count: 1 };
+    writer.handle_nack_frag(now, reader(1), &nack);
+    send(&mut writer, now);
+    assert_eq!(writer.counters().repaired, 1);
+    let repairs = &writer.readers[0].repairs;
+    assert!(repairs.followed(now) && !repairs.followed(later));
+}
+
+#[test]
+fn readers_that_have_proved_the_match_are_asked_one_by_one_while_another_has_not() {
+    let mut writer = writer(1);
+    writer.match_reader(START, MatchedReader { vendor: VendorId::CYCLONE, batches: false, ..matched_reader(2) });
+    send(&mut writer, START);
+    write(&mut writer, 8);
+    writer.request_acknowledgement(START);
+    let mut outbox = Outbox::new();
+    writer.poll_transmit(START, &mut outbox);
+    let mut asked = Vec::new();
+    for datagram in outbox.datagrams() {
+        let bytes = datagram.to_vec();
+        for submessage in Message::parse(&bytes).expect("well-formed").submessages() {
+            if let Ok(Submessage::Heartbeat(heartbeat)) = submessage {
+                asked.extend(datagram.destinations().iter().map(|to| (*to, heartbeat.reader, heartbeat.last)));
+            }
+        }
+    }
+    assert_eq!(asked, [(matched_reader(1).unicast[0], reader(1).entity, SequenceNumber(1))]);
+}

@@ -523,6 +523,10 @@ fn overwrite_in_the_middle(vendor: VendorId, reliable: bool, method: Method) -> 
         now += Duration::from_millis(5);
         writer.handle_timeout(now);
         send(&mut writer, now);
+        let place = writer.outgoing.place;
+        if vendor != VendorId::THALWEG && place.fragment == 0 {
+            acknowledge(&mut writer, now, 2, place.sample, &[]);
+        }
     }
     (writer.counters().transmitted, writer.counters().abandoned)
 }
@@ -544,11 +548,44 @@ fn a_large_sample_to_a_reader_that_acknowledges_whole_ones_is_finished_although_
 }
 
 #[test]
+fn large_samples_to_a_reader_that_acknowledges_whole_ones_keep_within_the_window() {
+    let mut writer = patient_writer(INFINITE);
+    let path = MatchedReader { on_this_host: true, datagram_bytes: 65_000, ..matched_reader(1) };
+    writer.match_reader(START, MatchedReader { vendor: VendorId::CYCLONE, receive_buffer_bytes: None, ..path });
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    send(&mut writer, START);
+    // Less than a quarter of the window, and then more than fits beside it.
+    for bytes in [20_000, 130_000, 130_000, 1_000_000, 20_000] {
+        write(&mut writer, bytes);
+    }
+    let mut now = START;
+    for expected in [1, 2, 3, 4, 5] {
+        let mut asked = false;
+        for _ in 0..20 {
+            let told = sent_submessages(&mut writer, now);
+            let last = SequenceNumber(expected);
+            asked |= told.iter().any(|told| matches!(told, Told::Heartbeat { last: told, .. } if *told == last));
+            let expected_end = (last.next(), 0);
+            if (writer.outgoing.place.sample, writer.outgoing.place.fragment) == expected_end && asked {
+                break;
+            }
+            now += Duration::from_millis(1);
+            writer.handle_timeout(now);
+        }
+        assert!(asked, "the reader is asked for sample {expected} before the next one leaves");
+        assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(expected + 1)));
+        acknowledge(&mut writer, now, 1, SequenceNumber(expected + 1), &[]);
+    }
+}
+
+#[test]
 fn a_foreign_reader_learns_by_heartbeat_and_never_by_gap_that_a_sample_it_has_a_part_of_will_not_come() {
     for fragments_alone in [false, true] {
         let mut writer = collecting(Method::Immediate, History::KeepLast(1));
         writer.unmatch_reader(reader(1));
-        writer.match_reader(START, MatchedReader { vendor: VendorId::CYCLONE, ..matched_reader(2) });
+        let receive_buffer_bytes = Some(200_000);
+        let foreign = MatchedReader { vendor: VendorId::CYCLONE, receive_buffer_bytes, ..matched_reader(2) };
+        writer.match_reader(START, foreign);
         acknowledge(&mut writer, START, 2, SequenceNumber(1), &[]);
         let mut now = START;
         for _ in 0..2 {

@@ -87,7 +87,15 @@ impl Writer {
                 continue;
             }
             match progress {
-                None => progress = Some(self.transmit_first(now, form, awaited, allowance, outbox)),
+                None => {
+                    let first = self.transmit_first(now, form, awaited, allowance, outbox);
+                    let waits = first == Progress::WindowClosed && self.outgoing.place.fragment == 0;
+                    // Less than a quarter of the window may keep a large sample waiting.
+                    if waits && awaited && self.flow.has_unasked() && !self.parts_are_acknowledged() {
+                        self.request_acknowledgement(now);
+                    }
+                    progress = Some(first);
+                }
                 // The others get exactly the same; the window has admitted it already.
                 Some(_) => self.transmit_again(form, start, outbox),
             }

@@ -1,4 +1,4 @@
-//! Large samples at a steady rate to readers of other vendors, by writers that keep only the last few.
+//! Large samples to readers of other vendors, at a steady rate or as fast as it goes.
 
 use std::fs;
 use std::process::Command;
@@ -22,8 +22,7 @@ const ATTEMPTS: usize = 3;
 /// What is written.
 struct Stream {
     reliability: Reliability,
-    /// Of KEEP_LAST.
-    depth: u32,
+    history: History,
     bytes: usize,
     samples: u64,
     rate_hz: u32,
@@ -58,8 +57,7 @@ impl Stream {
         peer.tell(&json!({ "reader": "large", "best_effort": best_effort }).to_string());
         peer.expect_text("\"reader\"");
         let participant = bursts::participant(domain);
-        let qos =
-            WriterQos { reliability: self.reliability, history: History::KeepLast(self.depth), ..WriterQos::default() };
+        let qos = WriterQos { reliability: self.reliability, history: self.history, ..WriterQos::default() };
         let writer = participant.create_writer(&participant.create_topic::<Burst>("large"), qos).expect("writer");
         writer.wait_for_matched(1, PATIENCE).expect("the reader appears");
         // The reader matches as well.
@@ -92,8 +90,8 @@ impl Stream {
             overwritten: counters.overwritten_unacknowledged,
             acknowledged,
         };
-        let Stream { depth, bytes, samples, rate_hz, .. } = self;
-        println!("{name}, {bytes} B at {rate_hz} Hz, depth {depth}: {} of {samples} came", delivery.came.len());
+        let Stream { history, bytes, samples, rate_hz, .. } = self;
+        println!("{name}, {bytes} B at {rate_hz} Hz, {history:?}: {} of {samples} came", delivery.came.len());
         println!("{delivery:?}");
         delivery
     }
@@ -119,7 +117,13 @@ fn dropped(process: u32) -> u64 {
 #[track_caller]
 fn check_reliable(depth: u32, rate_hz: u32) -> Delivery {
     let samples = 2 * u64::from(rate_hz);
-    let stream = Stream { reliability: Reliability::RELIABLE, depth, bytes: 6_000_000, samples, rate_hz };
+    let stream = Stream {
+        reliability: Reliability::RELIABLE,
+        history: History::KeepLast(depth),
+        bytes: 6_000_000,
+        samples,
+        rate_hz,
+    };
     let delivery = stream.to("Fast DDS", "THALWEG_FASTDDS");
     assert!(delivery.acknowledged, "{delivery:?}");
     assert!(delivery.came.is_sorted_by(|one, next| one < next), "{delivery:?}");
@@ -130,11 +134,22 @@ fn check_reliable(depth: u32, rate_hz: u32) -> Delivery {
     delivery
 }
 
+/// A burst of samples that need two datagrams each, of which the reader's socket holds little: few are lost and repaired.
+#[track_caller]
+fn check_burst(name: &str, variable: &str) {
+    let (history, samples) = (History::KeepAll, 200);
+    let reliability = Reliability::Reliable { max_blocking_time: PATIENCE };
+    let delivery = Stream { reliability, history, bytes: 100_000, samples, rate_hz: 100_000 }.to(name, variable);
+    assert!(delivery.acknowledged && delivery.came.iter().copied().eq(0..samples), "{delivery:?}");
+    assert!(delivery.dropped <= samples / 2 && delivery.repaired <= samples / 2, "{delivery:?}");
+}
+
 /// A best-effort stream, of which at least half arrives.
 #[track_caller]
 fn check_best_effort(name: &str, variable: &str, bytes: usize, rate_hz: u32) {
     let samples = 3 * u64::from(rate_hz);
-    let stream = Stream { reliability: Reliability::BestEffort, depth: 1, bytes, samples, rate_hz };
+    let stream =
+        Stream { reliability: Reliability::BestEffort, history: History::KeepLast(1), bytes, samples, rate_hz };
     let came = (0..ATTEMPTS).map(|_| stream.to(name, variable).came.len() as u64);
     let few: Vec<u64> = came.take_while(|came| 2 * came < samples).collect();
     assert!(few.len() < ATTEMPTS, "{name}: of {samples} samples of {bytes} B came {few:?}");
@@ -154,6 +169,16 @@ fn fast_dds_gets_large_samples_that_replace_each_other_on_their_way() {
 #[test]
 fn fast_dds_gets_large_samples_of_which_the_writer_keeps_five() {
     check_reliable(5, 30);
+}
+
+#[test]
+fn a_burst_of_large_samples_does_not_overrun_fast_dds() {
+    check_burst("Fast DDS", "THALWEG_FASTDDS");
+}
+
+#[test]
+fn a_burst_of_large_samples_does_not_overrun_cyclone() {
+    check_burst("Cyclone DDS", "THALWEG_CYCLONE");
 }
 
 #[test]

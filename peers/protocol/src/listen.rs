@@ -17,6 +17,9 @@ struct Request {
     /// TRANSIENT_LOCAL instead of VOLATILE.
     #[serde(default)]
     durable: bool,
+    /// BEST_EFFORT instead of RELIABLE.
+    #[serde(default)]
+    best_effort: bool,
 }
 
 /// Says which sample a reader got.
@@ -25,9 +28,9 @@ struct Voice {
 }
 
 impl Sink for Voice {
-    fn take(&mut self, number: u64, _bytes: &[u8]) {
+    fn take(&mut self, number: u64, bytes: &[u8]) {
         // The one who listened has ended; so does this process, soon.
-        let _ = say(&json!({ "topic": self.topic, "number": number }));
+        let _ = say(&json!({ "topic": self.topic, "number": number, "bytes": bytes.len() }));
     }
 }
 
@@ -46,7 +49,7 @@ pub fn run<M: Middleware>(options: &ListenOptions) -> Result<(), String> {
             topic: asked.reader.clone(),
             type_name: "ThalwegBurst",
             keep: Keep::All,
-            best_effort: false,
+            best_effort: asked.best_effort,
             durable: asked.durable,
             samples_max: None,
             max_blocking: Channel::MAX_BLOCKING,

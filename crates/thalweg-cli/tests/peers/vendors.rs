@@ -1,6 +1,7 @@
 //! Other vendors by the programs of `peers/`: bursts by every method to Fast DDS and RustDDS, and scenarios in which all take part.
 
 mod first_samples;
+mod large;
 
 use std::fs;
 use std::path::{Path, PathBuf};

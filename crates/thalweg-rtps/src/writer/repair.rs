@@ -26,6 +26,9 @@ pub(super) struct Repair<'a> {
     /// Last sample that was dropped although it was owed to the reader: a HEARTBEAT tells it, since a GAP would say that it has
     /// missed nothing.
     pub forsaken: SequenceNumber,
+    /// Last sample that a HEARTBEAT tells, too, from `start` on. After a GAP for a sample of which it has a part, a reader of Fast DDS
+    /// 3.1.2 goes on using the part, which it has freed; at a HEARTBEAT it forgets the part.
+    pub gone: SequenceNumber,
     /// Largest datagram that reaches it.
     pub limit: usize,
     /// Whether it understands DATA_BATCH.
@@ -91,7 +94,7 @@ impl<'a> Repair<'a> {
             let Some(first) = large.next() else { continue };
             let Some(sample) = self.held(large.sequence, self.place.sample) else {
                 large.clear();
-                if large.sequence < self.place.sample && large.sequence > self.forsaken {
+                if large.sequence < self.place.sample && self.told_by_heartbeat(large.sequence).is_none() {
                     packer.gap(self.pair.reader, large.sequence, large.sequence.next());
                 }
                 continue;
@@ -159,8 +162,8 @@ impl<'a> Repair<'a> {
             return Served::Full;
         }
         let Some(sample) = self.held(sequence, self.place.sample.previous()) else {
-            if sequence <= self.forsaken {
-                return Served::Until(self.forsaken.next().min(self.place.sample));
+            if let Some(last) = self.told_by_heartbeat(sequence) {
+                return Served::Until(last.next().min(self.place.sample));
             }
             let next_held = self.history.next_from(sequence.max(self.start)).map_or(self.place.sample, |s| s.sequence);
             let until = next_held.min(self.place.sample).max(sequence.next());
@@ -189,6 +192,12 @@ impl<'a> Repair<'a> {
         let until = frame.map_or(sequence.next(), |at| at.last().next());
         self.counters.repaired += (until - sequence) as u64;
         Served::Until(until)
+    }
+
+    /// If the first number of a HEARTBEAT tells that this sample will not come: the last that it tells so of.
+    fn told_by_heartbeat(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
+        let last = if sequence >= self.start { self.forsaken.max(self.gone) } else { self.forsaken };
+        (sequence <= last).then_some(last)
     }
 
     fn held(&self, sequence: SequenceNumber, last: SequenceNumber) -> Option<HeldSample<'a>> {

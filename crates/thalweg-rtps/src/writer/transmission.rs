@@ -220,6 +220,12 @@ impl Transmission<'_> {
         let last = if sample.sequence == end.sample { end.fragment.min(total) } else { total };
         let next_fragment = &mut place.fragment;
         if *next_fragment == 0 {
+            // What the reader still has to acknowledge may lie in its socket: the sample waits until there is room for all of it, or until
+            // there is nothing else.
+            let cost = kernel_cost(fragment_datagram_bytes(sample, fragment_bytes)) * u64::from(total);
+            if matches!(self.charge, Charge::Samples) && !self.flow.admits(cost) {
+                return Progress::WindowClosed;
+            }
             self.flow.start_burst();
         }
         while *next_fragment < last {

@@ -87,7 +87,15 @@ impl Writer {
                 continue;
             }
             match progress {
-                None => progress = Some(self.transmit_first(now, form, awaited, allowance, outbox)),
+                None => {
+                    let first = self.transmit_first(now, form, awaited, allowance, outbox);
+                    let waits = first == Progress::WindowClosed && self.outgoing.place.fragment == 0;
+                    // Less than a quarter of the window may keep a large sample waiting.
+                    if waits && awaited && self.flow.has_unasked() && !self.parts_are_acknowledged() {
+                        self.request_acknowledgement(now);
+                    }
+                    progress = Some(first);
+                }
                 // The others get exactly the same; the window has admitted it already.
                 Some(_) => self.transmit_again(form, start, outbox),
             }
@@ -95,8 +103,8 @@ impl Writer {
         }
         trace::pass(|| Mark::Packed { writer: self.guid, first: start.sample, end: self.outgoing.place.end() });
         self.history.sent_up_to(self.outgoing.place.sample);
-        // Where nobody acknowledges nothing holds up the rest of a sample: half of one is of no use to anybody.
-        let begun = self.outgoing.place.fragment > 0 && !awaited;
+        // Where nobody acknowledges parts of a sample nothing holds up the rest of one: half of one is of no use to anybody.
+        let begun = self.outgoing.place.fragment > 0 && !self.parts_are_acknowledged();
         self.history.keep_begun(begun.then_some(self.outgoing.place.sample));
         self.charge_paths(now, self.flow.sent() - charged_before);
         self.note_unsent(self.flow.sent() - charged_before);
@@ -135,6 +143,12 @@ impl Writer {
         self.collection.was_blocked() && self.outgoing.place.fragment == 0 && !self.flow.admits(kernel_cost(bytes))
     }
 
+    /// Whether somebody is waited for, and all who are acknowledge fragments.
+    fn parts_are_acknowledged(&self) -> bool {
+        let mut awaited = self.readers.iter().filter(|reader| reader.is_awaited()).peekable();
+        awaited.peek().is_some() && awaited.all(|reader| reader.matched.vendor == VendorId::THALWEG)
+    }
+
     /// First transmission to the readers of one form, as far as the window goes.
     fn transmit_first(
         &mut self,
@@ -144,8 +158,7 @@ impl Writer {
         allowance: u64,
         outbox: &mut Outbox,
     ) -> Progress {
-        let mut awaited_readers = self.readers.iter().filter(|reader| reader.is_awaited());
-        let partial = awaited && awaited_readers.all(|reader| reader.matched.vendor == VendorId::THALWEG);
+        let partial = self.parts_are_acknowledged();
         let first_owed = self.first_owed();
         let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).within(allowance);
         let mut transmission = Transmission {
@@ -207,11 +220,14 @@ impl Writer {
             }
             let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
             let budget = reader.repair_budget(now, burst);
+            let forgotten = self.history.first().min(self.outgoing.place.sample).previous();
+            let gone = if reader.matched.vendor == VendorId::THALWEG { SequenceNumber::ZERO } else { forgotten };
             let mut repair = Repair {
                 history: &self.history,
                 place: self.outgoing.place,
                 start: reader.start,
                 forsaken: reader.forsaken,
+                gone,
                 limit: reader.matched.datagram_bytes,
                 batches: reader.matched.batches && self.form_max == Form::Batch,
                 scratch: &mut self.outgoing.scratch,
@@ -234,7 +250,7 @@ impl Writer {
             // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
             if asks && outbox.open_len() > 0 {
                 self.ask_after_repair(now, index, outbox);
-            } else if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken {
+            } else if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken.max(gone) {
                 reader.owed = reader.owed.max_with(Owed::Heartbeat);
             }
         }

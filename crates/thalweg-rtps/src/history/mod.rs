@@ -11,6 +11,7 @@ mod frame;
 mod frame_stock;
 mod instance;
 mod key_table;
+mod pack_ring;
 mod sample_access;
 mod sample_cache;
 mod sample_info;

@@ -7,6 +7,7 @@ use super::bounds::{Bounds, Load};
 use super::change::{Change, Content, FrameLimit, Held, HeldSample, PushResult, Slot, SmallSample};
 use super::frame::FrameAt;
 use super::frame_stock::FrameStock;
+use super::pack_ring::{PackRing, Removed};
 use super::writer_instances::WriterInstances;
 use crate::qos::{History, ResourceLimits};
 use crate::types::{KeyHash, SequenceNumber};
@@ -19,13 +20,9 @@ use crate::types::{KeyHash, SequenceNumber};
 pub struct WriterHistory {
     bounds: Bounds,
     keeps_acknowledged: bool,
-    /// Ordered by number. Overwritten changes leave an empty slot until enough have gathered for one sweep.
-    slots: VecDeque<Slot>,
-    /// Slots without content.
-    empty: usize,
+    ring: PackRing,
     held: Load,
     last: SequenceNumber,
-    last_pack: SequenceNumber,
     acknowledged: SequenceNumber,
     /// `None` when nothing depends on instances: KEEP_ALL, volatile, no limit on them.
     instances: Option<WriterInstances>,
@@ -64,8 +61,6 @@ struct Departure {
 pub(super) const CHANGE_BYTES: usize = size_of::<Slot>();
 /// Departures of instances that have come back which are tolerated beside twice the changes that are held.
 const DEPARTURES_SPARE: usize = 64;
-/// Empty slots that are tolerated before a sweep is considered.
-const EMPTY_SLOTS_MAX: usize = 32;
 /// Bytes collected into one frame where KEEP_LAST or late readers matter: an old sample that stays keeps no more than
 /// this alive.
 const FRAME_BYTES_WITH_INSTANCES: usize = 8 << 10;
@@ -82,11 +77,9 @@ impl WriterHistory {
         WriterHistory {
             bounds,
             keeps_acknowledged: durability_keeps,
-            slots: VecDeque::new(),
-            empty: 0,
+            ring: PackRing::default(),
             held: Load::default(),
             last: SequenceNumber::ZERO,
-            last_pack: SequenceNumber::ZERO,
             acknowledged: SequenceNumber::ZERO,
             instances: instances_matter.then(|| WriterInstances::new(&bounds)),
             departures: VecDeque::new(),
@@ -122,9 +115,8 @@ impl WriterHistory {
         change.sequence = sequence;
         let is_value = change.kind == ChangeKind::Write;
         let (instance, overwrote) = self.account(change.instance, change.kind, change.payload.len());
-        self.last_pack += 1;
         let held = Held { change, instance, next_of_instance: SequenceNumber::ZERO, is_live: true };
-        self.slots.push_back(Slot { first: sequence, pack: self.last_pack, content: Content::One(held) });
+        self.ring.push(sequence, Content::One(held));
         self.chain(instance, sequence, is_value);
         self.sweep();
         PushResult { sequence, overwrote }
@@ -163,7 +155,7 @@ impl WriterHistory {
             _ => None,
         };
         let last = self.last;
-        if let Some(next) = before.and_then(|before| self.next_of_instance(before)) {
+        if let Some(next) = before.and_then(|before| self.ring.next_of_instance(before)) {
             *next = last;
         }
         self.held.add(is_value, bytes);
@@ -171,14 +163,14 @@ impl WriterHistory {
     }
 
     fn extends_frame(&self, sample: &SmallSample<'_>, limit: FrameLimit) -> bool {
-        let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back() else { return false };
+        let Some(Slot { content: Content::Frame(frame), .. }) = self.ring.slots.back() else { return false };
         let filled = frame.bodies().len() + sample.body.len() + (frame.len() + 1) * limit.overhead;
         self.frames.is_open() && frame.encapsulation() == sample.encapsulation && filled <= self.frame_bytes(limit)
     }
 
     /// False when the newest pack cannot take the sample.
     fn push_to_frame(&mut self, instance: usize, sample: &SmallSample<'_>) -> bool {
-        match self.slots.back_mut() {
+        match self.ring.slots.back_mut() {
             Some(Slot { content: Content::Frame(frame), .. }) => frame.push(instance, sample.timestamp, sample.body),
             _ => false,
         }
@@ -191,18 +183,17 @@ impl WriterHistory {
     fn start_frame(&mut self, first: SequenceNumber, encapsulation: [u8; 4], limit: FrameLimit) {
         self.seal();
         let frame = self.frames.open(encapsulation, self.frame_bytes(limit));
-        self.last_pack += 1;
-        self.slots.push_back(Slot { first, pack: self.last_pack, content: Content::Frame(frame) });
+        self.ring.push(first, Content::Frame(frame));
     }
 
     /// Nothing is added any more to the frame that is being collected: it is about to be sent.
     pub fn seal(&mut self) {
         if self.frames.is_open()
-            && let Some(Slot { content: Content::Frame(frame), .. }) = self.slots.back_mut()
+            && let Some(Slot { content: Content::Frame(frame), .. }) = self.ring.slots.back_mut()
         {
             self.frames.seal(frame, self.keeps_acknowledged);
-            if self.slots.back().is_some_and(|slot| slot.is_dead() && !self.is_kept_unsent(slot)) {
-                self.slots.pop_back();
+            if self.ring.slots.back().is_some_and(|slot| slot.is_dead() && !self.is_kept_unsent(slot)) {
+                self.ring.slots.pop_back();
             }
         }
     }
@@ -223,15 +214,15 @@ impl WriterHistory {
         if self.instances.is_none() || unsent <= before {
             return;
         }
-        let mut index = self.position(before).unwrap_or_else(|place| place);
-        let empty = self.empty;
-        while self.slots.get(index).is_some_and(|slot| slot.end() <= unsent) {
-            if self.slots[index].is_dead() {
+        let mut index = self.ring.position(before).unwrap_or_else(|place| place);
+        let empty = self.ring.empty;
+        while self.ring.slots.get(index).is_some_and(|slot| slot.end() <= unsent) {
+            if self.ring.slots[index].is_dead() {
                 self.clear_slot(index);
             }
             index += 1;
         }
-        if self.empty > empty {
+        if self.ring.empty > empty {
             self.sweep();
         }
     }
@@ -241,87 +232,58 @@ impl WriterHistory {
     }
 
     fn clear_slot(&mut self, index: usize) {
-        self.empty += 1;
-        if let Content::Frame(frame) = std::mem::replace(&mut self.slots[index].content, Content::Empty) {
+        if let Content::Frame(frame) = self.ring.clear(index) {
             self.frames.recycle(frame, false);
         }
     }
 
     /// The change numbered `sequence`, unless it was never written, overwritten or dropped.
     pub fn get(&self, sequence: SequenceNumber) -> Option<HeldSample<'_>> {
-        let slot = self.slots.get(self.position(sequence).ok()?)?;
-        slot.sample_from(sequence, false).filter(|sample| sample.sequence == sequence)
+        self.ring.sample(sequence, false)
     }
 
     /// Changes the fragment size of a change whose transmission has not begun: readers with a narrower path have come
     /// since it was written.
     pub fn set_fragment_bytes(&mut self, sequence: SequenceNumber, fragment_bytes: u16) {
-        let index = self.position(sequence).ok();
-        if let Some(Content::One(held)) = index.map(|index| &mut self.slots[index].content) {
-            held.change.fragment_bytes = Some(fragment_bytes);
-        }
+        self.ring.set_fragment_bytes(sequence, fragment_bytes);
     }
 
     /// The oldest held change with a number of at least `from`. Numbers skipped on the way were overwritten or dropped.
     pub fn next_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
-        self.sample_from(from, false)
+        self.ring.sample_from(from, false)
     }
 
     /// As [`WriterHistory::next_from`], but also finds samples that KEEP_LAST has overwritten and that are still to be sent.
     pub fn next_collected_from(&self, from: SequenceNumber) -> Option<HeldSample<'_>> {
-        self.sample_from(from, true)
+        self.ring.sample_from(from, true)
     }
 
     /// The change numbered `sequence`, also when it was overwritten after a part of it had been sent.
     pub fn get_begun(&self, sequence: SequenceNumber) -> Option<HeldSample<'_>> {
-        let sample = self.slots.get(self.position(sequence).ok()?)?.sample_from(sequence, true);
-        sample.filter(|sample| sample.sequence == sequence && self.begun == Some(sequence))
-    }
-
-    fn sample_from(&self, from: SequenceNumber, dead: bool) -> Option<HeldSample<'_>> {
-        let start = self.position(from).unwrap_or_else(|place| place);
-        self.slots.range(start..).find_map(|slot| slot.sample_from(from, dead))
+        self.ring.sample(sequence, true).filter(|_| self.begun == Some(sequence))
     }
 
     /// The frame that sample `sequence` is in.
     pub fn frame_with(&self, sequence: SequenceNumber) -> Option<FrameAt<'_>> {
-        self.frame_in(self.position(sequence).ok()?)
-    }
-
-    fn frame_in(&self, index: usize) -> Option<FrameAt<'_>> {
-        match self.slots.get(index)? {
-            Slot { first, pack, content: Content::Frame(frame) } => {
-                Some(FrameAt { batch: *pack, first: *first, frame })
-            }
-            _ => None,
-        }
+        self.ring.frame_with(sequence)
     }
 
     /// The numbers of pack `pack`: from the first to below the second. Of a pack that is gone: the numbers between its
     /// neighbours, none of which is held. Of a pack that is still to come: none.
     pub fn pack(&self, pack: SequenceNumber) -> (SequenceNumber, SequenceNumber) {
-        if pack > self.last_pack {
-            return (self.last.next(), self.last.next());
-        }
-        let index = self.slots.partition_point(|slot| slot.pack < pack);
-        let next = self.slots.get(index).map_or(self.last.next(), |slot| slot.first);
-        match self.slots.get(index) {
-            Some(slot) if slot.pack == pack => (slot.first, slot.end()),
-            _ => (index.checked_sub(1).map_or(SequenceNumber::FIRST, |before| self.slots[before].end()), next),
-        }
+        self.ring.pack(pack, self.last)
     }
 
     /// Number of the pack that `sequence` is in, or of the one that it would be in.
     pub fn pack_of(&self, sequence: SequenceNumber) -> SequenceNumber {
-        let index = self.position(sequence).unwrap_or_else(|place| place);
-        self.slots.get(index).map_or(self.last_pack.next(), |slot| slot.pack)
+        self.ring.pack_of(sequence)
     }
 
     /// What is kept beside the payloads: places in the ring, those of changes that are gone included, instances, and ends of
     /// instances that not everybody knows of.
     pub fn places(&self) -> HistoryPlaces {
         HistoryPlaces {
-            slots: self.slots.len(),
+            slots: self.ring.slots.len(),
             instances: self.instances.as_ref().map_or(0, WriterInstances::len),
             departures: self.departures.len(),
         }
@@ -380,7 +342,7 @@ impl WriterHistory {
     }
 
     fn drop_up_to(&mut self, sequence: SequenceNumber) {
-        while let Some(slot) = self.slots.front()
+        while let Some(slot) = self.ring.slots.front()
             && slot.first <= sequence
         {
             let whole = slot.end() <= sequence.next();
@@ -396,16 +358,16 @@ impl WriterHistory {
             if !whole {
                 return;
             }
-            self.pop_front();
+            self.ring.pop_front();
         }
     }
 
     /// Drops the pack at the front at once: nothing depends on its samples one by one.
     fn drop_front(&mut self) {
-        let open = self.frames.is_open() && self.slots.len() == 1;
-        let Some(slot) = self.slots.pop_front() else { return };
+        let open = self.frames.is_open() && self.ring.slots.len() == 1;
+        let Some(slot) = self.ring.pop_front() else { return };
         match slot.content {
-            Content::Empty => self.empty -= 1,
+            Content::Empty => {}
             Content::One(held) if held.is_live => {
                 let Change { kind, payload, .. } = held.change;
                 self.held.remove(kind == ChangeKind::Write, payload.len().saturating_add(CHANGE_BYTES));
@@ -417,12 +379,6 @@ impl WriterHistory {
                 self.held.remove_many(count, bytes + count * each);
                 self.frames.recycle(frame, open);
             }
-        }
-    }
-
-    fn pop_front(&mut self) {
-        if let Some(slot) = self.slots.pop_front() {
-            self.empty -= usize::from(matches!(slot.content, Content::Empty));
         }
     }
 
@@ -483,49 +439,19 @@ impl WriterHistory {
         self.departures.push_back(Departure { sequence, instance });
     }
 
-    /// Where a held change notes the next one of its instance.
-    fn next_of_instance(&mut self, sequence: SequenceNumber) -> Option<&mut SequenceNumber> {
-        let index = self.position(sequence).ok()?;
-        let slot = self.slots.get_mut(index)?;
-        match &mut slot.content {
-            Content::Empty => None,
-            Content::One(held) => Some(&mut held.next_of_instance),
-            Content::Frame(frame) => {
-                frame.entry((sequence - slot.first) as usize).map(|entry| &mut entry.next_of_instance)
-            }
-        }
-    }
-
     /// Drops a change that is its instance's oldest; its slot stays.
     fn remove(&mut self, sequence: SequenceNumber) {
-        let Ok(index) = self.position(sequence) else { return };
-        let Some(sample) = self.slots[index].sample_from(sequence, false).filter(|sample| sample.sequence == sequence)
-        else {
-            return;
-        };
-        let (is_value, bytes) = (sample.kind == ChangeKind::Write, sample.len().saturating_add(CHANGE_BYTES));
-        let slot = &mut self.slots[index];
-        let (instance, next) = match &mut slot.content {
-            Content::Empty => return,
-            Content::One(held) => {
-                held.is_live = false;
-                (held.instance, held.next_of_instance)
-            }
-            Content::Frame(frame) => {
-                let place = (sequence - slot.first) as usize;
-                frame.kill(place);
-                let Some(entry) = frame.entry(place) else { return };
-                (entry.instance as usize, entry.next_of_instance)
-            }
-        };
-        let slot = &self.slots[index];
-        let is_open = self.frames.is_open() && index + 1 == self.slots.len();
+        let Some(removed) = self.ring.kill(sequence) else { return };
+        let Removed { index, instance, next_of_instance, is_value, bytes } = removed;
+        let slot = &self.ring.slots[index];
+        let is_open = self.frames.is_open() && index + 1 == self.ring.slots.len();
         if slot.is_dead() && !is_open && !self.is_kept_unsent(slot) {
             self.clear_slot(index);
         }
+        let bytes = bytes.saturating_add(CHANGE_BYTES);
         self.held.remove(is_value, bytes);
         if let Some(instances) = self.instances.as_mut() {
-            instances.remove_oldest(instance, next, is_value, bytes);
+            instances.remove_oldest(instance, next_of_instance, is_value, bytes);
         }
     }
 
@@ -547,38 +473,9 @@ impl WriterHistory {
 
     /// Removes empty slots: those at the front at once, the others (and unused instances) when they outnumber the rest.
     fn sweep(&mut self) {
-        while self.slots.front().is_some_and(|slot| matches!(slot.content, Content::Empty)) {
-            self.pop_front();
-        }
-        if self.empty > EMPTY_SLOTS_MAX.max(self.slots.len() - self.empty) {
-            self.slots.retain(|slot| !matches!(slot.content, Content::Empty));
-            self.empty = 0;
-        }
+        self.ring.sweep();
         if let Some(instances) = self.instances.as_mut() {
             instances.sweep();
         }
-    }
-
-    /// Index of the slot with `sequence`, or where it would stand. Single changes are mostly contiguous, seen from one end
-    /// or the other.
-    fn position(&self, sequence: SequenceNumber) -> Result<usize, usize> {
-        let (Some(front), Some(back)) = (self.slots.front(), self.slots.back()) else { return Err(0) };
-        if sequence < front.first {
-            return Err(0);
-        }
-        let newest = self.slots.len() - 1;
-        if sequence >= back.first {
-            return if sequence < back.end() { Ok(newest) } else { Err(newest + 1) };
-        }
-        let from_front = usize::try_from(sequence - front.first).unwrap_or(usize::MAX);
-        let from_back = usize::try_from(back.first - sequence).unwrap_or(usize::MAX);
-        for index in [from_front, newest.wrapping_sub(from_back)] {
-            if self.slots.get(index).is_some_and(|slot| slot.first == sequence) {
-                return Ok(index);
-            }
-        }
-        let after = self.slots.partition_point(|slot| slot.first <= sequence);
-        let index = after - 1;
-        if sequence < self.slots[index].end() { Ok(index) } else { Err(after) }
     }
 }

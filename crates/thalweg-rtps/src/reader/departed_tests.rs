@@ -123,3 +123,19 @@ fn counts_that_have_wrapped_are_the_later_ones() {
     departed.remember(WRITER, wrapped, None);
     assert_eq!((departed.counts().acknack, departed.counts().nack_frag), (3, u32::MAX - 1));
 }
+
+#[test]
+fn a_place_that_was_only_claimed_is_not_remembered() {
+    let mut session = reliable();
+    session.heartbeat(1 << 40, 1 << 40).answer_after(LATER);
+    lose_and_find_silently(&mut session);
+    session.heartbeat(19, 19);
+    assert_eq!(session.answer_after(LATER), "samples 19:19");
+    assert_eq!(session.data(&[19]).taken(), [19]);
+}
+
+/// Nothing was ever taken of the writer, so nothing tells that it is gone.
+fn lose_and_find_silently(session: &mut Session) {
+    session.reader.unmatch_writer(session.now, WRITER);
+    session.reader.match_writer(session.now, matched_writer());
+}

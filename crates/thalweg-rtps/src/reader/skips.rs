@@ -51,6 +51,11 @@ impl Skips {
         self.0.get(place).is_some_and(|range| range.0 <= sequence)
     }
 
+    /// Whether all numbers from `start` to below `end` were skipped.
+    pub(super) fn cover(&self, start: SequenceNumber, end: SequenceNumber) -> bool {
+        self.0.iter().any(|range| range.0 <= start && range.1 >= end)
+    }
+
     /// Takes the last range back if it ends at `next` and has `sequence` in it; returns where it began.
     pub(super) fn take_last(&mut self, sequence: SequenceNumber, next: SequenceNumber) -> Option<SequenceNumber> {
         let found = |range: &mut Range| range.1 == next && range.0 <= sequence && sequence < range.1;

@@ -173,7 +173,9 @@ impl WriterProxy {
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs
     /// is forgotten; best-effort ones repeat nothing.
     pub(super) fn place_to_resume(&self) -> Option<SequenceNumber> {
-        let is_known = self.matched.reliable && self.contacted && !self.matched.guid.entity.is_builtin();
+        // Where nothing has arrived, only claims tell where this reader is, and nobody could contradict them any more.
+        let has_arrived = !self.window.skips.cover(SequenceNumber::FIRST, self.window.next());
+        let is_known = self.matched.reliable && self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         is_known.then(|| self.window.acknowledged_by(told)).filter(|next| *next > SequenceNumber::FIRST)
     }

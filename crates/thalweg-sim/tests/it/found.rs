@@ -282,3 +282,9 @@ fn history_slows_down_for_a_short_queue() {
         World::new(seed).run().check_all();
     }
 }
+
+/// A first HEARTBEAT that was forged led a reader far ahead; after its lease had ended it went on there, and forgot that it was a claim.
+#[test]
+fn a_forged_first_contact_does_not_outlast_the_forger() {
+    World::new(800_034_231).run().check_all();
+}

@@ -206,6 +206,12 @@ impl Strangers {
         let Some(stranger) = self.entries.get_mut(&key) else { return };
         stranger.earn(bytes);
         stranger.until = now + PATIENCE;
+        self.ask_again(now, key);
+    }
+
+    /// It has made itself felt: it is asked at once, unless it was just asked.
+    pub fn ask_again(&mut self, now: Instant, key: StrangerKey) {
+        let Some(stranger) = self.entries.get(&key) else { return };
         if stranger.challenge.is_possible() && stranger.challenge.may_repeat(now) {
             self.ask(key);
         }

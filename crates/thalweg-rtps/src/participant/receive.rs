@@ -111,7 +111,7 @@ impl Participant {
                 self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
             Submessage::Heartbeat(heartbeat) => {
-                self.note_stranger_heartbeat(context.source, context.from, &heartbeat);
+                self.note_stranger_heartbeat(now, context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
                 self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)

@@ -150,7 +150,13 @@ impl Participant {
     }
 
     /// A stranger asks for a sign of life; one of another vendor has matched us already and is told everything once it is known.
-    pub(super) fn note_stranger_heartbeat(&mut self, source: GuidPrefix, from: SocketAddr, heartbeat: &Heartbeat) {
+    pub(super) fn note_stranger_heartbeat(
+        &mut self,
+        now: Instant,
+        source: GuidPrefix,
+        from: SocketAddr,
+        heartbeat: &Heartbeat,
+    ) {
         let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
         if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
             return;
@@ -158,8 +164,13 @@ impl Participant {
         let Some(key) = self.strangers.find(source, from.ip()) else { return };
         let Some(stranger) = self.strangers.get_mut(key) else { return };
         let is_empty = heartbeat.last < heartbeat.first;
-        stranger.has_spoken |= !is_empty;
-        let asks = is_empty && !heartbeat.is_final && heartbeat.first > SequenceNumber::FIRST;
+        if !is_empty {
+            // It knows us and waits, so that a challenge or its answer is lost.
+            stranger.has_spoken = true;
+            stranger.earn(write::HEARTBEAT_LEN);
+            return self.strangers.ask_again(now, key);
+        }
+        let asks = !heartbeat.is_final && heartbeat.first > SequenceNumber::FIRST;
         if asks && stranger.data.vendor == VendorId::THALWEG {
             stranger.earn(write::HEARTBEAT_LEN);
             stranger.owed.numbers[half] = Some(heartbeat.first);

@@ -129,7 +129,8 @@ impl World {
         for (number, keyed) in [(1, Keyed::No), (2, Keyed::Yes)] {
             let (writer, reader) = (&self.writers[number - 1], &self.readers[number - 1]);
             let topic = format!("topic {keyed:?}");
-            let (own_writer, own_reader) = (writer.lock().guid(), reader.lock().guid());
+            let own_writer = writer.lock().guid();
+            let own_reader = reader.lock().guid();
             let find_writer =
                 |p: &Participant| p.publications().find(|k| k.data.guid == own_writer).map(|k| k.data.qos.clone());
             let find_reader =

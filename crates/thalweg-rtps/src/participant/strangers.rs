@@ -312,8 +312,6 @@ impl Participant {
         }
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.announced = announced;
-            // Where nothing but configured addresses is announced to, one that has moved and forgotten us learns it from nobody else.
-            self.announcer.greet(prefix);
             return self.update_participant(now, stranger.data, reach);
         }
         let mut known = KnownParticipant {

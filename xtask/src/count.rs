@@ -1,5 +1,5 @@
 //! Locks, clock reads, allocations and system calls a sample: an unoptimised build under callgrind, whose functions are all still there
-//! to be counted.
+//! to be counted. And what a writer's work costs with one reader and with a thousand.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::workspace::{cargo, has, run as run_command, target};
 
-/// Counts what a sample of 256 B costs on each side, by the given methods.
+/// Counts what a sample of 256 B costs on each side, by the given methods; `readers` alone counts what readers cost a writer.
 pub fn run(arguments: &[String]) -> Outcome {
+    if arguments == ["readers"] {
+        let example = ["run", "--release", "--quiet", "--package", "thalweg-rtps", "--example", "readers"];
+        return run_command(&mut cargo(&example));
+    }
     if !has("valgrind") {
         return Err("counting needs callgrind: install valgrind".to_owned());
     }

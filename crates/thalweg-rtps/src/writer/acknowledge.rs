@@ -6,7 +6,7 @@ use super::flow::{Position, kernel_cost};
 use super::reader_proxy::Owed;
 use super::repair::cut_of;
 use super::repairs::Repairs;
-use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, earlier};
+use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, lowest};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::batch::AckNackBatch;
@@ -94,8 +94,7 @@ impl Writer {
     /// The last sample of which a reader may lack some although its path carries what is sent now: it came later, was left behind, or
     /// what is sent was slowed down for it since.
     fn excused(&self, reader: Guid) -> SequenceNumber {
-        let proxy = self.readers.iter().find(|proxy| proxy.matched.guid == reader);
-        proxy.map_or(SequenceNumber::ZERO, |proxy| proxy.joined.max(proxy.slowed_at.sample))
+        self.readers.get(reader).map_or(SequenceNumber::ZERO, |proxy| proxy.joined.max(proxy.slowed_at.sample))
     }
 
     fn handle_answer(
@@ -113,7 +112,7 @@ impl Writer {
         let usual_cost = self.usual_cost();
         let place = self.outgoing.place.position();
         let uses_group = self.route.uses_group();
-        let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
+        let Some(mut proxy) = self.readers.get_mut(reader) else {
             return WriterOutcome::default();
         };
         if !proxy.matched.reliable || !proxy.accept_acknack(answer.count) {
@@ -167,7 +166,13 @@ impl Writer {
         if group_fails {
             proxy.change_path(now, &answered, place);
         }
-        if was_active != proxy.active || group_fails || proves {
+        let counts_otherwise = was_active != proxy.active || proves;
+        let leaves_group = group_fails.then(|| proxy.matched.clone());
+        drop(proxy);
+        if let Some(matched) = &leaves_group {
+            self.route.insert(matched);
+        }
+        if counts_otherwise || group_fails {
             self.readers_changed();
         } else if path_changed {
             self.paths_changed();
@@ -191,7 +196,7 @@ impl Writer {
         }
         let next_unsent = self.outgoing.place.sample;
         let uses_group = self.route.uses_group();
-        let Some(proxy) = self.readers.iter_mut().find(|proxy| proxy.matched.guid == reader) else {
+        let Some(mut proxy) = self.readers.get_mut(reader) else {
             return WriterOutcome::default();
         };
         if !proxy.matched.reliable || !proxy.accept_nack_frag(nack.count) {
@@ -254,11 +259,14 @@ impl Writer {
         if progressed {
             proxy.acknowledged = position;
             proxy.note_progress();
-            if self.heartbeat.due.is_some() {
-                self.hasten_heartbeat(now);
-            }
         }
-        if group_fails {
+        let leaves_group = group_fails.then(|| proxy.matched.clone());
+        drop(proxy);
+        if progressed && self.heartbeat.due.is_some() {
+            self.hasten_heartbeat(now);
+        }
+        if let Some(matched) = &leaves_group {
+            self.route.insert(matched);
             self.readers_changed();
         } else if path_changed {
             self.paths_changed();
@@ -290,7 +298,8 @@ impl Writer {
         };
         let crowd = self.heartbeat.round_trip.estimate();
         let mut next = self.call_given_up_readers(now, last);
-        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
+        let mut readers = self.readers.all_mut();
+        for proxy in readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
             let lags = proxy.acknowledged.sample < last;
             if lags {
                 // A reader that has acknowledged everything sent is not stalled: the others hold up the writer.
@@ -303,7 +312,7 @@ impl Writer {
                 (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest, crowd),
                 // What it lacks was not sent yet.
                 (true, false, true) => {
-                    next = earlier(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
+                    next = lowest(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
                     continue;
                 }
                 (true, false, false) => continue,
@@ -314,8 +323,9 @@ impl Writer {
                 (proxy.asking.at, proxy.asking.pause) = (now, (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX));
             }
             let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest, crowd) } else { due };
-            next = earlier(next, Some(due));
+            next = lowest(next, Some(due));
         }
+        drop(readers);
         let Some(mut next) = next else { return outcome };
         if self.leave_laggards_behind(now) {
             self.paths_changed();
@@ -338,12 +348,17 @@ impl Writer {
     /// to ask the next one, if there is any.
     fn call_given_up_readers(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
         let mut next = None;
-        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up() && proxy.acknowledged.sample < last) {
+        if !self.readers.summary().any.given_up {
+            return next;
+        }
+        for proxy in
+            self.readers.all_mut().iter_mut().filter(|proxy| proxy.is_given_up() && proxy.acknowledged.sample < last)
+        {
             if now.since(proxy.asking.at) >= HEARTBEAT_PERIOD_MAX {
                 proxy.asking.at = now;
                 proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
             }
-            next = earlier(next, Some(proxy.asking.at + HEARTBEAT_PERIOD_MAX));
+            next = lowest(next, Some(proxy.asking.at + HEARTBEAT_PERIOD_MAX));
         }
         next
     }
@@ -356,7 +371,7 @@ impl Writer {
             return false;
         };
         let mut any = false;
-        for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_awaited() && proxy.acknowledged < ahead) {
+        for proxy in self.readers.all_mut().iter_mut().filter(|p| p.is_awaited() && p.acknowledged < ahead) {
             let patience = LAG_MIN.max(proxy.round_trip.estimate() * 4);
             if proxy.behind_since.is_some_and(|since| now.since(since) >= patience) {
                 proxy.joined = sent;
@@ -370,10 +385,11 @@ impl Writer {
     /// What it misses from then on it learns from the first number of HEARTBEATs, and counts as lost.
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
         let patience = self.heartbeat.patience;
-        let stuck = self.readers.iter_mut().find(|proxy| {
+        let stuck = self.readers.iter().position(|proxy| {
             let stands_still = proxy.behind_since.is_some_and(|since| now.since(since) >= patience);
             proxy.is_awaited() && stands_still
         })?;
+        let mut stuck = self.readers.at_mut(stuck);
         stuck.active = false;
         stuck.asking.at = now;
         stuck.repairs = Default::default();
@@ -387,16 +403,14 @@ impl Writer {
     /// still be owed it.
     pub(super) fn release_acknowledged(&mut self) -> bool {
         let sent = self.outgoing.place.sample.previous();
-        let awaited = self.readers.iter().filter(|proxy| proxy.is_awaited());
-        let slowest = awaited.map(|proxy| proxy.acknowledged.sample).min().unwrap_or(sent);
-        let known = self.free_history(sent, slowest);
-        if !self.keeps_history {
-            for proxy in self.readers.iter_mut().filter(|proxy| proxy.is_given_up()) {
+        let together = *self.readers.summary();
+        let known = self.free_history(sent, together.awaited.unwrap_or(sent));
+        if !self.keeps_history && together.any.given_up {
+            for proxy in self.readers.all_mut().iter_mut().filter(|proxy| proxy.is_given_up()) {
                 proxy.forsaken = proxy.forsaken.max(known);
             }
         }
-        let up_to_date = self.readers.iter().filter(|proxy| proxy.is_up_to_date());
-        let slowest = up_to_date.map(|proxy| proxy.acknowledged).min().unwrap_or(Position::whole(sent));
+        let slowest = together.following.unwrap_or(Position::whole(sent));
         let in_mid_sample = self.outgoing.place.fragment > 0;
         let all = slowest.sample > sent || slowest.sample == sent && !in_mid_sample;
         self.flow.record_acknowledged(slowest, all);

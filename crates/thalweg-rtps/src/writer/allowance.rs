@@ -138,7 +138,16 @@ impl Writer {
     /// True when samples or repairs do not wait for company.
     fn has_output(&self, now: Instant) -> bool {
         let new = self.outgoing.place.sample <= self.history.last() && !self.collection.holds(now);
-        new || self.readers.iter().any(|reader| reader.repairs.are_due(now))
+        new || self.next_repair(now).is_some()
+    }
+
+    /// The place of a reader for which something is to be sent again now.
+    fn next_repair(&self, now: Instant) -> Option<usize> {
+        let mut place = self.readers.next(0, |any| any.repairs)?;
+        while !self.readers.at(place).repairs.are_due(now) {
+            place = self.readers.next(place + 1, |any| any.repairs)?;
+        }
+        Some(place)
     }
 
     fn new_cost(&self, now: Instant) -> Option<u64> {
@@ -184,7 +193,7 @@ impl Writer {
     }
 
     fn repair_cost(&self, now: Instant) -> Option<u64> {
-        let reader = self.readers.iter().find(|reader| reader.repairs.are_due(now))?;
+        let reader = self.readers.at(self.next_repair(now)?);
         let first = reader.repairs.first(|pack| self.history.pack(pack).0)?;
         let limit = reader.matched.datagram_bytes;
         let frame = self.history.frame_with(first).map(|at| batch_bytes(at.frame));

@@ -17,7 +17,7 @@ impl Writer {
     /// False, and counted, for an acknowledgement of samples that were not sent yet. Whoever forges one would have the writer forget what
     /// nobody has.
     pub(super) fn believes_base(&mut self, reader: Guid, base: SequenceNumber) -> bool {
-        let Some(proxy) = self.readers.iter().find(|proxy| proxy.matched.guid == reader) else { return false };
+        let Some(proxy) = self.readers.get(reader) else { return false };
         let believed = base <= self.beyond(proxy);
         self.counters.implausible += u64::from(!believed);
         believed
@@ -32,7 +32,7 @@ impl Writer {
 
     /// False, and counted, for a request for fragments of a sample that was never begun, or that has not so many.
     pub(super) fn believes_fragments(&mut self, reader: Guid, nack: &NackFrag) -> bool {
-        let Some(proxy) = self.readers.iter().find(|proxy| proxy.matched.guid == reader) else { return false };
+        let Some(proxy) = self.readers.get(reader) else { return false };
         let was_begun = (SequenceNumber::FIRST..=self.outgoing.place.sample).contains(&nack.sequence);
         // A path may have been narrower for a while, and the fragments smaller.
         let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(DATAGRAM_MIN_BYTES)));

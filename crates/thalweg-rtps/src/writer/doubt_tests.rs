@@ -102,7 +102,7 @@ fn what_is_implausible_proves_no_match() {
     writer.match_reader(START, MatchedReader { vendor: VendorId([1, 16]), ..matched_reader(1) });
     send(&mut writer, START);
     acknack(&mut writer, FAR, 7);
-    assert!(writer.readers[0].must_prove_itself());
+    assert!(writer.readers.at(0).must_prove_itself());
 }
 
 /// What follows the last pack sent is gone since it was overwritten: the next pack there is has the next number, and begins later.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::congestion::Answered;
-use super::earlier;
+use super::lowest;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
 
@@ -290,12 +290,12 @@ impl Flow {
 
     /// A repair has to wait until then.
     pub(super) fn note_repairs_due(&mut self, until: Instant) {
-        self.repairs_due = earlier(self.repairs_due, Some(until));
+        self.repairs_due = lowest(self.repairs_due, Some(until));
     }
 
     /// When a pause ends, of what is new or of repairs.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        earlier(self.paused_until, self.repairs_due)
+        lowest(self.paused_until, self.repairs_due)
     }
 
     pub(super) fn paused_until(&self) -> Option<Instant> {

@@ -3,7 +3,7 @@
 use super::Writer;
 use super::flow::Position;
 use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer};
-use super::reader_proxy::{Owed, ReaderProxy};
+use super::reader_proxy::Owed;
 use super::transmission::Place;
 use super::transmit::{Form, destinations_of, packer_to};
 use crate::outbox::Outbox;
@@ -77,7 +77,8 @@ impl Writer {
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
     fn ask_one_by_one(&mut self, now: Instant) {
         self.note_all_asked(now);
-        for reader in self.readers.iter_mut().filter(|reader| reader.is_awaited() && !reader.must_prove_itself()) {
+        let mut readers = self.readers.all_mut();
+        for reader in readers.iter_mut().filter(|reader| reader.is_awaited() && !reader.must_prove_itself()) {
             reader.owed = reader.owed.max_with(Owed::Heartbeat);
         }
     }
@@ -107,7 +108,7 @@ impl Writer {
             return;
         }
         self.heartbeat.wanted = false;
-        if !self.readers.iter().any(ReaderProxy::is_awaited) {
+        if !self.is_awaiting() {
             return;
         }
         if self.heartbeat.is_withheld {
@@ -146,15 +147,12 @@ impl Writer {
 
     /// True when more are owed than the outbox can take.
     pub(super) fn transmit_owed_heartbeats(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        for index in 0..self.readers.len() {
-            if self.readers[index].owed == Owed::Nothing {
-                continue;
-            }
+        while let Some(place) = self.readers.next(0, |any| any.owed) {
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
                 return true;
             }
-            let mut heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
-            let reader = &mut self.readers[index];
+            let mut heartbeat = self.next_heartbeat(now, self.readers.at(place).matched.guid.entity);
+            let mut reader = self.readers.at_mut(place);
             reader.asking.asks(now);
             let greeting = std::mem::replace(&mut reader.owed, Owed::Nothing) == Owed::Greeting;
             let is_withheld = reader.must_prove_itself();
@@ -172,6 +170,7 @@ impl Writer {
                 packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, start);
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);
+            drop(reader);
             self.push_heartbeat(form, &heartbeat, outbox);
             if !is_withheld {
                 self.transmit_fragment_heartbeat(now, heartbeat.reader, outbox);

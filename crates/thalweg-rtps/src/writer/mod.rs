@@ -20,6 +20,9 @@ mod pace;
 mod pacing;
 mod pack;
 mod reader_proxy;
+mod reader_set;
+#[cfg(test)]
+mod reader_set_tests;
 mod repair;
 mod repairs;
 mod requests;
@@ -58,6 +61,7 @@ use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
 use reader_proxy::{AllAsked, ReaderProxy};
+use reader_set::ReaderSet;
 use route::Route;
 use transmission::Place;
 use transmit::Form;
@@ -158,7 +162,7 @@ pub struct Writer {
     max_blocking_time: Duration,
     keeps_history: bool,
     history: WriterHistory,
-    readers: Vec<ReaderProxy>,
+    readers: ReaderSet,
     former: FormerReaders,
     route: Route,
     outgoing: Outgoing,
@@ -260,7 +264,7 @@ impl Writer {
             max_blocking_time,
             keeps_history,
             history,
-            readers: Vec::new(),
+            readers: ReaderSet::new(),
             former: FormerReaders::default(),
             route: Route::new(qos.transmission.destination),
             outgoing: Outgoing {
@@ -322,8 +326,7 @@ impl Writer {
 
     /// The last number that a matched reader has acknowledged.
     pub fn acknowledged_by(&self, reader: Guid) -> Option<SequenceNumber> {
-        let reader = self.readers.iter().find(|proxy| proxy.matched.guid == reader)?;
-        Some(reader.acknowledged.sample)
+        Some(self.readers.get(reader)?.acknowledged.sample)
     }
 
     /// Number of the newest sample.
@@ -338,7 +341,7 @@ impl Writer {
 
     /// True when every matched reliable reader has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
     pub fn all_acknowledged(&self) -> bool {
-        self.readers_behind() == 0
+        self.readers.summary().reliable.is_none_or(|acknowledged| acknowledged >= self.history.last())
     }
 
     /// Reliable readers that are not waited for at the moment because they have exhausted [`WriterQos::reader_patience`].
@@ -354,8 +357,7 @@ impl Writer {
 
     /// True when no reader that is waited for owes an acknowledgement.
     fn is_waiting_for_nobody(&self) -> bool {
-        let last = self.history.last();
-        !self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < last)
+        self.readers.summary().awaited.is_none_or(|acknowledged| acknowledged >= self.history.last())
     }
 
     /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
@@ -379,9 +381,9 @@ impl Writer {
 
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
     pub fn request_acknowledgement(&mut self, now: Instant) {
-        let round_trip = self.slowest_round_trip();
+        let round_trip = self.readers.summary().round_trip;
         let recently = self.heartbeat.all_asked.last.is_some_and(|sent| now.since(sent) < round_trip);
-        if !recently && self.readers.iter().any(ReaderProxy::is_awaited) {
+        if !recently && self.is_awaiting() {
             self.heartbeat.wanted = true;
         }
         self.schedule_heartbeat(now);
@@ -432,7 +434,8 @@ impl Writer {
     pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
         matched.reliable &= self.reliable;
         matched.wants_history &= self.keeps_history;
-        if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
+        self.route.insert(&matched);
+        if let Some(mut known) = self.readers.get_mut(matched.guid) {
             known.matched = matched;
         } else {
             let next = self.history.last().next();
@@ -448,7 +451,7 @@ impl Writer {
             if former.is_some_and(|acknowledged| acknowledged.next() < start) {
                 proxy.forsaken = start.previous();
             }
-            self.readers.push(proxy);
+            self.readers.insert(proxy);
         }
         self.readers_changed();
         self.hasten_heartbeat(now);
@@ -456,8 +459,8 @@ impl Writer {
 
     /// Forgets a reader. Returns whether that freed room for a blocked write.
     pub fn unmatch_reader(&mut self, guid: Guid) -> bool {
-        if let Some(index) = self.readers.iter().position(|reader| reader.matched.guid == guid) {
-            let reader = self.readers.remove(index);
+        self.route.remove(guid);
+        if let Some(reader) = self.readers.remove(guid) {
             self.remember_former_reader(&reader);
         }
         if self.readers.is_empty() {
@@ -468,23 +471,15 @@ impl Writer {
         self.release_acknowledged()
     }
 
+    /// Takes note of what the readers have in common now that one of them has changed.
     fn readers_changed(&mut self) {
-        self.route.update(self.readers.iter().map(|reader| &reader.matched));
-        let buffers = self
-            .readers
-            .iter()
-            .filter(|reader| reader.is_awaited())
-            .map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
-        self.flow.set_receive_buffer(buffers.min());
-        let best_effort = self.readers.iter().filter(|reader| !reader.matched.reliable);
-        let buffers =
-            best_effort.map(|reader| reader.matched.receive_buffer_bytes.unwrap_or(flow::RECEIVE_BUFFER_ASSUMED_BYTES));
-        self.flow.set_unacknowledged_buffer(buffers.min());
+        let together = *self.readers.summary();
+        self.flow.set_receive_buffer(together.receive_buffer);
+        self.flow.set_unacknowledged_buffer(together.unacknowledged_buffer);
         self.paths_changed();
-        let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
-        let on_this_host = awaited.clone().all(|reader| reader.matched.on_this_host);
-        self.ahead.readers_on_this_host = on_this_host.then(|| awaited.count()).filter(|count| *count > 0);
-        self.heartbeat.is_withheld = self.readers.iter().any(ReaderProxy::must_prove_itself);
+        let awaited = together.awaited_count as usize;
+        self.ahead.readers_on_this_host = (awaited > 0 && !together.any.elsewhere).then_some(awaited);
+        self.heartbeat.is_withheld = together.any.unproved;
     }
 
     /// What its latest answers took, whoever gave them; zero before the first one.
@@ -494,16 +489,12 @@ impl Writer {
 
     /// What the latest answers of a reader took; `None` if that is not known.
     pub(crate) fn round_trip_of(&self, reader: Guid) -> Option<Duration> {
-        self.readers.iter().find(|proxy| proxy.matched.guid == reader)?.round_trip.measurement()
+        self.readers.get(reader)?.round_trip.measurement()
     }
 
-    fn slowest_round_trip(&self) -> Duration {
-        self.readers
-            .iter()
-            .filter(|reader| reader.is_awaited())
-            .map(|reader| reader.round_trip.estimate())
-            .max()
-            .unwrap_or_default()
+    /// True while some reader's acknowledgement is waited for.
+    fn is_awaiting(&self) -> bool {
+        self.readers.summary().awaited.is_some()
     }
 
     /// Makes sure that the heartbeat timer runs.
@@ -523,7 +514,7 @@ impl Writer {
     }
 
     fn heartbeat_period(&self) -> Duration {
-        HEARTBEAT_PERIOD_MIN.max(self.slowest_round_trip() * 4).min(HEARTBEAT_PERIOD_MAX)
+        HEARTBEAT_PERIOD_MIN.max(self.readers.summary().round_trip * 4).min(HEARTBEAT_PERIOD_MAX)
     }
 
     fn has_drained(&self) -> bool {
@@ -534,7 +525,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        earlier(earlier(self.heartbeat.due, self.flow.next_due()), self.collection.due())
+        lowest(lowest(self.heartbeat.due, self.flow.next_due()), self.collection.due())
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
@@ -559,8 +550,8 @@ impl Writer {
     }
 }
 
-/// The earlier of two deadlines.
-fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+/// The lower one of those there are; of two deadlines the earlier.
+fn lowest<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

@@ -1,27 +1,14 @@
 //! What the paths of a writer's readers let out, and when the next part may follow.
 
 use super::Writer;
-use super::congestion::{Congestion, DATAGRAM};
-use super::reader_proxy::ReaderProxy;
+use super::congestion::DATAGRAM;
+use super::reader_set::PathBounds;
 use crate::time::Instant;
-
-/// The paths that what is sent for the first time has to respect: those of readers that are up to date. Where none is, all are behind
-/// for what their links have lost, and what is new meets the same links.
-fn shared_paths(readers: &mut [ReaderProxy]) -> impl Iterator<Item = &mut Congestion> {
-    let any_follows = readers.iter().any(ReaderProxy::is_up_to_date);
-    let counts = move |reader: &&mut ReaderProxy| reader.is_awaited() && (!any_follows || reader.is_up_to_date());
-    readers.iter_mut().filter(counts).filter_map(|reader| reader.congestion.as_deref_mut())
-}
 
 impl Writer {
     /// A path changed, or which of them count.
     pub(super) fn paths_changed(&mut self) {
-        let (mut window, mut interval, mut paced) = (u64::MAX, u64::MAX, false);
-        for path in shared_paths(&mut self.readers) {
-            window = window.min(path.window());
-            interval = interval.min(path.interval());
-            paced |= path.is_paced();
-        }
+        let PathBounds { window, interval, paced } = self.readers.summary().shared_paths();
         self.flow.bound_for_paths(window, interval, paced);
     }
 
@@ -31,7 +18,7 @@ impl Writer {
         if !self.flow.paced {
             return true;
         }
-        let credit = shared_paths(&mut self.readers).map(|path| path.credit(now)).min();
+        let credit = self.readers.shared_paths_mut().map(|path| path.credit(now)).min();
         self.flow.grant(credit.unwrap_or(u64::MAX));
         if self.flow.is_granted_out() {
             self.pause_for_paths(now);
@@ -45,14 +32,14 @@ impl Writer {
         if !self.flow.paced {
             return;
         }
-        shared_paths(&mut self.readers).for_each(|path| path.charge(cost));
+        self.readers.shared_paths_mut().for_each(|path| path.charge(cost));
         if self.flow.is_granted_out() {
             self.pause_for_paths(now);
         }
     }
 
     fn pause_for_paths(&mut self, now: Instant) {
-        let paths = shared_paths(&mut self.readers);
+        let paths = self.readers.shared_paths_mut();
         if let Some(until) = paths.filter(|path| path.is_paced()).map(|path| path.resume_at(now)).max() {
             self.flow.pause(until);
         }
@@ -74,13 +61,13 @@ mod tests {
     #[test]
     fn paths_of_readers_that_were_left_behind_count_where_all_of_them_were() {
         let mut writer = writer(2);
-        let counts = |writer: &mut Writer| shared_paths(&mut writer.readers).count();
+        let counts = |writer: &mut Writer| writer.readers.shared_paths_mut().count();
         assert_eq!(counts(&mut writer), 2);
-        writer.readers[0].joined = SequenceNumber(7);
+        writer.readers.at_mut(0).joined = SequenceNumber(7);
         assert_eq!(counts(&mut writer), 1, "the other one does not wait for it");
-        writer.readers[1].joined = SequenceNumber(7);
+        writer.readers.at_mut(1).joined = SequenceNumber(7);
         assert_eq!(counts(&mut writer), 2);
-        writer.readers.iter_mut().for_each(|reader| reader.active = false);
+        writer.readers.all_mut().iter_mut().for_each(|reader| reader.active = false);
         writer.paths_changed();
         assert_eq!(counts(&mut writer), 0);
         assert!(writer.is_granted(START));

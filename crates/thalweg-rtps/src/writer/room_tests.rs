@@ -69,7 +69,7 @@ fn repairs_leave_in_bursts_however_many_outboxes_they_need() {
     (0..256).for_each(|_| write(&mut writer, 1_300));
     let late = MatchedReader { wants_history: true, receive_buffer_bytes: Some(1 << 20), ..matched_reader(1) };
     writer.match_reader(START, late);
-    writer.readers[0].congestion = None;
+    writer.readers.at_mut(0).congestion = None;
     send(&mut writer, START);
     let missing: Vec<i64> = (1..=256).collect();
     acknowledge(&mut writer, START, 1, SequenceNumber(1), &missing);
@@ -108,7 +108,7 @@ fn what_was_sent_before_a_reader_came_is_not_lost_on_its_path() {
         let nack =
             NackFrag { reader: reader(2).entity, writer: guid.entity, sequence: SequenceNumber(1), state, count };
         writer.handle_nack_frag(START, reader(2), &nack);
-        writer.readers[1].congestion.as_ref().expect("it is on another host").lost()
+        writer.readers.at(1).congestion.as_ref().expect("it is on another host").lost()
     };
     assert_eq!(ask(1, 1..sent), 0);
 }

@@ -82,7 +82,7 @@ fn what_arrives_after_fragments_were_repeated_may_be_the_repair() {
     write(&mut writer, 5_000);
     send(&mut writer, START);
     let (now, later) = (START + Duration::from_millis(5), START + Duration::from_millis(9));
-    assert!(!writer.readers[0].repairs.followed(START));
+    assert!(!writer.readers.at(0).repairs.followed(START));
     let mut state = FragmentSet::new(2);
     state.insert(2);
     let (guid, sequence) = (writer.guid(), SequenceNumber(1));
@@ -90,7 +90,7 @@ fn what_arrives_after_fragments_were_repeated_may_be_the_repair() {
     writer.handle_nack_frag(now, reader(1), &nack);
     send(&mut writer, now);
     assert_eq!(writer.counters().repaired, 1);
-    let repairs = &writer.readers[0].repairs;
+    let repairs = &writer.readers.at(0).repairs;
     assert!(repairs.followed(now) && !repairs.followed(later));
 }
 

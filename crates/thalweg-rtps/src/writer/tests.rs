@@ -639,7 +639,7 @@ fn a_path_that_becomes_narrower_while_a_sample_is_repaired_hides_nothing() {
     // The reader has lost all of it, and asks for the whole sample.
     acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]);
     assert!(!sent_submessages(&mut writer, now).contains(&Told::Gap));
-    assert!(!writer.readers[0].repairs.is_empty(), "the repair is paced");
+    assert!(!writer.readers.at(0).repairs.is_empty(), "the repair is paced");
     let narrow = MatchedReader { datagram_bytes: 800, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
     writer.match_reader(now, narrow);
     for _ in 0..100 {

@@ -3,7 +3,7 @@
 use super::Writer;
 use super::flow::kernel_cost;
 use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer, Pair};
-use super::reader_proxy::{Owed, ReaderProxy};
+use super::reader_proxy::Owed;
 use super::repair::Repair;
 use super::route::Route;
 use super::transmission::{Charge, Place, Progress, Transmission};
@@ -65,7 +65,7 @@ impl Writer {
             self.collection.mark_blocked();
             return false;
         }
-        let awaited = self.readers.iter().any(ReaderProxy::is_awaited);
+        let awaited = self.is_awaiting();
         self.flow.bound_for_cache(self.cached_readers());
         if !self.is_granted(now) {
             self.collection.mark_blocked();
@@ -132,8 +132,7 @@ impl Writer {
     /// The first sample that a reader that is waited for has not acknowledged. What was not sent below it concerns readers that do
     /// not acknowledge: the others have come since it was written.
     pub(super) fn first_owed(&self) -> SequenceNumber {
-        let awaited = self.readers.iter().filter(|reader| reader.is_awaited());
-        awaited.map(|reader| reader.acknowledged.sample.next()).min().unwrap_or(SequenceNumber(i64::MAX))
+        self.readers.summary().awaited.map_or(SequenceNumber(i64::MAX), SequenceNumber::next)
     }
 
     /// While the window is closed to what was collected, it goes on being collected: opening by and by, the window would else
@@ -145,8 +144,7 @@ impl Writer {
 
     /// Whether somebody is waited for, and all who are acknowledge fragments.
     fn parts_are_acknowledged(&self) -> bool {
-        let mut awaited = self.readers.iter().filter(|reader| reader.is_awaited()).peekable();
-        awaited.peek().is_some() && awaited.all(|reader| reader.matched.vendor == VendorId::THALWEG)
+        self.is_awaiting() && !self.readers.summary().any.whole_only
     }
 
     /// First transmission to the readers of one form, as far as the window goes.
@@ -206,11 +204,11 @@ impl Writer {
 
     pub(super) fn transmit_repairs(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         self.flow.repairs_due = None;
-        for index in 0..self.readers.len() {
-            let reader = &mut self.readers[index];
-            if reader.repairs.is_empty() {
-                continue;
-            }
+        let mut next = 0;
+        while let Some(place) = self.readers.next(next, |any| any.repairs) {
+            next = place + 1;
+            let mut changed = self.readers.at_mut(place);
+            let reader = &mut *changed;
             if let Some(until) = reader.repairs.paused_until.filter(|until| now < *until) {
                 self.flow.note_repairs_due(until);
                 continue;
@@ -247,25 +245,28 @@ impl Writer {
             } else if !reader.repairs.is_empty() {
                 return true;
             }
+            if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken.max(gone) {
+                reader.owed = reader.owed.max_with(Owed::Heartbeat);
+            }
+            drop(changed);
             // Without anything that was asked for, a HEARTBEAT would only make the reader ask again.
             if asks && outbox.open_len() > 0 {
-                self.ask_after_repair(now, index, outbox);
-            } else if outbox.open_len() == 0 && reader.acknowledged.sample < reader.forsaken.max(gone) {
-                reader.owed = reader.owed.max_with(Owed::Heartbeat);
+                self.ask_after_repair(now, place, outbox);
             }
         }
         false
     }
 
     /// A HEARTBEAT behind what was sent again.
-    fn ask_after_repair(&mut self, now: Instant, index: usize, outbox: &mut Outbox) {
-        let reader = &mut self.readers[index];
+    fn ask_after_repair(&mut self, now: Instant, place: usize, outbox: &mut Outbox) {
+        let mut reader = self.readers.at_mut(place);
         reader.owed = Owed::Nothing;
         reader.repairs.unasked = 0;
         reader.asking.asks(now);
         let form = if reader.matched.batches { Form::Batch } else { Form::Plain };
-        let heartbeat = self.next_heartbeat(now, self.readers[index].matched.guid.entity);
-        let mut packer = Packer::directed(outbox, self.guid, &self.readers[index].matched).resume();
+        drop(reader);
+        let heartbeat = self.next_heartbeat(now, self.readers.at(place).matched.guid.entity);
+        let mut packer = Packer::directed(outbox, self.guid, &self.readers.at(place).matched).resume();
         packer.reserve_heartbeat();
         self.push_heartbeat(form, &heartbeat, outbox);
     }

@@ -1,6 +1,5 @@
 //! New samples into the history.
 
-use super::reader_proxy::ReaderProxy;
 use super::transmission::Place;
 use super::{NewChange, WriteRefused, Writer, Written};
 use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample};
@@ -97,7 +96,7 @@ impl Writer {
 
     fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
         if let Some(overwritten) = pushed.overwrote
-            && self.readers.iter().any(|reader| reader.is_awaited() && reader.acknowledged.sample < overwritten)
+            && self.readers.summary().awaited.is_some_and(|acknowledged| acknowledged < overwritten)
         {
             self.counters.overwritten_unacknowledged += 1;
         }
@@ -111,7 +110,7 @@ impl Writer {
             self.collection.add(now, bytes);
         }
         self.ahead.unsent_bytes += bytes as u64;
-        if self.heartbeat.due.is_none() && self.readers.iter().any(ReaderProxy::is_awaited) {
+        if self.heartbeat.due.is_none() && self.is_awaiting() {
             self.schedule_heartbeat(now);
         }
         let arm = self.newly_armed();

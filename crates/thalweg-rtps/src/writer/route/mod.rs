@@ -7,7 +7,7 @@ mod group;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use explanation::{GroupExplanation, LinkExplanation, RouteExplanation};
@@ -223,14 +223,6 @@ impl Route {
     pub(super) fn narrower_fragment_bytes(&self, payload_bytes: usize, fixed: Option<u16>) -> Option<u16> {
         let fitting = self.fragment_bytes(payload_bytes)?;
         fixed.is_none_or(|bytes| bytes > fitting).then_some(fitting)
-    }
-
-    /// Makes these the readers; those that it knows already cost a comparison each.
-    pub(super) fn update<'a>(&mut self, readers: impl ExactSizeIterator<Item = &'a MatchedReader> + Clone) {
-        let wanted: BTreeSet<Guid> = readers.clone().map(|reader| reader.guid).collect();
-        let gone: Vec<Guid> = self.legs.keys().copied().filter(|guid| !wanted.contains(guid)).collect();
-        gone.into_iter().for_each(|guid| self.remove(guid));
-        readers.for_each(|reader| self.insert(reader));
     }
 
     /// Adds a reader, or replaces what is known of it.

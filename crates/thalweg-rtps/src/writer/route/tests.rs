@@ -28,7 +28,7 @@ fn reader(host: u8, on_this_host: bool) -> MatchedReader {
 #[track_caller]
 fn check(choice: Destination, readers: &[MatchedReader], expect: &[&str]) {
     let mut route = Route::new(choice);
-    route.update(readers.iter());
+    readers.iter().for_each(|reader| route.insert(reader));
     route.set_neighbourhood(Arc::default());
     let got: Vec<String> = route.destinations().iter().map(ToString::to_string).collect();
     assert_eq!(got, expect);
@@ -49,7 +49,7 @@ fn a_group_carries_batches_only_if_all_behind_it_understand_them() {
     foreign.batches = false;
     let check = |choice, batch: &[&str], plain: &[&str]| {
         let mut route = Route::new(choice);
-        route.update([reader(1, false), reader(2, true), foreign.clone()].iter());
+        [reader(1, false), reader(2, true), foreign.clone()].iter().for_each(|reader| route.insert(reader));
         let text = |list: &[Locator]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!((text(route.batch_destinations()), text(route.plain_destinations())), {
             let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -65,7 +65,7 @@ fn readers_of_one_participant_get_one_copy() {
     let mut second = reader(1, false);
     second.guid.entity = EntityId([9, 9, 9, 4]);
     let mut route = Route::new(Destination::Auto);
-    route.update([reader(1, false), second].iter());
+    [reader(1, false), second].iter().for_each(|reader| route.insert(reader));
     assert_eq!(route.destinations().len(), 1);
     assert_eq!(route.reader(), EntityId::UNKNOWN);
 }
@@ -80,7 +80,7 @@ fn fragments_fit_their_datagram() {
     let mut foreign = reader(1, false);
     foreign.vendor = VendorId::CYCLONE;
     let mut route = Route::new(Destination::Auto);
-    route.update([foreign].iter());
+    route.insert(&foreign);
     assert_eq!(route.fragment_bytes(1305), Some(1304));
 }
 
@@ -269,7 +269,7 @@ fn step_by_step_leads_to_the_same_lists() {
             }
         }
         let mut fresh = Route::new(choice);
-        fresh.update(present.values());
+        present.values().for_each(|reader| fresh.insert(reader));
         let sorted = |route: &Route| {
             let lists = [route.destinations(), route.batch_destinations(), route.plain_destinations()];
             lists.map(|list| {

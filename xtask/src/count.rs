@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::workspace::{cargo, has, run as run_command, target};
 
-/// Counts what a sample of 256 B costs on each side, by the given methods.
+/// Counts what a sample of 256 B costs on each side, by the given methods; or what many endpoints or participants cost.
 pub fn run(arguments: &[String]) -> Outcome {
+    if let Some(CROWD_PAIRS | CROWD_PARTICIPANTS) = arguments.first().map(String::as_str) {
+        return crowd(arguments);
+    }
     if !has("valgrind") {
         return Err("counting needs callgrind: install valgrind".to_owned());
     }
@@ -41,6 +44,12 @@ pub fn run(arguments: &[String]) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Measures processor time and memory of so many pairs of endpoints, or of so many participants in one process.
+fn crowd(arguments: &[String]) -> Outcome {
+    let mut command = cargo(&["bench", "--quiet", "--package", "thalweg", "--bench", "crowd", "--"]);
+    run_command(command.args(arguments))
 }
 
 fn each(values: impl Iterator<Item = f64>) -> Outcome<[f64; 4]> {
@@ -168,6 +177,8 @@ impl Calls {
     }
 }
 
+const CROWD_PAIRS: &str = "pairs";
+const CROWD_PARTICIPANTS: &str = "participants";
 /// Methods that wait for more samples.
 const COLLECTING: [&str; 2] = ["batch", "coalesce"];
 const SAMPLES_FEW: u64 = 2_000;

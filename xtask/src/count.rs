@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::workspace::{cargo, has, run as run_command, target};
 
-/// Counts what a sample of 256 B costs on each side, by the given methods; `readers` alone counts what readers cost a writer.
+/// Counts what a sample of 256 B costs on each side, by the given methods; or what many endpoints, participants or readers cost.
 pub fn run(arguments: &[String]) -> Outcome {
-    if arguments == ["readers"] {
-        let example = ["run", "--release", "--quiet", "--package", "thalweg-rtps", "--example", "readers"];
-        return run_command(&mut cargo(&example));
+    match arguments.first().map(String::as_str) {
+        Some(CROWD_PAIRS | CROWD_PARTICIPANTS) => return bench("thalweg", "crowd", arguments),
+        Some("readers") => return bench("thalweg-rtps", "readers", &[]),
+        _ => {}
     }
     if !has("valgrind") {
         return Err("counting needs callgrind: install valgrind".to_owned());
@@ -45,6 +46,11 @@ pub fn run(arguments: &[String]) -> Outcome {
         }
     }
     Ok(())
+}
+
+fn bench(package: &str, name: &str, arguments: &[String]) -> Outcome {
+    let mut command = cargo(&["bench", "--quiet", "--package", package, "--bench", name, "--"]);
+    run_command(command.args(arguments))
 }
 
 fn each(values: impl Iterator<Item = f64>) -> Outcome<[f64; 4]> {
@@ -172,6 +178,8 @@ impl Calls {
     }
 }
 
+const CROWD_PAIRS: &str = "pairs";
+const CROWD_PARTICIPANTS: &str = "participants";
 /// Methods that wait for more samples.
 const COLLECTING: [&str; 2] = ["batch", "coalesce"];
 const SAMPLES_FEW: u64 = 2_000;

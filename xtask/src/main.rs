@@ -34,6 +34,10 @@ usage: cargo xtask <command>
                       measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
                       names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
   count [method…]     count locks, clock reads, allocations and system calls a sample and side (needs valgrind)
+  count pairs|participants N
+                      processor time and memory of N writers and N readers on as many topics, or of N participants in one
+                      process: until they have met, and idle
+  count readers       what a write, an ACKNACK and a match cost a writer of 1 to 4,000 readers
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only
                       those; with --check, run each of them briefly

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::endpoint_data::{PublicationData, SubscriptionData};
 use super::participant_data::ParticipantData;
 use super::reach::Reach;
+use super::topic_index::TopicIndex;
 use crate::qos::{AttachedData, ReaderQos, WriterQos};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix};
@@ -68,6 +69,9 @@ pub trait EndpointData: PartialEq + Sized {
     /// Its GUID.
     fn guid(&self) -> Guid;
 
+    /// Name of its topic.
+    fn topic_name(&self) -> &str;
+
     /// Bytes of memory beside its own size.
     fn heap_bytes(&self) -> usize;
 
@@ -81,6 +85,10 @@ pub trait EndpointData: PartialEq + Sized {
 impl EndpointData for PublicationData {
     fn guid(&self) -> Guid {
         self.guid
+    }
+
+    fn topic_name(&self) -> &str {
+        &self.topic_name
     }
 
     fn heap_bytes(&self) -> usize {
@@ -100,6 +108,10 @@ impl EndpointData for PublicationData {
 impl EndpointData for SubscriptionData {
     fn guid(&self) -> Guid {
         self.guid
+    }
+
+    fn topic_name(&self) -> &str {
+        &self.topic_name
     }
 
     fn heap_bytes(&self) -> usize {
@@ -145,8 +157,17 @@ pub enum Learned {
 #[derive(Debug)]
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
-    /// Memory that the endpoints of each participant are charged, and all of them.
-    bytes_of: BTreeMap<GuidPrefix, usize>,
+    topics: TopicIndex,
+    holdings: BTreeMap<GuidPrefix, Holding>,
+    /// Memory that all endpoints are charged.
+    bytes: usize,
+}
+
+/// What one participant has in a table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holding {
+    endpoints: usize,
+    /// Memory that they are charged.
     bytes: usize,
 }
 
@@ -155,7 +176,7 @@ const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
     fn default() -> Self {
-        EndpointTable { known: BTreeMap::new(), bytes_of: BTreeMap::new(), bytes: 0 }
+        EndpointTable { known: BTreeMap::new(), topics: TopicIndex::default(), holdings: BTreeMap::new(), bytes: 0 }
     }
 }
 
@@ -164,18 +185,25 @@ impl<D: EndpointData> EndpointTable<D> {
     pub fn insert(&mut self, data: D) {
         let (guid, bytes) = (data.guid(), Self::charge(&data));
         let matched = self.remove(guid).map(|known| known.matched).unwrap_or_default();
+        self.topics.insert(data.topic_name(), guid);
         self.known.insert(guid, Known { data, matched, bytes });
         self.bytes += bytes;
-        *self.bytes_of.entry(guid.prefix).or_default() += bytes;
+        let holding = self.holdings.entry(guid.prefix).or_default();
+        holding.endpoints += 1;
+        holding.bytes += bytes;
     }
 
     fn charge(data: &D) -> usize {
-        size_of::<Known<D>>() + PLACE_BYTES + data.heap_bytes()
+        size_of::<Known<D>>() + PLACE_BYTES + data.heap_bytes() + TopicIndex::bytes_for(data.topic_name())
     }
 
     /// Memory that the endpoints of a participant are charged.
     pub fn bytes_of(&self, participant: GuidPrefix) -> usize {
-        self.bytes_of.get(&participant).copied().unwrap_or_default()
+        self.holdings.get(&participant).map_or(0, |holding| holding.bytes)
+    }
+
+    fn count_of(&self, participant: GuidPrefix) -> usize {
+        self.holdings.get(&participant).map_or(0, |holding| holding.endpoints)
     }
 
     /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
@@ -189,7 +217,7 @@ impl<D: EndpointData> EndpointTable<D> {
         match self.known.get(&guid) {
             Some(known) if known.data == data => return Learned::Nothing,
             _ if Self::charge(&data) > room.saturating_add(before) => return Learned::OverLimit,
-            None if self.of_participant(participant).count() >= count_max => return Learned::OverLimit,
+            None if self.count_of(participant) >= count_max => return Learned::OverLimit,
             _ => self.insert(data),
         }
         Learned::News(guid)
@@ -208,14 +236,26 @@ impl<D: EndpointData> EndpointTable<D> {
     /// Forgets an endpoint.
     pub fn remove(&mut self, guid: Guid) -> Option<Known<D>> {
         let known = self.known.remove(&guid)?;
+        self.topics.remove(known.data.topic_name(), guid);
         self.bytes -= known.bytes;
-        if let Some(bytes) = self.bytes_of.get_mut(&guid.prefix) {
-            *bytes -= known.bytes;
-            if *bytes == 0 {
-                self.bytes_of.remove(&guid.prefix);
+        if let Some(holding) = self.holdings.get_mut(&guid.prefix) {
+            holding.endpoints -= 1;
+            holding.bytes -= known.bytes;
+            if holding.endpoints == 0 {
+                self.holdings.remove(&guid.prefix);
             }
         }
         Some(known)
+    }
+
+    /// GUIDs of all endpoints on a topic, in their order.
+    pub fn of_topic(&self, topic: &str) -> &[Guid] {
+        self.topics.of_topic(topic)
+    }
+
+    /// Those of one participant.
+    pub fn of_topic_in(&self, topic: &str, participant: GuidPrefix) -> &[Guid] {
+        self.topics.of_participant(topic, participant)
     }
 
     /// All endpoints in the order of their GUIDs.
@@ -236,7 +276,7 @@ impl<D: EndpointData> EndpointTable<D> {
 pub struct DiscoveryLimits {
     /// Remote participants; default 2,000. More are ignored and counted.
     pub participants_max: usize,
-    /// Endpoints of each kind of one remote participant; default 4,096.
+    /// Endpoints of each kind of one remote participant; default 16,384, about as many as its bytes allow.
     pub endpoints_per_participant_max: usize,
     /// Memory for what the endpoints of one remote participant announce; default 16 MiB.
     pub bytes_per_participant_max: usize,
@@ -248,7 +288,7 @@ impl Default for DiscoveryLimits {
     fn default() -> DiscoveryLimits {
         DiscoveryLimits {
             participants_max: 2_000,
-            endpoints_per_participant_max: 4_096,
+            endpoints_per_participant_max: 16_384,
             bytes_per_participant_max: 16 << 20,
             bytes_max: 128 << 20,
         }

@@ -10,6 +10,7 @@ pub mod participant_data;
 pub mod reach;
 pub mod senders;
 pub mod strangers;
+mod topic_index;
 
 pub use database::{Database, DiscoveryLimits, Known, KnownParticipant};
 pub use neighbourhood::neighbourhood;

@@ -16,34 +16,48 @@ use crate::writer::MatchedReader;
 const RECEIVE_BUFFER_MAX: u32 = 64 << 20;
 
 impl Participant {
-    /// A local writer is new: compares it with every reader.
+    /// A local writer is new: compares it with every reader on its topic.
     pub(super) fn match_local_writer(&mut self, now: Instant, writer: EntityId) {
-        let readers: Vec<Guid> = self.database.subscriptions.iter().map(|known| known.data.guid).collect();
-        for reader in readers {
+        for reader in self.readers_on_topic_of(writer) {
             self.match_writer_with(now, writer, reader);
         }
     }
 
-    /// A local reader is new: compares it with every writer.
+    /// A local reader is new: compares it with every writer on its topic.
     pub(super) fn match_local_reader(&mut self, now: Instant, reader: EntityId) {
-        let writers: Vec<Guid> = self.database.publications.iter().map(|known| known.data.guid).collect();
-        for writer in writers {
+        for writer in self.writers_on_topic_of(reader) {
             self.match_reader_with(now, reader, writer);
         }
     }
 
-    /// A publication is new or has changed: compares it with every local reader.
+    /// A publication is new or has changed: compares it with the local readers on its topic, and with those that it was matched
+    /// with, should it be on another topic now.
     pub(super) fn match_publication(&mut self, now: Instant, writer: Guid) {
-        for reader in self.endpoints.user_readers() {
+        let Some(known) = self.database.publications.get(writer) else { return };
+        let readers = self.database.subscriptions.of_topic_in(&known.data.topic_name, self.config.prefix);
+        for reader in with_matched(readers, &known.matched) {
             self.match_reader_with(now, reader, writer);
         }
     }
 
-    /// A subscription is new or has changed: compares it with every local writer.
+    /// A subscription is new or has changed: compares it with the local writers on its topic, and with those that it was matched
+    /// with, should it be on another topic now.
     pub(super) fn match_subscription(&mut self, now: Instant, reader: Guid) {
-        for writer in self.endpoints.user_writers() {
+        let Some(known) = self.database.subscriptions.get(reader) else { return };
+        let writers = self.database.publications.of_topic_in(&known.data.topic_name, self.config.prefix);
+        for writer in with_matched(writers, &known.matched) {
             self.match_writer_with(now, writer, reader);
         }
+    }
+
+    fn readers_on_topic_of(&self, writer: EntityId) -> Vec<Guid> {
+        let known = self.database.publications.get(Guid::new(self.config.prefix, writer));
+        known.map_or_else(Vec::new, |known| self.database.subscriptions.of_topic(&known.data.topic_name).to_vec())
+    }
+
+    fn writers_on_topic_of(&self, reader: EntityId) -> Vec<Guid> {
+        let known = self.database.subscriptions.get(Guid::new(self.config.prefix, reader));
+        known.map_or_else(Vec::new, |known| self.database.publications.of_topic(&known.data.topic_name).to_vec())
     }
 
     /// The addresses of a participant have changed: renews what its matched endpoints know.
@@ -92,6 +106,8 @@ impl Participant {
     }
 
     fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
+        #[cfg(test)]
+        tests::note_comparison();
         let own = Guid::new(self.config.prefix, writer);
         let (Some(publication), Some(subscription)) =
             (self.database.publications.get(own), self.database.subscriptions.get(reader))
@@ -153,6 +169,8 @@ impl Participant {
     }
 
     fn match_reader_with(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+        #[cfg(test)]
+        tests::note_comparison();
         let own = Guid::new(self.config.prefix, reader);
         let (Some(publication), Some(subscription)) =
             (self.database.publications.get(writer), self.database.subscriptions.get(own))
@@ -256,20 +274,18 @@ impl Participant {
         self.push_event(Event::SubscriptionUnmatched { reader, writer });
     }
 
-    /// A local writer is deleted: no reader is matched with it any more.
+    /// A local writer is about to be deleted: no reader is matched with it any more.
     pub(super) fn unmatch_local_writer(&mut self, writer: EntityId) {
-        let readers: Vec<Guid> = self.database.subscriptions.iter().map(|known| known.data.guid).collect();
-        for reader in readers {
+        for reader in self.readers_on_topic_of(writer) {
             if let Some(known) = self.database.subscriptions.get_mut(reader) {
                 known.matched.retain(|matched| *matched != writer);
             }
         }
     }
 
-    /// A local reader is deleted: no writer is matched with it any more.
+    /// A local reader is about to be deleted: no writer is matched with it any more.
     pub(super) fn unmatch_local_reader(&mut self, reader: EntityId) {
-        let writers: Vec<Guid> = self.database.publications.iter().map(|known| known.data.guid).collect();
-        for writer in writers {
+        for writer in self.writers_on_topic_of(reader) {
             if let Some(known) = self.database.publications.get_mut(writer) {
                 known.matched.retain(|matched| *matched != reader);
             }
@@ -293,12 +309,81 @@ impl Participant {
     }
 }
 
+/// Local endpoints on a topic, ordered, then those of `matched` that are not on it.
+fn with_matched(on_topic: &[Guid], matched: &[EntityId]) -> Vec<EntityId> {
+    let mut entities: Vec<EntityId> = on_topic.iter().map(|guid| guid.entity).collect();
+    let is_elsewhere = |entity: &&EntityId| on_topic.binary_search_by_key(*entity, |guid| guid.entity).is_err();
+    entities.extend(matched.iter().filter(is_elsewhere));
+    entities
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::*;
     use super::*;
+    use crate::participant::{KeySource, ReaderConfig, WriterConfig};
     use crate::qos::History;
     use crate::types::Keyed;
+    use crate::writer::WriterOptions;
+
+    thread_local! {
+        static COMPARISONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    pub(super) fn note_comparison() {
+        COMPARISONS.set(COMPARISONS.get() + 1);
+    }
+
+    fn create_writer(net: &mut Net, topic_name: &str) {
+        let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
+        let (qos, options) = (reliable_writer(History::KeepAll), WriterOptions::default());
+        let config = WriterConfig { topic_name, type_name, keyed: Keyed::No, qos, options };
+        net.nodes[0].participant.create_writer(net.now, config).expect("a legal QoS");
+    }
+
+    fn create_reader(net: &mut Net, topic_name: &str) {
+        let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
+        let qos = reliable_reader(History::KeepAll);
+        let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys: KeySource::Wire };
+        net.nodes[1].participant.create_reader(net.now, config).expect("a legal QoS");
+    }
+
+    /// How often endpoints are compared until a writer here and a reader there on each of `topics` topics have met.
+    fn comparisons(topics: usize) -> usize {
+        COMPARISONS.set(0);
+        let mut net = Net::new(2);
+        for number in 0..topics {
+            create_writer(&mut net, &format!("topic {number}"));
+            create_reader(&mut net, &format!("topic {number}"));
+        }
+        net.run_for(SECOND * 5);
+        let readers = net.nodes[0].participant.database.subscriptions.iter();
+        assert_eq!(readers.filter(|known| known.matched.len() == 1).count(), topics, "all have met");
+        COMPARISONS.get()
+    }
+
+    #[test]
+    fn endpoints_are_compared_with_those_of_their_topic_only() {
+        assert_eq!([5, 200].map(comparisons), [10, 400]);
+    }
+
+    #[test]
+    fn a_reader_that_moves_to_another_topic_is_matched_there_only() {
+        let mut net = Net::new(2);
+        create_writer(&mut net, "old");
+        create_writer(&mut net, "new");
+        create_reader(&mut net, "old");
+        net.run_for(SECOND);
+        let participant = &mut net.nodes[0].participant;
+        let known = participant.database.subscriptions.iter().next().expect("they have met");
+        let (mut data, before) = (known.data.clone(), known.matched.clone());
+        data.topic_name = "new".to_owned();
+        let reader = data.guid;
+        participant.database.subscriptions.insert(data);
+        participant.match_subscription(net.now, reader);
+        let after = &participant.database.subscriptions.get(reader).expect("it was filed").matched;
+        assert!(before.len() == 1 && after.len() == 1 && before != *after, "{before:?} {after:?}");
+    }
 
     const OWN: [u8; 4] = [10, 0, 0, 2];
     const OWN_GROUP: [u8; 4] = [239, 255, 0, 77];

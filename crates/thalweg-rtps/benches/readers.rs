@@ -1,7 +1,7 @@
 //! What a writer's work costs with one reader and with a thousand: a sample written and packed when ACKNACKs have just filled the
 //! processor's cache, the next one, an ACKNACK, those of all readers, a reader that comes.
 //!
-//!     cargo run --release --package thalweg-rtps --example readers
+//!     cargo xtask count readers
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 mod congestion;
 mod crowds;
+mod farewells;
 mod found;
 mod links;
 mod moves;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::builtin::PAIRS;
 use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
 use crate::discovery::Database;
 use crate::discovery::groups::GROUPS_PROPERTY;
@@ -24,6 +25,10 @@ const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
+/// How often a farewell is sent to each address. Nobody acknowledges it, nobody is left to repeat it, and a participant that misses it
+/// keeps what is gone until the lease ends: where three datagrams in ten are lost, one in forty would miss it by unicast alone.
+const FAREWELLS: usize = 3;
+
 /// Participants that wait for their directed announcement; the periodic one reaches the others.
 const GREETINGS_MAX: usize = 1_024;
 
@@ -33,10 +38,12 @@ pub(super) struct Announcer {
     period: Duration,
     announce_at: Instant,
     quick_done: u32,
+    /// The configured address that is told first: a short queue on the way may take the first ones only, time after time.
+    turn: usize,
     message_at: Instant,
     payload: Payload,
     version: SequenceNumber,
-    /// Participants that may have forgotten us.
+    /// Participants that may have forgotten us, or do not know where we are.
     to_greet: VecDeque<GuidPrefix>,
     farewell: bool,
 }
@@ -51,6 +58,7 @@ impl Announcer {
             period,
             announce_at: now,
             quick_done: 0,
+            turn: 0,
             message_at: now + period,
             payload: Payload::from(Vec::new()),
             version: SequenceNumber::ZERO,
@@ -74,7 +82,7 @@ impl Announcer {
 
     /// It is told of us once more.
     pub(super) fn greet(&mut self, prefix: GuidPrefix) {
-        if self.to_greet.len() < GREETINGS_MAX {
+        if self.to_greet.len() < GREETINGS_MAX && !self.to_greet.contains(&prefix) {
             self.to_greet.push_back(prefix);
         }
     }
@@ -85,6 +93,10 @@ impl Announcer {
 
     pub(super) fn next_due(&self) -> Instant {
         if self.farewell || !self.to_greet.is_empty() { Instant::ZERO } else { self.announce_at.min(self.message_at) }
+    }
+
+    pub(super) fn is_announcement_due(&self, now: Instant) -> bool {
+        !self.farewell && self.announce_at <= now
     }
 
     pub(super) fn is_message_due(&self, now: Instant) -> bool {
@@ -106,20 +118,27 @@ impl Announcer {
             for known in database.participants.values().filter(|known| known.data.guid_prefix != config.prefix) {
                 everybody.extend_from_slice(&known.reach.metatraffic);
             }
-            self.push_farewell(config.prefix, &everybody, outbox);
+            everybody.sort_unstable();
+            everybody.dedup();
+            (0..FAREWELLS).for_each(|_| self.push_farewell(config.prefix, &everybody, outbox));
             return;
         }
-        if self.announce_at <= now {
-            self.push_announcement(config.prefix, &config.addresses.announce_to, outbox);
-            let pause =
-                if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
-            self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
-            self.announce_at = now + pause.min(self.period);
-        }
+        // First, since a short queue may take no more than a few datagrams.
         while let Some(prefix) = self.to_greet.pop_front() {
             if let Some(known) = database.participants.get(&prefix) {
                 self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
             }
+        }
+        if self.announce_at <= now {
+            let mut everywhere = config.addresses.announce_to.clone();
+            let first = self.turn % everywhere.len().max(1);
+            everywhere.rotate_left(first);
+            self.turn = self.turn.wrapping_add(1);
+            self.push_announcement(config.prefix, &everywhere, outbox);
+            let pause =
+                if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
+            self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
+            self.announce_at = now + pause.min(self.period);
         }
     }
 
@@ -249,6 +268,19 @@ impl Participant {
         let written = writer.lock().write(now, change);
         if let Ok(written) = written {
             self.rearm(entity, written.arm.unwrap_or(Instant::NEVER));
+        }
+    }
+
+    /// Tells participants of us that do not answer our endpoint discovery, each where it proved to be: they may have lost us, and what
+    /// is announced to groups and to configured addresses need not reach them. Elsewhere one that has moved, and is known here at its new
+    /// address, would never hear of us again.
+    pub(super) fn greet_silent(&mut self, now: Instant) {
+        if !self.announcer.is_announcement_due(now) {
+            return;
+        }
+        for (writer, _) in PAIRS {
+            let Some(shared) = self.endpoints.writer(writer) else { continue };
+            shared.lock().silent_readers().for_each(|reader| self.announcer.greet(reader.prefix));
         }
     }
 

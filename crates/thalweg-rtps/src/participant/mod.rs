@@ -5,6 +5,8 @@
 
 mod announce;
 #[cfg(test)]
+mod announce_tests;
+#[cfg(test)]
 mod batch_tests;
 mod builtin;
 mod company;
@@ -327,6 +329,9 @@ impl Participant {
         self.describe_self();
         self.look_around();
         self.announcer.announce_soon(now);
+        // Others are not necessarily where we were configured to look for them.
+        let others = self.database.participants.keys().filter(|prefix| **prefix != self.config.prefix);
+        others.for_each(|prefix| self.announcer.greet(*prefix));
     }
 
     /// Tells all peers that everything in here is gone. Drain [`Participant::poll_transmit`] afterwards.

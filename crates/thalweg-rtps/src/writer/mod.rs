@@ -324,6 +324,11 @@ impl Writer {
         self.readers.iter().map(|reader| reader.matched.guid)
     }
 
+    /// Matched readers that were asked several times in a row and have not answered.
+    pub(crate) fn silent_readers(&self) -> impl Iterator<Item = Guid> {
+        self.readers.iter().filter(|reader| reader.is_silent()).map(|reader| reader.matched.guid)
+    }
+
     /// The last number that a matched reader has acknowledged.
     pub fn acknowledged_by(&self, reader: Guid) -> Option<SequenceNumber> {
         Some(self.readers.get(reader)?.acknowledged.sample)

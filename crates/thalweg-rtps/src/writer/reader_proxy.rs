@@ -85,6 +85,9 @@ impl AllAsked {
     }
 }
 
+/// Questions without an answer after which a reader counts as silent: one or two are lost now and then.
+const SILENT_AFTER: u32 = 3;
+
 /// Measured round trips are upper bounds: a repair that is lost must not be denied for longer than this.
 const SUPPRESSION_MAX: Duration = Duration::from_millis(500);
 
@@ -171,6 +174,11 @@ impl ReaderProxy {
     /// Reliable, but silent for so long that nobody waits for it any more.
     pub(super) fn is_given_up(&self) -> bool {
         self.matched.reliable && !self.active
+    }
+
+    /// It was asked several times in a row and has not answered.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_awaited() && self.asking.unanswered >= SILENT_AFTER
     }
 
     /// Gives the group up when it does not reach the reader. Returns whether it did.

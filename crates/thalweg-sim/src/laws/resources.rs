@@ -34,10 +34,7 @@ pub fn no_write_waits_longer_than_its_bound(record: &Record) -> Result<(), Strin
             Pace::Eager(_) | Pace::Never => Duration::ZERO,
         };
         let slowest = topic.readers.iter().map(pace).max().unwrap_or_default();
-        // A farewell is told once and may be lost.
-        let ends_unheard = |ending| ending == Ending::Vanishes || record.plan.weather.loss > 0.0;
-        let dead =
-            record.plan.processes.iter().filter(|process| process.ends.is_some_and(|(_, how)| ends_unheard(how)));
+        let dead = record.plan.processes.iter().filter(|process| matches!(process.ends, Some((_, Ending::Vanishes))));
         let lease = dead.map(|process| process.lease_duration).max().unwrap_or_default();
         // A reader that hangs is given up once another one is ahead of it, which has to be found before.
         let hangs = topic.readers.iter().any(|reader| reader.pace == Pace::Never);

@@ -2,8 +2,10 @@
 
 mod congestion;
 mod crowds;
+mod farewells;
 mod found;
 mod links;
+mod moves;
 mod numbers;
 mod scenario;
 mod seeds;

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use thalweg::DomainParticipant;
-use thalweg::discovery::{Groups, IgnoredParticipant, ParticipantData, PublicationData, SubscriptionData};
+use thalweg::discovery::{
+    Groups, IgnoredParticipant, ParticipantData, ProcessDescription, PublicationData, SubscriptionData,
+};
 use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation, ResourceLimits};
 use thalweg::types::INFINITE;
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
 
@@ -31,8 +33,8 @@ pub struct ListOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
 }
 
 /// Listens and lists.
@@ -40,7 +42,7 @@ pub struct ListOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.participant(&options.groups)?;
+    let participant = options.network.participant(&options.member)?;
     let deadline = Instant::now() + options.settle;
     while Instant::now() < deadline {
         if interrupt.came() {
@@ -90,6 +92,10 @@ struct Member {
     groups: Vec<String>,
     /// Seconds of silence after which it counts as gone; null for never.
     lease_s: Option<f64>,
+    /// Null where it does not say.
+    host: Option<String>,
+    process_id: Option<String>,
+    program: Option<String>,
     addresses: Vec<String>,
     endpoints: Vec<Endpoint>,
 }
@@ -193,6 +199,7 @@ impl Stranger {
 
 impl Member {
     fn new(data: &ParticipantData) -> Member {
+        let ProcessDescription { host, process_id, program } = ProcessDescription::of(data);
         Member {
             guid_prefix: data.guid_prefix.to_string(),
             vendor: data.vendor.to_string(),
@@ -201,6 +208,9 @@ impl Member {
             domain_tag: data.domain_tag.clone(),
             groups: Groups::of(data).names().map(str::to_owned).collect(),
             lease_s: (data.lease_duration != INFINITE).then_some(data.lease_duration.as_secs_f64()),
+            host,
+            process_id,
+            program,
             addresses: data.locators.default_unicast.iter().map(ToString::to_string).collect(),
             endpoints: Vec::new(),
         }
@@ -211,11 +221,12 @@ impl Member {
         let tag = if self.domain_tag.is_empty() { String::new() } else { format!(", tag {:?}", self.domain_tag) };
         let groups = if self.groups.is_empty() { String::new() } else { format!(", groups {}", self.groups.join(",")) };
         let mut out = format!(
-            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n",
+            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n{}",
             self.guid_prefix,
             self.vendor,
             self.protocol,
-            self.addresses.join(" ")
+            self.addresses.join(" "),
+            self.process_line()
         );
         for endpoint in &self.endpoints {
             out.push_str(&format!(
@@ -230,6 +241,19 @@ impl Member {
             out.push_str("  no writers and no readers\n");
         }
         out
+    }
+}
+
+impl Member {
+    /// Where it runs, as far as it says so.
+    fn process_line(&self) -> String {
+        let parts = [
+            self.program.as_ref().map(|program| format!("program {program}")),
+            self.process_id.as_ref().map(|id| format!("process {id}")),
+            self.host.as_ref().map(|host| format!("host {host}")),
+        ];
+        let told: Vec<String> = parts.into_iter().flatten().collect();
+        if told.is_empty() { String::new() } else { format!("  {}\n", told.join(", ")) }
     }
 }
 

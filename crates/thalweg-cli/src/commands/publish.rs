@@ -11,7 +11,7 @@ use thalweg::status::WriterStatus;
 use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::sending_options::SendingOptions;
@@ -98,8 +98,8 @@ pub struct PublishOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
 }
 
 /// Publishes as the options say.
@@ -125,7 +125,7 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
     let profile = options.sending.profile()?;
     let sending = options.sending.sending(&profile, 0)?;
     qos.transmission = sending.to_qos();
-    let participant = options.network.participant_with(&options.groups, &profile)?;
+    let participant = options.network.participant_with(&options.member, &profile)?;
     if let Some(bucket) = profile.flow_controller(&sending) {
         bucket.create_on(&participant).map_err(Failure::from_cause)?;
     }

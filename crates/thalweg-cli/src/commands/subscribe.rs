@@ -10,7 +10,7 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::Strangers;
@@ -63,8 +63,8 @@ pub struct SubscribeOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
 }
 
 /// Subscribes as the options say.
@@ -83,7 +83,7 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
-    let participant = options.network.participant_with(&options.groups, &profile)?;
+    let participant = options.network.participant_with(&options.member, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;

@@ -18,7 +18,7 @@ use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
 
@@ -49,8 +49,8 @@ pub struct WhyOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
 }
 
 /// Listens, asks and explains.
@@ -58,7 +58,7 @@ pub struct WhyOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.builder(&options.groups).inspector().create().map_err(Failure::from_cause)?;
+    let participant = options.network.builder(&options.member).inspector().create().map_err(Failure::from_cause)?;
     let deadline = Instant::now() + options.settle;
     while Instant::now() < deadline {
         if interrupt.came() {

@@ -19,3 +19,4 @@ mod reflection;
 mod statuses;
 mod threads;
 mod tracing;
+mod types;

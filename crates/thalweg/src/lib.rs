@@ -35,6 +35,7 @@ mod runtime;
 pub mod segment;
 pub mod status;
 mod subscription;
+pub mod surroundings;
 mod sync;
 mod topic;
 pub mod trace;

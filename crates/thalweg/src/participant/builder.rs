@@ -207,7 +207,7 @@ impl DomainParticipantBuilder {
         let participant = Participant::new(clock::now(), config);
         let notices = transport.notices;
         let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
-        Ok(DomainParticipant { runtime, domain_id, notices })
+        Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }
 
     /// The groups, if USER_DATA can carry them beside what the application puts there.

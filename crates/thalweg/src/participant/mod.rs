@@ -13,10 +13,11 @@ use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters};
 use thalweg_rtps::types::{GuidPrefix, Keyed};
 use thalweg_transport::clock;
-use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts};
+use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
 
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::runtime::Runtime;
+use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
 use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
 pub use builder::DomainParticipantBuilder;
@@ -28,7 +29,7 @@ pub use process::ProcessDescription;
 /// dropped.
 pub struct DomainParticipant {
     runtime: Arc<Runtime>,
-    domain_id: u32,
+    udp: UdpConfig,
     notices: Vec<Notice>,
 }
 
@@ -100,13 +101,24 @@ impl DomainParticipant {
         self.create_subscriber(SubscriberQos::default()).create_reader(topic, qos)
     }
 
+    pub(crate) fn udp(&self) -> &UdpConfig {
+        &self.udp
+    }
+
+    /// Begins to find out why nobody is found, in the background: which interfaces are used, whether multicast works there, and
+    /// who announces itself in other domains and with other tags. Most participants are heard within six seconds, some of other
+    /// vendors within thirty. It opens sockets of its own and sends nothing that reaches another participant.
+    pub fn survey(&self) -> Survey {
+        Survey::start(self.udp.clone(), self.guid_prefix())
+    }
+
     pub(crate) fn runtime(&self) -> &Arc<Runtime> {
         &self.runtime
     }
 
     /// The domain.
     pub fn domain_id(&self) -> u32 {
-        self.domain_id
+        self.udp.domain_id
     }
 
     /// First half of the GUIDs of everything in this participant.

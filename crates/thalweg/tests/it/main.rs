@@ -17,6 +17,7 @@ mod qos;
 mod raw;
 mod reflection;
 mod statuses;
+mod surroundings;
 mod threads;
 mod tracing;
 mod types;

@@ -172,7 +172,7 @@ fn look_around(config: &UdpConfig, own: GuidPrefix, stop: &AtomicBool) -> Survey
         .filter(|listed| matches!(usage(listed, &config.interfaces), InterfaceUsage::Used(_)))
         .map(|listed| listed.interface.clone())
         .collect();
-    let domains = if config.multicast { 0..=DOMAIN_MAX } else { 1..=0 };
+    let domains = if config.multicast { 0..DOMAIN_MAX + 1 } else { 0..0 };
     let listener = GroupListener::open(domains.clone().map(metatraffic_multicast), &used);
     findings.domains_listened = listener.ports().count();
     let domain_of: BTreeMap<u16, u32> = domains.map(|domain| (metatraffic_multicast(domain), domain)).collect();

@@ -15,8 +15,10 @@ use crate::interrupt::Interrupt;
 use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
+use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
-/// Lists the participants of a domain with their vendor, and their writers and readers with topic, type and QoS.
+/// Lists the participants of a domain with vendor, host, process and program, and their writers and readers with topic, type and QoS.
+/// Where nobody is found, it says why.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg ls --domain 0 --settle 3"))]
 pub struct ListOptions {
@@ -35,6 +37,10 @@ pub struct ListOptions {
     #[command(flatten)]
     /// What it is for the others.
     pub member: MemberOptions,
+
+    #[command(flatten)]
+    /// Whether it says why nobody is found.
+    pub survey: SurveyOptions,
 }
 
 /// Listens and lists.
@@ -43,14 +49,20 @@ pub struct ListOptions {
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.network.participant(&options.member)?;
+    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    lookaround.begin();
     let deadline = Instant::now() + options.settle;
-    while Instant::now() < deadline {
+    let is_alone = || participant.discovered_participants().is_empty();
+    while Instant::now() < deadline || (is_alone() && lookaround.is_listening()) {
         if interrupt.came() {
             return Err(Failure::Interrupted);
         }
-        std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        std::thread::sleep(LOOK_PERIOD);
     }
-    let domain = Domain::of(&participant);
+    let mut domain = Domain::of(&participant);
+    if domain.participants.is_empty() {
+        domain.nobody_found = lookaround.take(None);
+    }
     let text = if options.json {
         serde_json::to_string_pretty(&domain).map_err(Failure::from_cause)?
     } else {
@@ -68,6 +80,8 @@ struct Domain {
     ignored: Vec<Stranger>,
     /// What this command itself refused.
     refused: Refusals,
+    /// Why there are no participants; null where there are some.
+    nobody_found: Option<NobodyFound>,
 }
 
 /// A participant of other communication groups.
@@ -151,6 +165,7 @@ impl Domain {
             participants: found.iter().map(member).collect(),
             ignored: ignored.iter().map(Stranger::new).collect(),
             refused: Refusals::new(&participant.explain()),
+            nobody_found: None,
         }
     }
 
@@ -160,6 +175,9 @@ impl Domain {
             1 => format!("1 participant in domain {}\n", self.domain),
             count => format!("{count} participants in domain {}\n", self.domain),
         };
+        if let Some(found) = &self.nobody_found {
+            out.push_str(&format!("{}\n", found.to_text()));
+        }
         for member in &self.participants {
             out.push_str(&member.to_text());
         }
@@ -356,3 +374,6 @@ fn names(representations: &[Representation]) -> Vec<String> {
         representations.iter().map(ToString::to_string).collect()
     }
 }
+
+/// How often a wait looks whether Ctrl-C came.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! The `thalweg` command: publish, subscribe, list, explain, measure, simulate, experiment.
+//! The `thalweg` command: publish, subscribe, list, explain, look around, measure, simulate, experiment.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -10,6 +10,7 @@ mod qos_options;
 mod refusals;
 mod sending_options;
 mod strangers;
+mod surroundings;
 mod values;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ enum Command {
     Sub(commands::subscribe::SubscribeOptions),
     Ls(commands::list::ListOptions),
     Why(commands::why::WhyOptions),
+    Doctor(commands::doctor::DoctorOptions),
     Perf(commands::measure::MeasureOptions),
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
@@ -60,6 +62,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Sub(options) => commands::subscribe::run(options, interrupt),
         Command::Ls(options) => commands::list::run(options, interrupt),
         Command::Why(options) => commands::why::run(options, interrupt),
+        Command::Doctor(options) => commands::doctor::run(options, interrupt),
         Command::Perf(options) => commands::measure::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),

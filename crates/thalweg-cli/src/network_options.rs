@@ -1,5 +1,7 @@
 //! Where a participant looks for others.
 
+use std::time::Duration;
+
 use clap::Args;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
@@ -33,35 +35,40 @@ pub struct NetworkOptions {
     pub no_multicast: bool,
 }
 
-/// Options of commands that can belong to communication groups.
+/// Options of commands that are members of the domain themselves, rather than the processes that they start.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network")]
-pub struct GroupOptions {
+pub struct MemberOptions {
     /// Join communication group NAME, once for each; participants that share no group ignore each other, and '*' meets
     /// everybody (default: the group of those that name none).
     #[arg(long = "group", value_name = "NAME")]
     pub groups: Vec<String>,
+
+    /// Count as gone for the others after DURATION of silence, with ms or s as its unit, 1s to 3600s; a crash is noticed sooner
+    /// with a short lease, a busy machine or lossy network wants a long one (default: 20s).
+    #[arg(long, value_name = "DURATION", value_parser = crate::parse::lease)]
+    pub lease: Option<Duration>,
 }
 
 impl NetworkOptions {
-    /// A participant of the network in these groups.
+    /// A participant of the network, as this member.
     ///
     /// # Errors
     /// The system refuses sockets or threads, or a peer, interface or group cannot be used.
-    pub fn participant(&self, groups: &GroupOptions) -> Result<DomainParticipant, Failure> {
-        self.participant_with(groups, &Profile::empty())
+    pub fn participant(&self, member: &MemberOptions) -> Result<DomainParticipant, Failure> {
+        self.participant_with(member, &Profile::empty())
     }
 
     /// As [`NetworkOptions::participant`], with the settings of a profile.
     ///
     /// # Errors
     /// As [`NetworkOptions::participant`].
-    pub fn participant_with(&self, groups: &GroupOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
-        profile.apply_to_participant(self.builder(groups)).create().map_err(Failure::from_cause)
+    pub fn participant_with(&self, member: &MemberOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
+        profile.apply_to_participant(self.builder(member)).create().map_err(Failure::from_cause)
     }
 
     /// A participant before it is created.
-    pub fn builder(&self, groups: &GroupOptions) -> DomainParticipantBuilder {
+    pub fn builder(&self, member: &MemberOptions) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {
             builder = builder.peer(peer);
@@ -72,7 +79,10 @@ impl NetworkOptions {
         if self.no_multicast {
             builder = builder.without_multicast();
         }
-        builder.groups(&groups.groups)
+        if let Some(lease) = member.lease {
+            builder = builder.lease_duration(lease);
+        }
+        builder.groups(&member.groups)
     }
 
     /// The same for an experiment's processes.

@@ -21,6 +21,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "a duration cannot be negative or beyond all bounds".to_owned())
 }
 
+/// A participant's lease: a duration within the limits of the API.
+pub fn lease(text: &str) -> Result<Duration, String> {
+    let lease = duration(text).map_err(|_| "a number with s or ms is needed, such as 30s".to_owned())?;
+    let is_possible = (Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&lease);
+    is_possible.then_some(lease).ok_or_else(|| "a lease is 1s to 3600s".to_owned())
+}
+
 /// Samples a second; 0 means no limit.
 pub fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "a number of samples a second is needed, such as 0.5".to_owned())?;
@@ -39,6 +46,8 @@ mod tests {
         assert_eq!(duration("1.5ms"), Ok(Duration::from_micros(1_500)));
         assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
         assert!(duration("5").is_err() && duration("-1s").is_err() && duration("x ms").is_err());
+        assert_eq!(lease("30s"), Ok(Duration::from_secs(30)));
+        assert!(lease("999ms").is_err() && lease("3601s").is_err() && lease("30").is_err());
         assert_eq!(rate("0"), Ok(0.0));
         assert!(rate("-1").is_err() && rate("NaN").is_err());
     }

@@ -13,6 +13,12 @@ pub fn id() -> [u8; 16] {
     mix(&kernel, namespace)
 }
 
+/// The name that the system gives this host; `None` where it gives none.
+pub fn name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 fn read_first(paths: &[&str]) -> Vec<u8> {
     paths.iter().find_map(|path| fs::read(path).ok().filter(|text| !text.is_empty())).unwrap_or_default()
 }

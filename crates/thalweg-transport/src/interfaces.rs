@@ -1,12 +1,13 @@
 //! Network interfaces, and which of them a participant uses.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 
 use crate::sys::interfaces as system;
 
-/// One network interface that is up.
+/// One network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name, such as `eth0`.
@@ -90,39 +91,78 @@ impl InterfaceSelection {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
+    /// The first entry of `allow` that no interface of `listed` has as its name or address. Entries of `deny` may name what is
+    /// not there: they are obeyed all the same.
+    pub fn unknown(&self, listed: &[ListedInterface]) -> Option<&str> {
+        let is_known = |entry: &&String| listed.iter().any(|listed| is_named(&listed.interface, entry));
+        self.allow.iter().find(|entry| !is_known(entry)).map(String::as_str)
+    }
+
     /// Whether `interface` is used.
     pub fn selects(&self, interface: &Interface) -> bool {
-        let named = |entries: &[String]| {
-            entries.iter().any(|entry| {
-                *entry == interface.name || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
-            })
-        };
+        let named = |entries: &[String]| entries.iter().any(|entry| is_named(interface, entry));
         !named(&self.deny) && (self.allow.is_empty() || interface.loopback || named(&self.allow))
     }
+}
+
+/// Whether `entry` is the name or an address of `interface`.
+fn is_named(interface: &Interface, entry: &str) -> bool {
+    entry == interface.name || entry.parse().is_ok_and(|ip: IpAddr| interface.ips().any(|own| own == ip))
+}
+
+/// An interface of this host, whether it can be used or not. Displays with what decides that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedInterface {
+    /// The interface; without addresses when it has none.
+    pub interface: Interface,
+    /// Whether it is switched on.
+    pub up: bool,
+}
+
+impl fmt::Display for ListedInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses: Vec<String> = self.interface.ips().map(|ip| ip.to_string()).collect();
+        let addresses = if addresses.is_empty() { "no address".to_owned() } else { addresses.join(" ") };
+        let up = if self.up { "up" } else { "down" };
+        let multicast = if self.interface.multicast { "multicast" } else { "no multicast" };
+        write!(f, "{} ({addresses}, {up}, {multicast})", self.interface.name)
+    }
+}
+
+/// All interfaces of this host, in the kernel's order.
+///
+/// # Errors
+/// What the system call says, such as too many open files.
+pub fn list() -> io::Result<Vec<ListedInterface>> {
+    let mut listed: Vec<ListedInterface> = Vec::new();
+    for entry in system::addresses()? {
+        let position = listed.iter().position(|known| known.interface.name == entry.name);
+        let position = position.unwrap_or_else(|| {
+            let up = entry.flags & libc::IFF_UP as u32 != 0;
+            listed.push(ListedInterface { interface: new_interface(&entry), up });
+            listed.len() - 1
+        });
+        if let Some((ip, netmask)) = entry.address {
+            let address = InterfaceAddress { ip, prefix_bits: prefix_bits(ip, netmask) };
+            listed[position].interface.addresses.push(address);
+        }
+    }
+    listed.iter_mut().for_each(|listed| listed.interface.addresses.sort_by_key(|address| address.ip.is_ipv6()));
+    Ok(listed)
 }
 
 /// The interfaces that are up, have an address and are selected, in the kernel's order.
 ///
 /// # Errors
-/// What the system call says, such as too many open files.
+/// As [`list`].
 pub fn enumerate(selection: &InterfaceSelection) -> io::Result<Vec<Interface>> {
-    let mut interfaces: Vec<Interface> = Vec::new();
-    for entry in system::addresses()? {
-        if entry.flags & libc::IFF_UP as u32 == 0 {
-            continue;
-        }
-        let position = interfaces.iter().position(|known| known.name == entry.name);
-        let position = position.unwrap_or_else(|| {
-            interfaces.push(new_interface(&entry));
-            interfaces.len() - 1
-        });
-        if let Some((ip, netmask)) = entry.address {
-            interfaces[position].addresses.push(InterfaceAddress { ip, prefix_bits: prefix_bits(ip, netmask) });
-        }
-    }
-    interfaces.retain(|interface| !interface.addresses.is_empty() && selection.selects(interface));
-    interfaces.iter_mut().for_each(|interface| interface.addresses.sort_by_key(|address| address.ip.is_ipv6()));
-    Ok(interfaces)
+    Ok(usable(list()?, selection))
+}
+
+/// Those of `listed` that are up, have an address and are selected.
+pub(crate) fn usable(listed: Vec<ListedInterface>, selection: &InterfaceSelection) -> Vec<Interface> {
+    let up = listed.into_iter().filter(|listed| listed.up).map(|listed| listed.interface);
+    up.filter(|interface| !interface.addresses.is_empty() && selection.selects(interface)).collect()
 }
 
 /// Ones of the netmask; without one the address stands alone.
@@ -172,6 +212,23 @@ mod tests {
         check(select(&["192.0.2.7"], &["lo"]), (false, true));
         check(select(&["lo"], &[]), (true, false));
         check(select(&["eth0"], &["eth0"]), (true, false));
+    }
+
+    #[test]
+    fn an_allowed_interface_that_is_not_there_is_found_out_and_a_denied_one_is_not() {
+        let lo = ListedInterface { interface: interface("lo", "127.0.0.1", true), up: true };
+        let eth = ListedInterface { interface: interface("eth0", "192.0.2.7", false), up: false };
+        assert_eq!(eth.to_string(), "eth0 (192.0.2.7, down, multicast)");
+        let listed = [lo, eth];
+        let check = |allow: &[&str], expect: Option<&str>| {
+            let allow = allow.iter().map(ToString::to_string).collect();
+            let selection = InterfaceSelection { allow, deny: vec!["docker0".into()] };
+            assert_eq!(selection.unknown(&listed), expect);
+        };
+        check(&[], None);
+        check(&["lo", "eth0", "192.0.2.7"], None);
+        check(&["lo", "eth7"], Some("eth7"));
+        check(&["192.0.2.8"], Some("192.0.2.8"));
     }
 
     #[test]

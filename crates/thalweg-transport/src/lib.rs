@@ -23,6 +23,8 @@ pub mod interfaces;
 pub mod ports;
 #[forbid(unsafe_code)]
 pub mod probes;
+#[forbid(unsafe_code)]
+pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]
 pub mod thread;

@@ -35,6 +35,7 @@ mod runtime;
 pub mod segment;
 pub mod status;
 mod subscription;
+pub mod surroundings;
 mod sync;
 mod topic;
 pub mod trace;
@@ -46,6 +47,7 @@ pub mod qos {
 
 /// What discovery tells about participants, writers and readers.
 pub mod discovery {
+    pub use crate::participant::ProcessDescription;
     pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
     pub use thalweg_rtps::discovery::groups::Groups;

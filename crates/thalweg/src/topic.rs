@@ -19,7 +19,8 @@ pub enum Raw {}
 
 /// A named stream of samples of type `T` (DDS 1.4 §2.2.2.3.2); `T` is a type that derives `Topic`, or [`Raw`].
 ///
-/// Cheap to clone. Nothing is announced until an endpoint uses it.
+/// Cheap to clone. Nothing is announced until an endpoint uses it. The endpoints of a participant use a name with one type:
+/// creating one with another type fails while they live.
 pub struct Topic<T> {
     description: Arc<TopicDescription>,
     type_marker: PhantomData<fn() -> T>,
@@ -65,7 +66,20 @@ impl TopicKeys {
 /// Longest topic or type name: `string<256>` of the built-in topics (RTPS 2.5 §9.6.3) less its terminating NUL.
 const NAME_MAX_BYTES: usize = 255;
 
+/// Displays as its type.
+impl fmt::Display for TopicDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = if self.keyed == Keyed::Yes { "with" } else { "without" };
+        write!(f, "{:?} {key} a key", self.type_name)
+    }
+}
+
 impl TopicDescription {
+    /// True unless both have one name and different types.
+    pub(crate) fn agrees_with(&self, other: &TopicDescription) -> bool {
+        self.name != other.name || (&self.type_name, self.keyed) == (&other.type_name, other.keyed)
+    }
+
     /// Refuses names that cannot be announced.
     pub(crate) fn check(&self, operation: &'static str) -> Result<(), Error> {
         for (what, name) in [("topic name", &self.name), ("type name", &self.type_name)] {

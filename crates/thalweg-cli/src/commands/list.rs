@@ -5,16 +5,20 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use thalweg::DomainParticipant;
-use thalweg::discovery::{Groups, IgnoredParticipant, ParticipantData, PublicationData, SubscriptionData};
+use thalweg::discovery::{
+    Groups, IgnoredParticipant, ParticipantData, ProcessDescription, PublicationData, SubscriptionData,
+};
 use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation, ResourceLimits};
 use thalweg::types::INFINITE;
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
+use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
-/// Lists the participants of a domain with their vendor, and their writers and readers with topic, type and QoS.
+/// Lists the participants of a domain with vendor, host, process and program, and their writers and readers with topic, type and QoS.
+/// Where nobody is found, it says why.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg ls --domain 0 --settle 3"))]
 pub struct ListOptions {
@@ -31,8 +35,12 @@ pub struct ListOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
+
+    #[command(flatten)]
+    /// Whether it says why nobody is found.
+    pub survey: SurveyOptions,
 }
 
 /// Listens and lists.
@@ -40,15 +48,21 @@ pub struct ListOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.participant(&options.groups)?;
+    let participant = options.network.participant(&options.member)?;
+    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    lookaround.begin();
     let deadline = Instant::now() + options.settle;
-    while Instant::now() < deadline {
+    let is_alone = || participant.discovered_participants().is_empty();
+    while Instant::now() < deadline || (is_alone() && lookaround.is_listening()) {
         if interrupt.came() {
             return Err(Failure::Interrupted);
         }
-        std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        std::thread::sleep(LOOK_PERIOD);
     }
-    let domain = Domain::of(&participant);
+    let mut domain = Domain::of(&participant);
+    if domain.participants.is_empty() {
+        domain.nobody_found = lookaround.take(None);
+    }
     let text = if options.json {
         serde_json::to_string_pretty(&domain).map_err(Failure::from_cause)?
     } else {
@@ -66,6 +80,8 @@ struct Domain {
     ignored: Vec<Stranger>,
     /// What this command itself refused.
     refused: Refusals,
+    /// Why there are no participants; null where there are some.
+    nobody_found: Option<NobodyFound>,
 }
 
 /// A participant of other communication groups.
@@ -90,6 +106,10 @@ struct Member {
     groups: Vec<String>,
     /// Seconds of silence after which it counts as gone; null for never.
     lease_s: Option<f64>,
+    /// Null where it does not say.
+    host: Option<String>,
+    process_id: Option<String>,
+    program: Option<String>,
     addresses: Vec<String>,
     endpoints: Vec<Endpoint>,
 }
@@ -145,6 +165,7 @@ impl Domain {
             participants: found.iter().map(member).collect(),
             ignored: ignored.iter().map(Stranger::new).collect(),
             refused: Refusals::new(&participant.explain()),
+            nobody_found: None,
         }
     }
 
@@ -154,6 +175,9 @@ impl Domain {
             1 => format!("1 participant in domain {}\n", self.domain),
             count => format!("{count} participants in domain {}\n", self.domain),
         };
+        if let Some(found) = &self.nobody_found {
+            out.push_str(&format!("{}\n", found.to_text()));
+        }
         for member in &self.participants {
             out.push_str(&member.to_text());
         }
@@ -193,6 +217,7 @@ impl Stranger {
 
 impl Member {
     fn new(data: &ParticipantData) -> Member {
+        let ProcessDescription { host, process_id, program } = ProcessDescription::of(data);
         Member {
             guid_prefix: data.guid_prefix.to_string(),
             vendor: data.vendor.to_string(),
@@ -201,6 +226,9 @@ impl Member {
             domain_tag: data.domain_tag.clone(),
             groups: Groups::of(data).names().map(str::to_owned).collect(),
             lease_s: (data.lease_duration != INFINITE).then_some(data.lease_duration.as_secs_f64()),
+            host,
+            process_id,
+            program,
             addresses: data.locators.default_unicast.iter().map(ToString::to_string).collect(),
             endpoints: Vec::new(),
         }
@@ -211,11 +239,12 @@ impl Member {
         let tag = if self.domain_tag.is_empty() { String::new() } else { format!(", tag {:?}", self.domain_tag) };
         let groups = if self.groups.is_empty() { String::new() } else { format!(", groups {}", self.groups.join(",")) };
         let mut out = format!(
-            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n",
+            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n{}",
             self.guid_prefix,
             self.vendor,
             self.protocol,
-            self.addresses.join(" ")
+            self.addresses.join(" "),
+            self.process_line()
         );
         for endpoint in &self.endpoints {
             out.push_str(&format!(
@@ -230,6 +259,19 @@ impl Member {
             out.push_str("  no writers and no readers\n");
         }
         out
+    }
+}
+
+impl Member {
+    /// Where it runs, as far as it says so.
+    fn process_line(&self) -> String {
+        let parts = [
+            self.program.as_ref().map(|program| format!("program {program}")),
+            self.process_id.as_ref().map(|id| format!("process {id}")),
+            self.host.as_ref().map(|host| format!("host {host}")),
+        ];
+        let told: Vec<String> = parts.into_iter().flatten().collect();
+        if told.is_empty() { String::new() } else { format!("  {}\n", told.join(", ")) }
     }
 }
 
@@ -332,3 +374,6 @@ fn names(representations: &[Representation]) -> Vec<String> {
         representations.iter().map(ToString::to_string).collect()
     }
 }
+
+/// How often a wait looks whether Ctrl-C came.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);

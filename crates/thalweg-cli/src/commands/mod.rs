@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod coap;
+pub mod doctor;
 pub mod laboratory;
 pub mod list;
 pub mod measure;

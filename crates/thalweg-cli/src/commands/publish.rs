@@ -11,11 +11,12 @@ use thalweg::status::WriterStatus;
 use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::sending_options::SendingOptions;
 use crate::strangers::Strangers;
+use crate::surroundings::{Lookaround, SurveyOptions};
 use crate::values::{Bytes, ShapeType, Text, Value};
 
 /// The types that `pub` and `sub` know.
@@ -98,8 +99,12 @@ pub struct PublishOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
+
+    #[command(flatten)]
+    /// Whether it says why nobody is found.
+    pub survey: SurveyOptions,
 }
 
 /// Publishes as the options say.
@@ -125,7 +130,7 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
     let profile = options.sending.profile()?;
     let sending = options.sending.sending(&profile, 0)?;
     qos.transmission = sending.to_qos();
-    let participant = options.network.participant_with(&options.groups, &profile)?;
+    let participant = options.network.participant_with(&options.member, &profile)?;
     if let Some(bucket) = profile.flow_controller(&sending) {
         bucket.create_on(&participant).map_err(Failure::from_cause)?;
     }
@@ -184,6 +189,7 @@ fn wait_for_readers<T: Value>(
     }
     let deadline = Instant::now() + options.match_timeout;
     let mut strangers = Strangers::of(participant, writer.guid());
+    let mut lookaround = Lookaround::new(participant, &options.network, &options.survey);
     while writer.matched_readers().len() < options.readers {
         if interrupt.came() {
             return Err(Failure::Interrupted);
@@ -192,6 +198,9 @@ fn wait_for_readers<T: Value>(
             let (found, wanted, seconds) =
                 (writer.matched_readers().len(), options.readers, options.match_timeout.as_secs_f64());
             let why = strangers.explain();
+            if let Some(around) = lookaround.take(Some(&options.topic)).filter(|_| found == 0) {
+                remark(around.to_text());
+            }
             return Err(Failure::TimedOut(format!(
                 "{found} of {wanted} readers of topic {:?} matched within {seconds} s; {why}; start them, wait longer with \
                  --match-timeout, or do not wait with --readers 0",
@@ -199,6 +208,7 @@ fn wait_for_readers<T: Value>(
             )));
         }
         strangers.remark_new();
+        lookaround.begin_late();
         std::thread::sleep(Duration::from_millis(5));
     }
     if !writer.qos().reliability.is_reliable() {

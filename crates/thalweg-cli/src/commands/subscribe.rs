@@ -10,10 +10,11 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::Strangers;
+use crate::surroundings::{Lookaround, SurveyOptions};
 use crate::values::{Bytes, ShapeType, Text, Value};
 
 #[derive(Args, Debug)]
@@ -63,8 +64,12 @@ pub struct SubscribeOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
+
+    #[command(flatten)]
+    /// Whether it says why nobody is found.
+    pub survey: SurveyOptions,
 }
 
 /// Subscribes as the options say.
@@ -83,12 +88,15 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
-    let participant = options.network.participant_with(&options.groups, &profile)?;
+    let participant = options.network.participant_with(&options.member, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
     reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
-    let strangers = Strangers::of(&participant, reader.guid());
-    let result = follow(options, interrupt, &reader, strangers);
+    let mut search = Search {
+        strangers: Strangers::of(&participant, reader.guid()),
+        lookaround: Lookaround::new(&participant, &options.network, &options.survey),
+    };
+    let result = follow(options, interrupt, &reader, &mut search);
     // A reader of our output that closed the pipe is not listening any more.
     if !matches!(result, Err(Failure::ClosedPipe)) {
         remark(closing_line(&reader));
@@ -101,7 +109,7 @@ fn follow<T: Value>(
     options: &SubscribeOptions,
     interrupt: &Interrupt,
     reader: &DataReader<T>,
-    mut strangers: Strangers<'_>,
+    search: &mut Search<'_>,
 ) -> Result<(), Failure> {
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;
@@ -122,17 +130,40 @@ fn follow<T: Value>(
         let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match (rest, options.count) {
             (Some(Duration::ZERO), None) => return Ok(()),
-            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, &strangers)),
+            (Some(Duration::ZERO), Some(count)) => return Err(too_few(options, printed, count, search)),
             _ => {}
         }
-        strangers.remark_new();
+        search.go_on(options, printed > 0 || !reader.matched_writers().is_empty());
         reader.wait(rest.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
     }
 }
 
-fn too_few(options: &SubscribeOptions, printed: u64, count: u64, strangers: &Strangers<'_>) -> Failure {
+/// Whom a reader waits for, until it has been matched.
+struct Search<'a> {
+    strangers: Strangers<'a>,
+    lookaround: Lookaround<'a>,
+}
+
+impl Search<'_> {
+    /// Tells of writers that do not match, and once why there are none.
+    fn go_on(&mut self, options: &SubscribeOptions, has_matched: bool) {
+        self.strangers.remark_new();
+        if has_matched {
+            return self.lookaround.end();
+        }
+        self.lookaround.begin_late();
+        if let Some(found) = self.lookaround.take_when_due(Some(&options.topic)) {
+            remark(format_args!("nobody writes to {:?} yet\n{}", options.topic, found.to_text()));
+        }
+    }
+}
+
+fn too_few(options: &SubscribeOptions, printed: u64, count: u64, search: &mut Search<'_>) -> Failure {
     let seconds = options.timeout.unwrap_or_default().as_secs_f64();
-    let why = if printed > 0 { "the writers sent no more".to_owned() } else { strangers.explain() };
+    let why = if printed > 0 { "the writers sent no more".to_owned() } else { search.strangers.explain() };
+    if let Some(found) = search.lookaround.take(Some(&options.topic)) {
+        remark(found.to_text());
+    }
     Failure::TimedOut(format!(
         "{printed} of {count} samples of topic {:?} arrived within {seconds} s; {why}",
         options.topic

@@ -18,9 +18,10 @@ use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
+use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
 /// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader what it
 /// received, what it lost or had no room for, and why; for each that does not match, why; and what their participants refused
@@ -49,8 +50,12 @@ pub struct WhyOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets.
-    pub groups: GroupOptions,
+    /// What it is for the others.
+    pub member: MemberOptions,
+
+    #[command(flatten)]
+    /// Whether it says why nobody is found.
+    pub survey: SurveyOptions,
 }
 
 /// Listens, asks and explains.
@@ -58,16 +63,22 @@ pub struct WhyOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.builder(&options.groups).inspector().create().map_err(Failure::from_cause)?;
+    let participant = options.network.builder(&options.member).inspector().create().map_err(Failure::from_cause)?;
+    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    lookaround.begin();
     let deadline = Instant::now() + options.settle;
-    while Instant::now() < deadline {
+    let is_alone = || participant.discovered_participants().is_empty();
+    while Instant::now() < deadline || (is_alone() && lookaround.is_listening()) {
         if interrupt.came() {
             return Err(Failure::Interrupted);
         }
-        std::thread::sleep(deadline.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        std::thread::sleep(Duration::from_millis(20));
     }
     let told = participant.explain_topic(&options.topic, options.timeout).map_err(Failure::from_cause)?;
-    let explained = ExplainedTopic::new(&participant, &options.topic, &told);
+    let mut explained = ExplainedTopic::new(&participant, &options.topic, &told);
+    if explained.writers.is_empty() && explained.readers.is_empty() {
+        explained.nobody_found = lookaround.take(Some(&options.topic));
+    }
     let text = if options.json {
         serde_json::to_string_pretty(&explained).map_err(Failure::from_cause)?
     } else {
@@ -89,6 +100,8 @@ struct ExplainedTopic {
     mismatches: Vec<MismatchView>,
     /// Participants of which nothing is known because of their communication groups.
     ignored_participants: usize,
+    /// Why it has no writers and readers; null where it has some.
+    nobody_found: Option<NobodyFound>,
 }
 
 /// Who an endpoint belongs to.
@@ -257,6 +270,7 @@ impl ExplainedTopic {
                 .collect(),
             mismatches: Vec::new(),
             ignored_participants: participant.ignored_participants().len(),
+            nobody_found: None,
         };
         for (view, writer) in explained.writers.iter_mut().zip(&writers) {
             view.explanation = told.writers.iter().find(|told| told.guid == writer.guid).map(Explanation::new);

@@ -2,12 +2,13 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 33] = [
+const COMMANDS: [&[&str]; 34] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
     &["why"],
+    &["doctor"],
     &["perf"],
     &["perf", "latency"],
     &["perf", "throughput"],

@@ -4,6 +4,7 @@ mod agents;
 mod coap;
 mod coap_bridge;
 mod coap_oscore;
+mod contact;
 mod exchange;
 mod help;
 mod lab;

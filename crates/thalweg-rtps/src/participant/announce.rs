@@ -298,3 +298,40 @@ impl Participant {
         self.schedule.set_lease_check(self.database.next_lease_end());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::LocalAddresses;
+
+    const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
+
+    /// When a participant with this lease announces itself in its first ten leases.
+    fn announcements(lease: Duration, seed: u64) -> Vec<Instant> {
+        let mut announcer = Announcer::new(Instant::ZERO, lease, &mut Rng::new(seed));
+        announcer.describe(&ParticipantData::new(PREFIX));
+        let announce_to = vec![Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7400)))];
+        let addresses = LocalAddresses { announce_to, ..LocalAddresses::default() };
+        let config = ParticipantConfig::new(0, PREFIX, addresses);
+        let mut times = Vec::new();
+        while announcer.announce_at < Instant::ZERO + lease * 10 {
+            let mut outbox = Outbox::new();
+            times.push(announcer.announce_at);
+            announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &mut outbox);
+            assert!(!outbox.is_empty(), "it announces");
+        }
+        times
+    }
+
+    #[test]
+    fn a_participant_announces_itself_three_times_in_each_lease() {
+        for lease in [Duration::from_secs(1), Duration::from_secs(20), Duration::from_secs(3_600)] {
+            for seed in 0..50 {
+                let times = announcements(lease, seed);
+                assert!(times.len() >= 40, "lease {lease:?}, seed {seed}: {} in ten leases", times.len());
+                let longest = times.windows(4).map(|four| four[3].since(four[0])).max();
+                assert!(longest <= Some(lease), "lease {lease:?}, seed {seed}: {longest:?} for three more");
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use thalweg_rtps::time::Instant;
 
-use crate::interfaces::{Interface, InterfaceSelection};
+use crate::interfaces::{Interface, InterfaceSelection, ListedInterface};
 use crate::sys::poll::{EventFd, Timer};
 
 pub use crate::sys::address::Family;
@@ -95,7 +95,7 @@ pub struct Ports {
 /// Opens, binds and joins the sockets of one participant.
 ///
 /// # Errors
-/// When the domain id is too large or not even one pair of unicast sockets can be opened. What is merely missing (IPv6,
+/// When the domain id is too large, an allowed interface does not exist, or not even one pair of unicast sockets can be opened. What is merely missing (IPv6,
 /// multicast, a large buffer) becomes a [`Notice`].
 pub fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     open::open(config)
@@ -177,6 +177,13 @@ impl fmt::Display for Notice {
 pub enum OpenError {
     /// The domain's ports would lie beyond 65,535.
     DomainTooLarge(u32),
+    /// No interface of this host has this name or address.
+    UnknownInterface {
+        /// What was asked for.
+        entry: String,
+        /// The interfaces that there are.
+        listed: Vec<ListedInterface>,
+    },
     /// A system call failed.
     System {
         /// What was attempted.
@@ -198,6 +205,13 @@ impl fmt::Display for OpenError {
             OpenError::DomainTooLarge(domain) => {
                 write!(f, "domain id {domain} is above {}, the last with UDP ports", crate::ports::DOMAIN_MAX)
             }
+            OpenError::UnknownInterface { entry, listed } => {
+                write!(f, "no network interface has the name or address {entry:?}; this host has")?;
+                for (position, interface) in listed.iter().enumerate() {
+                    write!(f, "{} {interface}", if position == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
             OpenError::System { attempted, source } => write!(f, "cannot {attempted}: {source}"),
         }
     }
@@ -206,7 +220,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::DomainTooLarge(_) => None,
+            OpenError::DomainTooLarge(_) | OpenError::UnknownInterface { .. } => None,
             OpenError::System { source, .. } => Some(source),
         }
     }

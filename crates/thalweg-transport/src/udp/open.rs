@@ -24,7 +24,11 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
         return Err(OpenError::DomainTooLarge(config.domain_id));
     }
     let mut notices = Vec::new();
-    let interfaces = interfaces::enumerate(&config.interfaces).map_err(OpenError::system("list network interfaces"))?;
+    let listed = interfaces::list().map_err(OpenError::system("list network interfaces"))?;
+    if let Some(unknown) = config.interfaces.unknown(&listed) {
+        return Err(OpenError::UnknownInterface { entry: unknown.to_owned(), listed });
+    }
+    let interfaces = interfaces::usable(listed, &config.interfaces);
     let families = usable_families(config, &mut notices);
     let (participant_index, pairs) = open_unicast(config, &families)?;
     let mut sockets: Vec<Arc<UdpSocket>> = Vec::new();

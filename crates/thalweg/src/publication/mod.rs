@@ -50,7 +50,8 @@ impl Publisher {
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses the
+    /// topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
     pub fn create_writer<T>(&self, topic: &Topic<T>, qos: WriterQos) -> Result<DataWriter<T>, Error> {
         self.create_writer_with(topic, qos, WriterOptions::default())
@@ -82,14 +83,15 @@ impl Publisher {
             options,
         };
         let endpoints = &self.runtime.state().endpoints;
+        let refused = |error| Error::qos("create_writer", topic.name(), error);
         let cell = self.runtime.command(|now, participant| {
-            let writer = participant.create_writer(now, config)?;
+            endpoints.check_type("create_writer", &description)?;
+            let writer = participant.create_writer(now, config).map_err(refused)?;
             let cell = Arc::new(WriterCell::new(writer, description, qos));
             // Before the participant is unlocked, so that its first events already find the writer.
             endpoints.insert_writer(Arc::clone(&cell));
-            Ok(cell)
-        });
-        let cell = cell.map_err(|error| Error::qos("create_writer", topic.name(), error))?;
+            Ok::<_, Error>(cell)
+        })?;
         Ok(DataWriter::new(Arc::clone(&self.runtime), cell))
     }
 }

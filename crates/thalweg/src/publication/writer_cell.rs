@@ -69,6 +69,10 @@ impl WriterCell {
         self.guid
     }
 
+    pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
+        &self.topic
+    }
+
     /// What the writer's datagrams are marked with.
     pub(super) fn traffic_class(&self) -> TrafficClass {
         TrafficClass::of(self.qos.transport_priority)

@@ -7,6 +7,8 @@ use thalweg_rtps::types::EntityId;
 
 use crate::publication::WriterCell;
 use crate::subscription::ReaderCell;
+use crate::topic::TopicDescription;
+use crate::{Error, ErrorKind};
 
 /// The local endpoints that the application has handles of.
 #[derive(Default)]
@@ -27,6 +29,25 @@ impl EndpointTable {
     pub(crate) fn remove(&self, entity: EntityId) {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+    }
+
+    /// Refuses a topic whose name endpoints of this participant use with another type (DDS 1.4 §2.2.2.2.1.5). The caller holds the
+    /// participant's lock until it has filed its endpoint.
+    pub(crate) fn check_type(&self, operation: &'static str, topic: &TopicDescription) -> Result<(), Error> {
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = writers.values().find(|cell| !cell.topic().agrees_with(topic));
+        let used = writer.map(|cell| ("writer", cell.guid(), Arc::clone(cell.topic())));
+        drop(writers);
+        let used = used.or_else(|| {
+            let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            let reader = readers.values().find(|cell| !cell.topic().agrees_with(topic));
+            reader.map(|cell| ("reader", cell.guid(), Arc::clone(cell.topic())))
+        });
+        let Some((kind, guid, used)) = used else { return Ok(()) };
+        let cause =
+            format!("failed: its type is {topic}, and {kind} {guid} of this participant uses the name with {used}");
+        let error = Error::new(ErrorKind::PreconditionNotMet, operation, cause).on_topic(&topic.name);
+        Err(error.advise("give the topics different names, or use one type, or two participants"))
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<Arc<WriterCell>> {

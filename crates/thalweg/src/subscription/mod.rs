@@ -46,7 +46,8 @@ impl Subscriber {
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses the
+    /// topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, mut qos: ReaderQos) -> Result<DataReader<T>, Error> {
@@ -66,14 +67,15 @@ impl Subscriber {
             keys: description.keys.source(),
         };
         let endpoints = &self.runtime.state().endpoints;
+        let refused = |error| Error::qos("create_reader", topic.name(), error);
         let cell = self.runtime.command(|now, participant| {
-            let reader = participant.create_reader(now, config)?;
+            endpoints.check_type("create_reader", &description)?;
+            let reader = participant.create_reader(now, config).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
             // Before the participant is unlocked, so that its first events already find the reader.
             endpoints.insert_reader(Arc::clone(&cell));
-            Ok(cell)
-        });
-        let cell = cell.map_err(|error| Error::qos("create_reader", topic.name(), error))?;
+            Ok::<_, Error>(cell)
+        })?;
         let reader = DataReader::new(Arc::clone(&self.runtime), cell);
         reader.start_keys()?;
         Ok(reader)

@@ -59,6 +59,10 @@ impl ReaderCell {
         self.guid
     }
 
+    pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
+        &self.topic
+    }
+
     pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener, ()> {
         &self.data_listener
     }

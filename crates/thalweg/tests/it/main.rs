@@ -1,5 +1,6 @@
 //! The API over real sockets on loopback: participants in this process and in child processes.
 
+mod announced;
 mod background;
 mod blocking;
 mod discovery;
@@ -8,6 +9,7 @@ mod fixture;
 mod forgery;
 mod groups;
 mod instances;
+mod interfaces;
 mod large;
 mod listeners;
 mod processes;
@@ -15,5 +17,7 @@ mod qos;
 mod raw;
 mod reflection;
 mod statuses;
+mod surroundings;
 mod threads;
 mod tracing;
+mod types;

@@ -14,7 +14,7 @@ use thalweg_coap::resource::LocalStore;
 use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use crate::interrupt::Interrupt;
-use crate::network_options::{GroupOptions, NetworkOptions};
+use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap bridge`.
@@ -41,8 +41,8 @@ pub struct BridgeOptions {
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// Whom it meets there.
-    pub groups: GroupOptions,
+    /// What it is for the others there.
+    pub member: MemberOptions,
 }
 
 /// Bridges until the user has enough.
@@ -51,7 +51,7 @@ pub struct BridgeOptions {
 /// An IDL file cannot be read, the address cannot be used, or the system refuses sockets or threads.
 pub fn run(options: &BridgeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let types = types(&options.idl)?;
-    let participant = Arc::new(options.network.participant(&options.groups)?);
+    let participant = Arc::new(options.network.participant(&options.member)?);
     let store = LocalStore::new();
     let mut exporter =
         Exporter::start(Arc::clone(&participant), types.clone(), store.clone()).map_err(Failure::from_cause)?;

@@ -21,6 +21,9 @@ impl ExplainedTopic {
         if self.writers.is_empty() && self.readers.is_empty() {
             out.push_str("Nobody uses it; more may appear with a longer --settle.\n");
         }
+        if let Some(found) = &self.nobody_found {
+            let _ = writeln!(out, "{}", found.to_text());
+        }
         if self.ignored_participants > 0 {
             let ignored = counted(self.ignored_participants, "participant");
             let _ = writeln!(out, "{ignored} ignored: other groups; --group joins them");

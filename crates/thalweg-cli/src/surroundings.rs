@@ -1,0 +1,373 @@
+//! Why nobody is found: the facts, and what to do about each.
+
+mod similar;
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use thalweg::DomainParticipant;
+use thalweg::surroundings::{
+    HeardDomain, HeardParticipant, InterfaceUsage, MulticastTrial, Surroundings, Survey, SurveyedInterface,
+};
+
+use crate::network_options::NetworkOptions;
+pub use similar::SimilarTopic;
+
+/// Options of commands that may find nobody.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Network")]
+pub struct SurveyOptions {
+    /// Where nobody is found, say why after listening to all domains for SECONDS; 0 leaves that out (default: 6).
+    #[arg(long = "survey", value_name = "SECONDS", default_value = "6", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub patience: Duration,
+}
+
+/// A survey that a command may want in the end.
+pub struct Lookaround<'a> {
+    participant: &'a DomainParticipant,
+    network: &'a NetworkOptions,
+    patience: Duration,
+    started: Instant,
+    survey: Option<Survey>,
+}
+
+impl<'a> Lookaround<'a> {
+    /// Prepares to look around; that begins with [`Lookaround::begin`].
+    pub fn new(participant: &'a DomainParticipant, network: &'a NetworkOptions, options: &SurveyOptions) -> Self {
+        Lookaround { participant, network, patience: options.patience, started: Instant::now(), survey: None }
+    }
+
+    /// Begins unless it has, or is not wanted.
+    pub fn begin(&mut self) {
+        if self.survey.is_none() && !self.patience.is_zero() {
+            self.survey = Some(self.participant.survey());
+        }
+    }
+
+    /// Begins after a second in which nobody was found; most find others at once.
+    pub fn begin_late(&mut self) {
+        if self.started.elapsed() >= BEGIN_AFTER {
+            self.begin();
+        }
+    }
+
+    /// Ends without a word: somebody was found.
+    pub fn end(&mut self) {
+        self.survey = None;
+        self.patience = Duration::ZERO;
+    }
+
+    /// True while it has not listened for as long as the options say.
+    pub fn is_listening(&self) -> bool {
+        self.survey.as_ref().is_some_and(|survey| survey.listened() < self.patience)
+    }
+
+    /// What was found out, by somebody who looks for `topic`, if it has begun. Ends it.
+    pub fn take(&mut self, topic: Option<&str>) -> Option<NobodyFound> {
+        let survey = self.survey.take()?;
+        self.patience = Duration::ZERO;
+        let surroundings = survey.finish(self.participant);
+        Some(NobodyFound::new(self.participant, self.network, &surroundings, topic))
+    }
+
+    /// As [`Lookaround::take`], once it has listened for long enough.
+    pub fn take_when_due(&mut self, topic: Option<&str>) -> Option<NobodyFound> {
+        if self.is_listening() { None } else { self.take(topic) }
+    }
+}
+
+/// What is around somebody who finds nobody.
+#[derive(Serialize)]
+pub struct NobodyFound {
+    domain: u32,
+    domain_tag: String,
+    /// Other participants of the domain with the same tag and a common group.
+    participants: usize,
+    /// The topic that is looked for, and what is like it; null without one.
+    topic: Option<SoughtTopic>,
+    multicast: bool,
+    peers: Vec<String>,
+    interfaces: Vec<InterfaceView>,
+    listened_s: f64,
+    domains_listened: usize,
+    heard: Vec<HeardView>,
+    /// Participants of the domain that are ignored, by their groups, and the groups.
+    ignored: usize,
+    other_groups: Vec<String>,
+    /// What to do, most likely first.
+    advice: Vec<String>,
+}
+
+/// A topic that is looked for.
+#[derive(Serialize)]
+struct SoughtTopic {
+    name: String,
+    /// Endpoints of others with this very name.
+    writers: usize,
+    readers: usize,
+    similar: Vec<SimilarTopic>,
+}
+
+#[derive(Serialize)]
+struct InterfaceView {
+    name: String,
+    addresses: Vec<String>,
+    up: bool,
+    multicast: bool,
+    used: bool,
+    /// Why it is not used, or what became of a multicast datagram.
+    finding: String,
+}
+
+#[derive(Serialize)]
+struct HeardView {
+    domain: u32,
+    domain_tag: String,
+    participants: Vec<HeardParticipantView>,
+}
+
+#[derive(Serialize)]
+struct HeardParticipantView {
+    guid_prefix: String,
+    vendor: String,
+    name: String,
+    host: Option<String>,
+    process_id: Option<String>,
+    program: Option<String>,
+    address: String,
+}
+
+impl NobodyFound {
+    fn new(
+        participant: &DomainParticipant,
+        network: &NetworkOptions,
+        around: &Surroundings,
+        topic: Option<&str>,
+    ) -> NobodyFound {
+        let mut other_groups: Vec<String> =
+            around.other_groups.iter().flat_map(|one| one.groups.names().map(str::to_owned)).collect();
+        other_groups.sort();
+        other_groups.dedup();
+        let mut found = NobodyFound {
+            domain: around.domain_id,
+            domain_tag: around.domain_tag.clone(),
+            participants: participant.discovered_participants().len(),
+            topic: topic.map(|name| SoughtTopic::new(participant, name)),
+            multicast: around.multicast,
+            peers: network.peers.clone(),
+            interfaces: around.interfaces.iter().map(InterfaceView::new).collect(),
+            listened_s: (around.listened.as_secs_f64() * 10.0).round() / 10.0,
+            domains_listened: around.domains_listened,
+            heard: around.heard.iter().map(HeardView::new).collect(),
+            ignored: around.other_groups.len(),
+            other_groups,
+            advice: Vec::new(),
+        };
+        found.advice = found.advise(around);
+        found
+    }
+
+    /// What to do about what was found out.
+    fn advise(&self, around: &Surroundings) -> Vec<String> {
+        let mut advice = Vec::new();
+        if let Some(topic) = &self.topic {
+            advice.extend(
+                topic.similar.iter().map(|similar| format!("did you mean {:?}? {}", similar.name, similar.why)),
+            );
+        }
+        if self.ignored > 0 {
+            let group = self.other_groups.first().map_or("default", String::as_str);
+            advice.push(format!("--group {group} joins a group of those that are ignored, --group '*' joins all"));
+        }
+        for heard in self.heard.iter().take(SHOWN_MAX) {
+            advice.push(match (heard.domain == self.domain, heard.domain_tag == self.domain_tag) {
+                (true, true) => {
+                    "those of this domain are heard and do not answer: let unicast UDP between the hosts pass \
+                     (firewall), and let both announce addresses that the other reaches (--interface)"
+                        .to_owned()
+                }
+                (true, false) if heard.domain_tag.is_empty() => {
+                    "leave out --domain-tag to meet those of this domain without tag".to_owned()
+                }
+                (true, false) => format!("--domain-tag {} meets those with that tag", heard.domain_tag),
+                (false, _) if heard.domain_tag.is_empty() => format!("--domain {} meets those there", heard.domain),
+                (false, _) => {
+                    format!("--domain {} --domain-tag {} meets those there", heard.domain, heard.domain_tag)
+                }
+            });
+        }
+        let fails = |one: &SurveyedInterface| match &one.usage {
+            InterfaceUsage::Used(Some(trial)) => *trial != MulticastTrial::CameBack,
+            _ => false,
+        };
+        let failing: Vec<&str> =
+            around.interfaces.iter().filter(|one| fails(one)).map(|one| &*one.listed.interface.name).collect();
+        if !failing.is_empty() {
+            let (name, lo) =
+                (failing.join(", "), if failing.contains(&"lo") { " (ip link set lo multicast on)" } else { "" });
+            advice.push(format!("make multicast work on {name}{lo}, or do without it by --peer"));
+        }
+        if self.interfaces.iter().all(|interface| !interface.used) {
+            let example = if self.interfaces.iter().any(|one| one.name == "lo" && !one.up) {
+                ", such as ip link set lo up"
+            } else {
+                ""
+            };
+            advice.push(format!("no interface can be used: bring one up with an address{example}"));
+        } else if self.participants == 0 {
+            advice.push(match (self.peers.is_empty(), self.multicast) {
+                (false, _) => format!(
+                    "nothing was found through --peer {}: check the address, that a participant of this domain runs there, and \
+                     that UDP ports {} to {} pass",
+                    self.peers.join(" --peer "),
+                    7400 + 250 * self.domain,
+                    7400 + 250 * self.domain + 75
+                ),
+                (true, true) => "networks that do not carry multicast (Wi-Fi, other subnets, containers, clouds) want --peer \
+                     ADDRESS with the other host's address, on one side at least"
+                    .to_owned(),
+                (true, false) => "without multicast others are found on this host only; name other hosts with --peer \
+                     ADDRESS, on one side at least"
+                    .to_owned(),
+            });
+        }
+        advice
+    }
+
+    /// The facts and the advice for people, in lines; of the network only where it is what keeps others away.
+    pub fn to_text(&self) -> String {
+        self.describe(self.participants == 0)
+    }
+
+    /// As [`NobodyFound::to_text`], always with the network.
+    pub fn to_whole_text(&self) -> String {
+        self.describe(true)
+    }
+
+    fn describe(&self, with_network: bool) -> String {
+        let mut out = String::new();
+        let tag = if self.domain_tag.is_empty() { String::new() } else { format!(" with tag {:?}", self.domain_tag) };
+        let others = counted(self.participants, "other participant");
+        let _ = writeln!(out, "{others} in domain {}{tag}", self.domain);
+        if let Some(topic) = &self.topic {
+            let (writers, readers) = (counted(topic.writers, "writer"), counted(topic.readers, "reader"));
+            let _ = writeln!(out, "  topic {:?}: {writers} and {readers} of others", topic.name);
+        }
+        if self.ignored > 0 {
+            let groups = if self.other_groups.is_empty() { "default".into() } else { self.other_groups.join(", ") };
+            let _ = writeln!(out, "  {} of other groups ignored: {groups}", counted(self.ignored, "participant"));
+        }
+        if with_network {
+            self.interfaces.iter().for_each(|interface| interface.describe(&mut out));
+        }
+        self.heard.iter().for_each(|heard| heard.describe(&mut out));
+        if with_network && self.multicast && self.heard.is_empty() {
+            let (domains, seconds) = (self.domains_listened, self.listened_s);
+            let others = if self.participants == 0 { "nobody" } else { "nobody else" };
+            let _ = writeln!(out, "  {others} heard in any of {domains} domains within {seconds} s");
+        }
+        for advice in &self.advice {
+            let _ = writeln!(out, "  -> {advice}");
+        }
+        out.trim_end().to_owned()
+    }
+}
+
+impl SoughtTopic {
+    fn new(participant: &DomainParticipant, name: &str) -> SoughtTopic {
+        let own = participant.guid_prefix();
+        let writers =
+            participant.publications().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name));
+        let readers =
+            participant.subscriptions().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name));
+        let of_others = |(prefix, name)| (prefix != own).then_some(name);
+        let writers: Vec<String> = writers.filter_map(of_others).collect();
+        let readers: Vec<String> = readers.filter_map(of_others).collect();
+        let similar = similar::find(name, &writers, &readers);
+        let count = |names: &[String]| names.iter().filter(|other| *other == name).count();
+        SoughtTopic { name: name.to_owned(), writers: count(&writers), readers: count(&readers), similar }
+    }
+}
+
+impl InterfaceView {
+    fn new(surveyed: &SurveyedInterface) -> InterfaceView {
+        let interface = &surveyed.listed.interface;
+        let finding = match &surveyed.usage {
+            InterfaceUsage::Used(Some(trial)) => trial.to_string(),
+            InterfaceUsage::Used(None) if !interface.multicast => "it cannot multicast".to_owned(),
+            InterfaceUsage::Used(None) => "multicast is not used".to_owned(),
+            InterfaceUsage::Down => "it is down".to_owned(),
+            InterfaceUsage::NoAddress => "it has no address".to_owned(),
+            InterfaceUsage::NotAllowed => "--interface names others".to_owned(),
+            InterfaceUsage::Denied => "it is denied".to_owned(),
+        };
+        InterfaceView {
+            name: interface.name.clone(),
+            addresses: interface.ips().map(|ip| ip.to_string()).collect(),
+            up: surveyed.listed.up,
+            multicast: interface.multicast,
+            used: matches!(surveyed.usage, InterfaceUsage::Used(_)),
+            finding,
+        }
+    }
+
+    fn describe(&self, out: &mut String) {
+        let addresses =
+            if self.addresses.is_empty() { String::new() } else { format!(" ({})", self.addresses.join(" ")) };
+        let used = if self.used { "uses" } else { "leaves out" };
+        let _ = writeln!(out, "  {used} {}{addresses}: {}", self.name, self.finding);
+    }
+}
+
+impl HeardView {
+    fn new(heard: &HeardDomain) -> HeardView {
+        HeardView {
+            domain: heard.domain_id,
+            domain_tag: heard.domain_tag.clone(),
+            participants: heard.participants.iter().map(HeardParticipantView::new).collect(),
+        }
+    }
+
+    fn describe(&self, out: &mut String) {
+        let tag = if self.domain_tag.is_empty() { String::new() } else { format!(" with tag {:?}", self.domain_tag) };
+        let count = counted(self.participants.len(), "participant");
+        let shown: Vec<String> = self.participants.iter().take(SHOWN_MAX).map(HeardParticipantView::to_text).collect();
+        let more = if self.participants.len() > SHOWN_MAX { ", …" } else { "" };
+        let _ = writeln!(out, "  domain {}{tag}: {count} heard: {}{more}", self.domain, shown.join(", "));
+    }
+}
+
+impl HeardParticipantView {
+    fn new(heard: &HeardParticipant) -> HeardParticipantView {
+        HeardParticipantView {
+            guid_prefix: heard.guid_prefix.to_string(),
+            vendor: heard.vendor.to_string(),
+            name: heard.entity_name.clone(),
+            host: heard.process.host.clone(),
+            process_id: heard.process.process_id.clone(),
+            program: heard.process.program.clone(),
+            address: heard.address.to_string(),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
+        let process = self.process_id.as_ref().map(|id| format!(" process {id}")).unwrap_or_default();
+        format!("{}{name}{process} at {}", self.vendor, self.address)
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match count {
+        0 => format!("no {noun}"),
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// How long nobody is found before a survey begins that is not known to be needed.
+const BEGIN_AFTER: Duration = Duration::from_secs(1);
+/// Participants of one domain that are named, and domains that are advised.
+const SHOWN_MAX: usize = 4;

@@ -1,0 +1,276 @@
+//! How a participant is to be, and its creation.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Once;
+use std::time::Duration;
+
+use thalweg_rtps::discovery::groups::Groups;
+use thalweg_rtps::participant::{Participant, ParticipantConfig};
+use thalweg_rtps::qos::check_participant_data;
+use thalweg_rtps::time::INFINITE;
+use thalweg_transport::interfaces::InterfaceSelection;
+use thalweg_transport::ports;
+use thalweg_transport::udp::{self, Notice, UdpConfig};
+use thalweg_transport::{clock, entropy, host};
+
+use super::{DomainParticipant, ProcessDescription, bad_groups};
+use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
+use crate::{Error, ErrorKind};
+
+/// Lease of a participant that is told nothing else, and the limits of others; see
+/// [`DomainParticipantBuilder::lease_duration`].
+const LEASE_DEFAULT: Duration = Duration::from_secs(20);
+const LEASE_MIN: Duration = Duration::from_secs(1);
+const LEASE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Settings of a participant to be created; see [`DomainParticipant::builder`].
+#[derive(Clone, Debug)]
+pub struct DomainParticipantBuilder {
+    udp: UdpConfig,
+    name: String,
+    user_data: Vec<u8>,
+    groups: Vec<String>,
+    inspector: bool,
+    properties: Vec<(String, String)>,
+    domain_tag: String,
+    peers: Vec<String>,
+    describes_process: bool,
+    lease_duration: Duration,
+    io: IoOptions,
+}
+
+impl DomainParticipantBuilder {
+    /// All settings at their defaults.
+    pub(super) fn new(domain_id: u32) -> DomainParticipantBuilder {
+        DomainParticipantBuilder {
+            udp: UdpConfig { domain_id, ..UdpConfig::default() },
+            name: String::new(),
+            user_data: Vec::new(),
+            groups: Vec::new(),
+            inspector: false,
+            properties: Vec::new(),
+            describes_process: true,
+            domain_tag: String::new(),
+            peers: Vec::new(),
+            lease_duration: LEASE_DEFAULT,
+            io: IoOptions::default(),
+        }
+    }
+
+    /// A name that people see in `thalweg ls`. Default empty.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// USER_DATA: bytes announced with the participant. Default empty, at most 65,000.
+    pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.user_data = bytes.into();
+        self
+    }
+
+    /// Communication groups: this participant and others that share none of them ignore each other after the first
+    /// announcement. Default none, which is the group `default`; `*` meets everybody. At most 64 names of at most 64 bytes
+    /// without comma, semicolon and equals sign. They are announced in USER_DATA behind what the application puts there, as
+    /// `groups=radar,ops;`, so that programs of other vendors can take part; those that do not are in the group `default`.
+    pub fn groups(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.groups = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Makes it able to ask other Thalweg participants about their endpoints with [`DomainParticipant::explain_topic`]. It
+    /// announces so; at most eight inspectors are answered by a participant. Default off.
+    pub fn inspector(mut self) -> Self {
+        self.inspector = true;
+        self
+    }
+
+    /// A property announced to peers; may be called several times.
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.push((name.into(), value.into()));
+        self
+    }
+
+    /// Does not announce on which host, in which process and by which program the participant runs; by default it does, for
+    /// `thalweg ls` and the tools of other vendors ([`ProcessDescription`](crate::discovery::ProcessDescription)).
+    pub fn without_process_description(mut self) -> Self {
+        self.describes_process = false;
+        self
+    }
+
+    /// DOMAIN_TAG: only participants with the same tag meet. Default empty.
+    pub fn domain_tag(mut self, tag: impl Into<String>) -> Self {
+        self.domain_tag = tag.into();
+        self
+    }
+
+    /// A host to announce the participant to where multicast does not reach it: a name or address, alone (its well-known
+    /// ports of participants 0 to 32 are tried) or with the port of one participant. May be called several times.
+    pub fn peer(mut self, peer: impl Into<String>) -> Self {
+        self.peers.push(peer.into());
+        self
+    }
+
+    /// Uses this interface (name or address) and others that are allowed, instead of all; loopback stays in use. Creating the
+    /// participant fails when this host has no such interface; one that is down is used once it is up.
+    pub fn allow_interface(mut self, interface: impl Into<String>) -> Self {
+        self.udp.interfaces.allow.push(interface.into());
+        self
+    }
+
+    /// Does not use this interface (name or address).
+    pub fn deny_interface(mut self, interface: impl Into<String>) -> Self {
+        self.udp.interfaces.deny.push(interface.into());
+        self
+    }
+
+    /// Uses loopback only: nothing leaves the host.
+    pub fn loopback_only(mut self) -> Self {
+        self.udp.interfaces = InterfaceSelection { allow: vec!["lo".into()], deny: Vec::new() };
+        self
+    }
+
+    /// Neither joins nor sends to multicast groups: only peers named by either side, and those on this host, are found.
+    pub fn without_multicast(mut self) -> Self {
+        self.udp.multicast = false;
+        self
+    }
+
+    /// Opens no IPv6 sockets.
+    pub fn without_ipv6(mut self) -> Self {
+        self.udp.ipv6 = false;
+        self
+    }
+
+    /// Bytes to ask for in each socket's receive buffer; the system may grant less, see [`DomainParticipant::notices`].
+    /// Default 8 MiB.
+    pub fn receive_buffer(mut self, bytes: usize) -> Self {
+        self.udp.receive_buffer_bytes = bytes;
+        self
+    }
+
+    /// How long peers keep this participant after its last sign of life. Default 20 s (RTPS 2.5 §8.5.3.2); allowed 1 s, since a
+    /// busy machine may keep its threads from running for a part of that, to 1 h, beyond which peers believe no lease. It
+    /// announces itself at least three times in a lease.
+    pub fn lease_duration(mut self, lease: Duration) -> Self {
+        self.lease_duration = lease;
+        self
+    }
+
+    /// Lets the I/O thread poll without ever sleeping: the lowest latency for the price of one processor.
+    pub fn busy_poll(mut self) -> Self {
+        self.io.busy_poll = true;
+        self
+    }
+
+    /// Binds the I/O thread to these processors, numbered from 0. Default: any.
+    pub fn affinity(mut self, processors: &[usize]) -> Self {
+        self.io.affinity = processors.to_vec();
+        self
+    }
+
+    /// Opens the sockets, starts the I/O thread and announces the participant.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
+    /// have, a lease that is too short or too long, or data that is too long;
+    /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
+    pub fn create(self) -> Result<DomainParticipant, Error> {
+        const OPERATION: &str = "create_participant";
+        let domain_id = self.udp.domain_id;
+        let groups = self.checked_groups()?;
+        self.check_lease()?;
+        let peers = self.resolve_peers()?;
+        let transport = udp::open(&self.udp).map_err(|error| match error {
+            udp::OpenError::DomainTooLarge(_) | udp::OpenError::UnknownInterface { .. } => {
+                Error::new(ErrorKind::BadParameter, OPERATION, format!("failed: {error}"))
+            }
+            udp::OpenError::System { .. } => Error::system(OPERATION, error),
+        })?;
+        log_notices(&transport.notices);
+        let plan = AddressPlan { domain_id, ports: transport.ports, peers };
+        let prefix = entropy::guid_prefix().map_err(|error| Error::system(OPERATION, error))?;
+        let mut config = ParticipantConfig::new(domain_id, prefix, local_addresses(&plan, &transport.interfaces));
+        config.domain_tag = self.domain_tag;
+        config.seed = entropy::seed().map_err(|error| Error::system(OPERATION, error))?;
+        config.entity_name = self.name;
+        config.user_data = self.user_data;
+        config.groups = groups;
+        config.inspector = self.inspector;
+        config.properties = self.properties;
+        if self.describes_process {
+            ProcessDescription::of_this_process().add_to(&mut config.properties);
+        }
+        config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
+        config.host = host::id();
+        config.lease_duration = self.lease_duration;
+        let participant = Participant::new(clock::now(), config);
+        let notices = transport.notices;
+        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
+        Ok(DomainParticipant { runtime, udp: self.udp, notices })
+    }
+
+    /// The groups, if USER_DATA can carry them beside what the application puts there.
+    fn checked_groups(&self) -> Result<Groups, Error> {
+        let groups =
+            Groups::new(self.groups.iter().cloned()).map_err(|error| bad_groups("create_participant", error))?;
+        let mut user_data = self.user_data.clone();
+        groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("create_participant", error))?;
+        check_participant_data(&user_data).map_err(|error| {
+            Error::new(ErrorKind::BadParameter, "create_participant", format!("failed: {error}")).because(error)
+        })?;
+        Ok(groups)
+    }
+
+    fn check_lease(&self) -> Result<(), Error> {
+        if (LEASE_MIN..=LEASE_MAX).contains(&self.lease_duration) {
+            return Ok(());
+        }
+        let asked =
+            if self.lease_duration == INFINITE { "infinite".into() } else { format!("{:?}", self.lease_duration) };
+        let cause = format!("failed: the lease is {asked}");
+        Err(Error::new(ErrorKind::BadParameter, "create_participant", cause).advise("choose a lease of 1 s to 1 h"))
+    }
+
+    fn resolve_peers(&self) -> Result<Vec<SocketAddr>, Error> {
+        let domain = self.udp.domain_id.min(ports::DOMAIN_MAX);
+        let mut peers = Vec::new();
+        for peer in &self.peers {
+            let failed = |error: std::io::Error| {
+                let cause = format!("cannot find the peer {peer:?}: {error}");
+                Error::new(ErrorKind::BadParameter, "create_participant", cause)
+                    .because(error)
+                    .advise("name a host or address, with or without a port")
+            };
+            if let Ok(with_port) = peer.to_socket_addrs() {
+                peers.extend(with_port);
+                continue;
+            }
+            let host = peer.trim_start_matches('[').trim_end_matches(']');
+            for address in (host, 0).to_socket_addrs().map_err(failed)? {
+                let indices = 0..=ports::PARTICIPANT_INDEX_MAX;
+                let port = |index| SocketAddr::new(address.ip(), ports::metatraffic_unicast(domain, index));
+                peers.extend(indices.map(port));
+            }
+        }
+        Ok(peers)
+    }
+}
+
+/// Once a process: every participant would say the same.
+fn log_notices(notices: &[Notice]) {
+    static LOGGED: Once = Once::new();
+    if notices.is_empty() {
+        return;
+    }
+    LOGGED.call_once(|| {
+        for notice in notices {
+            if tracing::dispatcher::has_been_set() {
+                tracing::warn!("{notice}");
+            } else if matches!(notice, Notice::ReceiveBuffer { .. }) {
+                // Lost samples puzzle people most; this one is told even where nobody listens to the log.
+                eprintln!("thalweg: {notice}");
+            }
+        }
+    });
+}

@@ -1,0 +1,213 @@
+//! The entry point of the API: a participant of a domain.
+
+mod builder;
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_rtps::discovery::Known;
+use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use thalweg_rtps::discovery::groups::{Groups, GroupsError};
+use thalweg_rtps::discovery::participant_data::ParticipantData;
+use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters};
+use thalweg_rtps::types::{GuidPrefix, Keyed};
+use thalweg_transport::clock;
+use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
+
+use crate::explain::{self, ParticipantExplanation, TopicExplanation};
+use crate::runtime::Runtime;
+use crate::surroundings::Survey;
+use crate::topic::{TopicDescription, TopicKeys};
+use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
+pub use builder::DomainParticipantBuilder;
+pub use process::ProcessDescription;
+
+/// A member of a domain (DDS 1.4 §2.2.2.2.1): owns the sockets and the I/O thread, discovers the others.
+///
+/// It leaves the domain, telling its peers, when it and all publishers, subscribers, writers and readers made from it are
+/// dropped.
+pub struct DomainParticipant {
+    runtime: Arc<Runtime>,
+    udp: UdpConfig,
+    notices: Vec<Notice>,
+}
+
+impl DomainParticipant {
+    /// Settings of a participant of `domain_id` (0 to 232), all at their defaults.
+    pub fn builder(domain_id: u32) -> DomainParticipantBuilder {
+        DomainParticipantBuilder::new(domain_id)
+    }
+
+    /// A participant with default settings.
+    ///
+    /// # Errors
+    /// As [`DomainParticipantBuilder::create`].
+    pub fn new(domain_id: u32) -> Result<DomainParticipant, Error> {
+        DomainParticipant::builder(domain_id).create()
+    }
+
+    /// A topic whose samples are values of `T`.
+    pub fn create_topic<T: TopicType>(&self, name: &str) -> Topic<T> {
+        Topic::typed(name)
+    }
+
+    /// A topic whose samples the application serializes itself, for tools and bridges. `key_of` tells the instance of a
+    /// serialized sample or key; without it, writers must name the instance and readers rely on the hashes that writers send.
+    ///
+    /// `key_of` may take its time: each reader of the topic calls it on a thread of its own, and only the samples of that
+    /// reader wait, in order and unacknowledged. A panic in it counts as a sample whose key cannot be told. Writers call it
+    /// in `write`, where a panic is the caller's.
+    pub fn create_raw_topic(&self, name: &str, type_name: &str, keyed: Keyed, key_of: Option<KeyOf>) -> Topic<Raw> {
+        Topic::from_description(TopicDescription {
+            name: name.to_owned(),
+            type_name: type_name.to_owned(),
+            keyed,
+            keys: key_of.map_or(TopicKeys::Wire, TopicKeys::Application),
+        })
+    }
+
+    /// A publisher, to create writers with.
+    pub fn create_publisher(&self, qos: PublisherQos) -> Publisher {
+        Publisher::new(Arc::clone(&self.runtime), qos)
+    }
+
+    /// A subscriber, to create readers with.
+    pub fn create_subscriber(&self, qos: SubscriberQos) -> Subscriber {
+        Subscriber::new(Arc::clone(&self.runtime), qos)
+    }
+
+    /// A writer of a publisher with default QoS.
+    ///
+    /// # Errors
+    /// As [`Publisher::create_writer`].
+    pub fn create_writer<T>(
+        &self,
+        topic: &Topic<T>,
+        qos: crate::qos::WriterQos,
+    ) -> Result<crate::DataWriter<T>, Error> {
+        self.create_publisher(PublisherQos::default()).create_writer(topic, qos)
+    }
+
+    /// A reader of a subscriber with default QoS.
+    ///
+    /// # Errors
+    /// As [`Subscriber::create_reader`].
+    pub fn create_reader<T>(
+        &self,
+        topic: &Topic<T>,
+        qos: crate::qos::ReaderQos,
+    ) -> Result<crate::DataReader<T>, Error> {
+        self.create_subscriber(SubscriberQos::default()).create_reader(topic, qos)
+    }
+
+    pub(crate) fn udp(&self) -> &UdpConfig {
+        &self.udp
+    }
+
+    /// Begins to find out why nobody is found, in the background: which interfaces are used, whether multicast works there, and
+    /// who announces itself in other domains and with other tags. Most participants are heard within six seconds, some of other
+    /// vendors within thirty. It opens sockets of its own and sends nothing that reaches another participant.
+    pub fn survey(&self) -> Survey {
+        Survey::start(self.udp.clone(), self.guid_prefix())
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    /// The domain.
+    pub fn domain_id(&self) -> u32 {
+        self.udp.domain_id
+    }
+
+    /// First half of the GUIDs of everything in this participant.
+    pub fn guid_prefix(&self) -> GuidPrefix {
+        self.runtime.view(Participant::guid_prefix)
+    }
+
+    /// What a user should know although the participant works: a small receive buffer, no multicast. Logged at creation
+    /// as well.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The other participants known now, as they announced themselves.
+    pub fn discovered_participants(&self) -> Vec<ParticipantData> {
+        self.runtime.view(|participant| participant.participants().map(|known| known.data.clone()).collect())
+    }
+
+    /// The writers of the domain known now, this participant's included, and which local readers each is matched with.
+    pub fn publications(&self) -> Vec<Known<PublicationData>> {
+        self.runtime.view(|participant| participant.publications().cloned().collect())
+    }
+
+    /// The readers of the domain known now, this participant's included, and which local writers each is matched with.
+    pub fn subscriptions(&self) -> Vec<Known<SubscriptionData>> {
+        self.runtime.view(|participant| participant.subscriptions().cloned().collect())
+    }
+
+    /// Takes no notice of another participant any more, until this one ends (DDS 1.4 §2.2.2.2.1.14).
+    pub fn ignore_participant(&self, prefix: GuidPrefix) {
+        self.runtime.command(|now, participant| participant.ignore_participant(now, prefix));
+    }
+
+    /// The communication groups of this participant; empty for the group `default`.
+    pub fn groups(&self) -> Groups {
+        self.runtime.view(|participant| participant.groups().clone())
+    }
+
+    /// Changes the communication groups: participants that share none any more are dropped, on both sides, and those that
+    /// share one now are met.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for names that cannot be announced, or when the application's USER_DATA names groups.
+    pub fn set_groups(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Result<(), Error> {
+        let groups = Groups::new(names).map_err(|error| bad_groups("set_groups", error))?;
+        self.runtime.command(|now, participant| {
+            let mut user_data = participant.config().user_data.clone();
+            groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("set_groups", error))?;
+            participant.set_groups(now, groups);
+            Ok(())
+        })
+    }
+
+    /// The other participants that are ignored because of their communication groups, while they announce themselves.
+    pub fn ignored_participants(&self) -> Vec<IgnoredParticipant> {
+        self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
+    }
+
+    /// What the writers of a topic in all Thalweg participants of the domain do, and why, and what its readers received and did
+    /// not hand over: those of other processes are asked and have `patience` to answer. Endpoints that did not answer in time are
+    /// missing; compare [`DomainParticipant::publications`] and [`DomainParticipant::subscriptions`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] unless the participant is an [inspector](DomainParticipantBuilder::inspector).
+    pub fn explain_topic(&self, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
+        explain::topic(&self.runtime, topic, patience)
+    }
+
+    /// What this participant refused of what came in the names of others, as `thalweg why` and `thalweg ls` show it.
+    pub fn explain(&self) -> ParticipantExplanation {
+        self.runtime.view(Participant::explain)
+    }
+
+    /// What was refused or ignored of the bytes that arrived.
+    pub fn counters(&self) -> ParticipantCounters {
+        self.runtime.view(Participant::counters)
+    }
+
+    /// What the sockets sent; system calls and losses on this side.
+    pub fn send_counts(&self) -> SendCounts {
+        self.runtime.state().sender.counts()
+    }
+
+    /// What the sockets received; system calls, and what the kernel dropped because a buffer was full.
+    pub fn receive_counts(&self) -> ReceiveCounts {
+        self.runtime.received()
+    }
+}
+
+fn bad_groups(operation: &'static str, error: GroupsError) -> Error {
+    Error::new(ErrorKind::BadParameter, operation, format!("failed: {error}")).because(error)
+}

@@ -291,7 +291,7 @@ impl Writer {
         let all_asked = self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO);
         let uses_group = self.route.uses_group();
         // A reader that holds up samples or a write is asked again soon.
-        let longest = match (self.collection.was_blocked(), self.blocked) {
+        let longest = match (self.collection.was_blocked(), self.room.is_awaited) {
             (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
             (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
             (false, false) => HEARTBEAT_PERIOD_MAX,
@@ -405,7 +405,7 @@ impl Writer {
         let sent = self.outgoing.place.sample.previous();
         let together = *self.readers.summary();
         let known = self.free_history(sent, together.awaited.unwrap_or(sent));
-        if !self.keeps_history && together.any.given_up {
+        if !self.offered.history && together.any.given_up {
             for proxy in self.readers.all_mut().iter_mut().filter(|proxy| proxy.is_given_up()) {
                 proxy.forsaken = proxy.forsaken.max(known);
             }
@@ -414,8 +414,9 @@ impl Writer {
         let in_mid_sample = self.outgoing.place.fragment > 0;
         let all = slowest.sample > sent || slowest.sample == sent && !in_mid_sample;
         self.flow.record_acknowledged(slowest, all);
-        let drained = self.blocked && self.has_drained();
-        self.blocked &= !drained;
+        let has_room = self.room.is_drained(&self.history) || self.is_waiting_for_nobody();
+        let drained = self.room.is_awaited && has_room;
+        self.room.is_awaited &= !drained;
         self.note_movement() || drained
     }
 }

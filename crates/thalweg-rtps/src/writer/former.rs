@@ -67,7 +67,7 @@ impl Writer {
     /// the time and know its endpoints still; of those that it deletes, only the end is kept for them. `awaited` is what the
     /// readers have that the history of a volatile writer is for.
     pub(super) fn free_history(&mut self, sent: SequenceNumber, awaited: SequenceNumber) -> SequenceNumber {
-        let reliable = self.readers.summary().reliable.filter(|_| self.keeps_history);
+        let reliable = self.readers.summary().reliable.filter(|_| self.offered.history);
         let present = reliable.unwrap_or(awaited).min(sent);
         let waits = self.announces_endpoints() && self.history.places().departures <= ENDS_KEPT_MAX;
         let Some(away) = self.former.known_to_all().filter(|_| waits) else {

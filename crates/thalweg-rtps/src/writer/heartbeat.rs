@@ -5,7 +5,7 @@ use super::flow::Position;
 use super::pack::{OUTBOX_MAX_DATAGRAMS, Packer};
 use super::reader_proxy::Owed;
 use super::transmission::Place;
-use super::transmit::{Form, destinations_of, packer_to};
+use super::transmit::{Form, packer_to};
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{EntityId, SequenceNumber};
@@ -23,7 +23,7 @@ impl Writer {
         let samples_since = sent - self.heartbeat.asked_for;
         let due = self.heartbeat.wanted
             || self.flow.wants_acknowledgement()
-            || samples_since >= self.capacity.ask_every
+            || samples_since >= self.room.ask_every
             || self.heartbeat.due.is_some_and(|due| due <= now)
             || self.guid.entity.is_builtin()
             || self.serves_both_forms();
@@ -31,7 +31,7 @@ impl Writer {
             self.ask_one_by_one(now);
         } else if due {
             let heartbeat = self.next_heartbeat_to_all(now);
-            let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).resume();
+            let mut packer = packer_to(&self.route, form, self.guid, outbox).resume();
             packer.reserve_heartbeat();
             self.push_heartbeat(form, &heartbeat, outbox);
         }
@@ -39,7 +39,7 @@ impl Writer {
 
     /// Each half of the destinations is then asked in its own datagram.
     fn serves_both_forms(&self) -> bool {
-        [Form::Batch, Form::Plain].iter().all(|form| !destinations_of(&self.route, self.form_max, *form).is_empty())
+        [Form::Batch, Form::Plain].iter().all(|form| !self.route.destinations_in(*form).is_empty())
     }
 
     pub(super) fn push_heartbeat(&self, form: Form, heartbeat: &Heartbeat, outbox: &mut Outbox) {
@@ -117,11 +117,11 @@ impl Writer {
             return;
         }
         for form in [Form::Batch, Form::Plain] {
-            if destinations_of(&self.route, self.form_max, form).is_empty() {
+            if self.route.destinations_in(form).is_empty() {
                 continue;
             }
             let heartbeat = self.next_heartbeat_to_all(now);
-            packer_to(&self.route, self.form_max, form, self.guid, outbox).reserve(write::HEARTBEAT_BATCH_LEN);
+            packer_to(&self.route, form, self.guid, outbox).reserve(write::HEARTBEAT_BATCH_LEN);
             self.push_heartbeat(form, &heartbeat, outbox);
             self.transmit_fragment_heartbeat(now, self.route.reader(), outbox);
         }

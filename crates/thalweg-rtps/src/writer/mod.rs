@@ -64,7 +64,6 @@ use reader_proxy::{AllAsked, ReaderProxy};
 use reader_set::ReaderSet;
 use route::Route;
 use transmission::Place;
-use transmit::Form;
 
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
@@ -158,33 +157,61 @@ const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Writer {
     guid: Guid,
-    reliable: bool,
-    max_blocking_time: Duration,
-    keeps_history: bool,
+    offered: Offered,
     history: WriterHistory,
     readers: ReaderSet,
     former: FormerReaders,
     route: Route,
     outgoing: Outgoing,
     collection: Collection,
-    /// In which form collected samples travel to readers that understand batches.
-    form_max: Form,
     flow: Flow,
     heartbeat: HeartbeatState,
     armed: Option<Instant>,
-    blocked: bool,
     ahead: Ahead,
-    capacity: Capacity,
+    room: Room,
     counters: WriterCounters,
 }
 
-/// When a history counts as full and as drained again.
+/// What the QoS offers to every reader.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    reliable: bool,
+    /// Zero for best effort.
+    max_blocking_time: Duration,
+    /// For readers that come later.
+    history: bool,
+    /// Collected samples as DATA_BATCH, to readers that understand it.
+    batches: bool,
+}
+
+impl Offered {
+    fn new(qos: &WriterQos) -> Offered {
+        let (reliable, max_blocking_time) = match qos.reliability {
+            Reliability::Reliable { max_blocking_time } => (true, max_blocking_time),
+            Reliability::BestEffort => (false, Duration::ZERO),
+        };
+        let history = qos.durability != Durability::Volatile;
+        let batches = !matches!(qos.transmission.method, Method::Coalesce(_));
+        Offered { reliable, max_blocking_time, history, batches }
+    }
+
+    /// What of it the reader asks for.
+    fn restrict(&self, matched: &mut MatchedReader) {
+        matched.reliable &= self.reliable;
+        matched.wants_history &= self.history;
+        matched.batches &= self.batches;
+    }
+}
+
+/// When a history counts as full and as drained again, and whether a write waits for that.
 #[derive(Debug)]
-struct Capacity {
+struct Room {
     samples: usize,
     bytes: usize,
     /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
     ask_every: i64,
+    /// A write was refused, and its room is not there yet.
+    is_awaited: bool,
     /// Sending has made room for a write that was refused, and nobody was told.
     is_untold: bool,
 }
@@ -192,15 +219,20 @@ struct Capacity {
 /// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
 const ASK_EVERY_MAX: usize = 1024;
 
-impl Capacity {
-    fn new(qos: &WriterQos, bytes: usize) -> Capacity {
+impl Room {
+    fn new(qos: &WriterQos, bytes: usize) -> Room {
         let limits = [qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance];
         let samples = limits.into_iter().flatten().min().map_or(usize::MAX, |limit| limit as usize);
         let ask_every = match qos.history {
             History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
             History::KeepLast(_) => i64::MAX,
         };
-        Capacity { samples, bytes, ask_every, is_untold: false }
+        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false }
+    }
+
+    /// True when a quarter of it is free again.
+    fn is_drained(&self, history: &WriterHistory) -> bool {
+        history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
     }
 }
 
@@ -250,19 +282,13 @@ impl Ranked for Writer {
 impl Writer {
     /// A writer without readers.
     pub fn new(guid: Guid, qos: &WriterQos, options: &WriterOptions) -> Writer {
-        let (reliable, max_blocking_time) = match qos.reliability {
-            Reliability::Reliable { max_blocking_time } => (true, max_blocking_time),
-            Reliability::BestEffort => (false, Duration::ZERO),
-        };
-        let keeps_history = qos.durability != Durability::Volatile;
+        let offered = Offered::new(qos);
         let bytes_max = options.history_bytes_max;
-        let mut history = WriterHistory::new(qos.history, qos.resource_limits, keeps_history, bytes_max);
+        let mut history = WriterHistory::new(qos.history, qos.resource_limits, offered.history, bytes_max);
         history.begin_at(options.first);
         Writer {
             guid,
-            reliable,
-            max_blocking_time,
-            keeps_history,
+            offered,
             history,
             readers: ReaderSet::new(),
             former: FormerReaders::default(),
@@ -275,10 +301,6 @@ impl Writer {
                 asynchronous: Asynchronous::of(&qos.transmission.method),
             },
             collection: Collection::new(&qos.transmission.method),
-            form_max: match qos.transmission.method {
-                Method::Coalesce(_) => Form::Plain,
-                _ => Form::Batch,
-            },
             flow: Flow::new(),
             heartbeat: HeartbeatState {
                 count: 0,
@@ -292,9 +314,8 @@ impl Writer {
                 patience: qos.reader_patience,
             },
             armed: None,
-            blocked: false,
             ahead: Ahead::of(qos),
-            capacity: Capacity::new(qos, options.history_bytes_max),
+            room: Room::new(qos, bytes_max),
             counters: WriterCounters::default(),
         }
     }
@@ -311,7 +332,7 @@ impl Writer {
 
     /// How long a write may wait for room (RELIABILITY.max_blocking_time); zero for best effort.
     pub fn max_blocking_time(&self) -> Duration {
-        self.max_blocking_time
+        self.offered.max_blocking_time
     }
 
     /// Numbers that tell what this writer did.
@@ -369,13 +390,13 @@ impl Writer {
     /// it may: room that there was since the write was refused has been told already, and others have used it.
     pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
         let has_room = self.history.room_for(instance, payload_bytes);
-        self.blocked |= !has_room;
+        self.room.is_awaited |= !has_room;
         has_room
     }
 
     /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
     pub fn poll_space(&mut self) -> bool {
-        std::mem::take(&mut self.capacity.is_untold)
+        std::mem::take(&mut self.room.is_untold)
     }
 
     /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
@@ -437,8 +458,7 @@ impl Writer {
 
     /// Matches a reader (or replaces what is known of it).
     pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
-        matched.reliable &= self.reliable;
-        matched.wants_history &= self.keeps_history;
+        self.offered.restrict(&mut matched);
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
             known.matched = matched;
@@ -520,12 +540,6 @@ impl Writer {
 
     fn heartbeat_period(&self) -> Duration {
         HEARTBEAT_PERIOD_MIN.max(self.readers.summary().round_trip * 4).min(HEARTBEAT_PERIOD_MAX)
-    }
-
-    fn has_drained(&self) -> bool {
-        let few = self.history.len() <= self.capacity.samples - self.capacity.samples.div_ceil(4);
-        let small = self.history.bytes() <= self.capacity.bytes / 4 * 3;
-        few && small || self.is_waiting_for_nobody()
     }
 
     /// When [`Writer::handle_timeout`] is to be called.

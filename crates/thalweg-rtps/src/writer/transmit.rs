@@ -11,7 +11,7 @@ use crate::history::WriterHistory;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
-use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::types::{Guid, SequenceNumber, VendorId};
 use crate::wire::write;
 
 /// In which form collected samples travel.
@@ -83,7 +83,7 @@ impl Writer {
         let datagrams_before = outbox.len();
         let mut progress = None;
         for form in [Form::Batch, Form::Plain] {
-            if destinations_of(&self.route, self.form_max, form).is_empty() {
+            if self.route.destinations_in(form).is_empty() {
                 continue;
             }
             match progress {
@@ -110,7 +110,7 @@ impl Writer {
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if self.first_owed() > start.sample {
-            self.capacity.is_untold |= self.release_acknowledged();
+            self.room.is_untold |= self.release_acknowledged();
         }
         match self.outgoing.place.sample > last {
             true => self.collection.clear(),
@@ -158,7 +158,7 @@ impl Writer {
     ) -> Progress {
         let partial = self.parts_are_acknowledged();
         let first_owed = self.first_owed();
-        let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).within(allowance);
+        let mut packer = packer_to(&self.route, form, self.guid, outbox).within(allowance);
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -185,7 +185,7 @@ impl Writer {
 
     /// The same samples in another form for readers that need it.
     fn transmit_again(&mut self, form: Form, start: Place, outbox: &mut Outbox) {
-        let mut packer = packer_to(&self.route, self.form_max, form, self.guid, outbox).without_limit();
+        let mut packer = packer_to(&self.route, form, self.guid, outbox).without_limit();
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -227,7 +227,7 @@ impl Writer {
                 forsaken: reader.forsaken,
                 gone,
                 limit: reader.matched.datagram_bytes,
-                batches: reader.matched.batches && self.form_max == Form::Batch,
+                batches: reader.matched.batches,
                 scratch: &mut self.outgoing.scratch,
                 counters: &mut self.counters,
                 pair: Pair { writer: self.guid.entity, reader: reader.matched.guid.entity },
@@ -290,22 +290,6 @@ fn run_until(
     }
 }
 
-/// Who gets a form; `form_max` is the form of those that understand batches.
-pub(super) fn destinations_of(route: &Route, form_max: Form, form: Form) -> &[Locator] {
-    match (form_max, form) {
-        (Form::Batch, Form::Batch) => route.batch_destinations(),
-        (Form::Batch, Form::Plain) => route.plain_destinations(),
-        (Form::Plain, Form::Batch) => &[],
-        (Form::Plain, Form::Plain) => route.destinations(),
-    }
-}
-
-pub(super) fn packer_to<'a>(
-    route: &'a Route,
-    form_max: Form,
-    form: Form,
-    source: Guid,
-    outbox: &'a mut Outbox,
-) -> Packer<'a> {
-    Packer::new(outbox, source, destinations_of(route, form_max, form), None, route.datagram_bytes())
+pub(super) fn packer_to<'a>(route: &'a Route, form: Form, source: Guid, outbox: &'a mut Outbox) -> Packer<'a> {
+    Packer::new(outbox, source, route.destinations_in(form), None, route.datagram_bytes())
 }

@@ -77,10 +77,10 @@ impl Writer {
 
     /// The method in use now, and why, a sentence each.
     fn explain_method(&self) -> (&'static str, Vec<String>) {
-        let (batched, plain) = (self.route.batch_destinations().len(), self.route.plain_destinations().len());
-        let shared = match (self.form_max, batched, plain) {
-            (Form::Batch, 1.., 0) => "batch",
-            (Form::Batch, 1.., _) => "batch and coalesce",
+        let (batched, plain) = [Form::Batch, Form::Plain].map(|form| self.route.destinations_in(form).len()).into();
+        let shared = match (batched, plain) {
+            (1.., 0) => "batch",
+            (1.., _) => "batch and coalesce",
             _ => "coalesce",
         };
         let mut reasons = Vec::new();

@@ -14,6 +14,7 @@ pub use explanation::{GroupExplanation, LinkExplanation, RouteExplanation};
 pub use group::DROP_COST_PER_MILLE;
 
 use super::neighbourhood::Neighbourhood;
+use super::transmit::Form;
 use super::{MatchedReader, Writer};
 use crate::qos::Destination;
 use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
@@ -177,14 +178,12 @@ impl Route {
         &self.addresses.all
     }
 
-    /// Destinations behind which every reader understands DATA_BATCH.
-    pub(super) fn batch_destinations(&self) -> &[Locator] {
-        &self.addresses.batch
-    }
-
-    /// Destinations behind which a reader needs DATA; with [`Route::batch_destinations`] all of them, each once.
-    pub(super) fn plain_destinations(&self) -> &[Locator] {
-        &self.addresses.plain
+    /// Those of the destinations that get this form: DATA_BATCH those behind which every reader understands it, DATA the others.
+    pub(super) fn destinations_in(&self, form: Form) -> &[Locator] {
+        match form {
+            Form::Batch => &self.addresses.batch,
+            Form::Plain => &self.addresses.plain,
+        }
     }
 
     /// True when first transmissions go to a multicast group.

@@ -51,7 +51,7 @@ fn a_group_carries_batches_only_if_all_behind_it_understand_them() {
         let mut route = Route::new(choice);
         [reader(1, false), reader(2, true), foreign.clone()].iter().for_each(|reader| route.insert(reader));
         let text = |list: &[Locator]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!((text(route.batch_destinations()), text(route.plain_destinations())), {
+        assert_eq!((text(route.destinations_in(Form::Batch)), text(route.destinations_in(Form::Plain))), {
             let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
             (owned(batch), owned(plain))
         });
@@ -271,7 +271,7 @@ fn step_by_step_leads_to_the_same_lists() {
         let mut fresh = Route::new(choice);
         present.values().for_each(|reader| fresh.insert(reader));
         let sorted = |route: &Route| {
-            let lists = [route.destinations(), route.batch_destinations(), route.plain_destinations()];
+            let lists = [route.destinations(), route.destinations_in(Form::Batch), route.destinations_in(Form::Plain)];
             lists.map(|list| {
                 let mut list = list.to_vec();
                 list.sort();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use thalweg_base::time::Instant;
 use thalweg_coap::endpoint::{Config, Endpoint, Event, Outbox, Peer};
 use thalweg_coap::message::{
     Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token, content_format,
 };
-use thalweg_rtps::time::Instant;
 use thalweg_testing::allocations::{self, Counting};
 
 #[global_allocator]

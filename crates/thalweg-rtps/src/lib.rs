@@ -8,16 +8,14 @@ mod count;
 pub mod discovery;
 pub mod flow_control;
 pub mod history;
-pub mod outbox;
 pub mod participant;
-pub mod payload;
 pub mod qos;
 pub mod reader;
-pub mod rng;
 pub mod round_trip;
 pub mod shared;
-pub mod time;
 pub mod trace;
 pub mod types;
 pub mod wire;
 pub mod writer;
+
+pub use thalweg_base::{outbox, payload, rng, time};

@@ -1,8 +1,11 @@
 //! Identifiers and addresses of RTPS 2.5 §9.3: GUIDs, entity ids, sequence numbers, locators, versions.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::{Add, AddAssign, Sub};
+
+pub use thalweg_base::locator::{
+    ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES,
+};
 
 /// First twelve bytes of a GUID: names a participant (RTPS 2.5 §9.3.1.1).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +14,15 @@ pub struct GuidPrefix(pub [u8; 12]);
 impl GuidPrefix {
     /// Names no participant.
     pub const UNKNOWN: GuidPrefix = GuidPrefix([0; 12]);
+
+    /// A name for a new participant: Thalweg's vendor id and 80 `random` bits (RTPS 2.5 §9.3.1.1), so that two participants share a
+    /// name with a probability below 10⁻¹⁵ even among 10,000.
+    pub fn of_thalweg(random: [u8; 10]) -> GuidPrefix {
+        let mut prefix = [0; 12];
+        prefix[..2].copy_from_slice(&VendorId::THALWEG.0);
+        prefix[2..].copy_from_slice(&random);
+        GuidPrefix(prefix)
+    }
 
     /// The vendor that the first two bytes announce (RTPS 2.5 §9.3.1.1).
     pub fn vendor(self) -> VendorId {
@@ -232,57 +244,6 @@ impl ProtocolVersion {
     pub const V2_5: ProtocolVersion = ProtocolVersion { major: 2, minor: 5 };
 }
 
-/// Where a datagram is sent to: transport kind, port and address (RTPS 2.5 §9.3.2.4).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Locator {
-    /// 1 = UDPv4, 2 = UDPv6; others belong to vendors.
-    pub kind: i32,
-    /// UDP port.
-    pub port: u32,
-    /// IPv6 address, or twelve zero bytes and an IPv4 address.
-    pub address: [u8; 16],
-}
-
-impl Locator {
-    /// Kind of a UDP over IPv4 locator.
-    pub const UDP_V4: i32 = 1;
-    /// Kind of a UDP over IPv6 locator.
-    pub const UDP_V6: i32 = 2;
-
-    /// The UDP address, or `None` for other kinds and impossible ports.
-    pub fn socket_address(&self) -> Option<SocketAddr> {
-        let port = u16::try_from(self.port).ok().filter(|port| *port != 0)?;
-        let address = match self.kind {
-            Locator::UDP_V4 => {
-                let [.., a, b, c, d] = self.address;
-                IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-            }
-            Locator::UDP_V6 => IpAddr::V6(Ipv6Addr::from(self.address)),
-            _ => return None,
-        };
-        Some(SocketAddr::new(address, port))
-    }
-
-    /// True for multicast addresses of either family.
-    pub fn is_multicast(&self) -> bool {
-        self.socket_address().is_some_and(|address| address.ip().is_multicast())
-    }
-}
-
-impl From<SocketAddr> for Locator {
-    fn from(address: SocketAddr) -> Locator {
-        let (kind, bytes) = match address.ip() {
-            IpAddr::V4(ip) => {
-                let mut bytes = [0; 16];
-                bytes[12..].copy_from_slice(&ip.octets());
-                (Locator::UDP_V4, bytes)
-            }
-            IpAddr::V6(ip) => (Locator::UDP_V6, ip.octets()),
-        };
-        Locator { kind, port: u32::from(address.port()), address: bytes }
-    }
-}
-
 fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
@@ -326,15 +287,6 @@ impl fmt::Display for VendorId {
     }
 }
 
-impl fmt::Display for Locator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.socket_address() {
-            Some(address) => write!(f, "udp/{address}"),
-            None => write!(f, "locator kind {} port {}", self.kind, self.port),
-        }
-    }
-}
-
 macro_rules! debug_as_display {
     ($($name:ident),*) => {
         $(impl fmt::Debug for $name {
@@ -344,14 +296,8 @@ macro_rules! debug_as_display {
         })*
     };
 }
-debug_as_display!(GuidPrefix, EntityId, Guid, KeyHash, SequenceNumber, VendorId, Locator);
+debug_as_display!(GuidPrefix, EntityId, Guid, KeyHash, SequenceNumber, VendorId);
 
-/// Payload of a UDP datagram within one host: just below the 65,507 bytes that UDP allows.
-pub const ON_HOST_DATAGRAM_BYTES: usize = 65_000;
-/// Payload of a UDP datagram in one Ethernet frame: 1500 less the headers of IPv4 and UDP.
-pub const ETHERNET_V4_DATAGRAM_BYTES: usize = 1472;
-/// The same over IPv6.
-pub const ETHERNET_V6_DATAGRAM_BYTES: usize = 1452;
 /// Below this a path is not believed: every IPv4 host takes packets of 576 bytes (RFC 791 §3.2), and a fragment has to have
 /// room beside its headers. Smaller links cut the packets by IP.
 pub(crate) const DATAGRAM_MIN_BYTES: usize = 576 - (1500 - ETHERNET_V4_DATAGRAM_BYTES);

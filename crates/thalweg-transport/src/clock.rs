@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use thalweg_rtps::time::{Instant, Timestamp};
+use thalweg_base::time::{Instant, Timestamp};
 
 use crate::sys::process;
 

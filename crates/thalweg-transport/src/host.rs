@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use thalweg_rtps::rng::Rng;
+use thalweg_base::rng::Rng;
 
 /// Sixteen bytes that two processes share exactly when they reach each other through 127.0.0.1: the same running kernel
 /// and the same network namespace. Two containers on one machine are two hosts, unless they share their network.

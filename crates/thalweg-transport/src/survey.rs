@@ -58,7 +58,7 @@ pub fn try_multicast(interface: &Interface, patience: Duration) -> MulticastTria
         } else {
             SocketAddr::V6(SocketAddrV6::new(GROUP_V6, port, 0, interface.index))
         };
-        let number = entropy::guid_prefix().map_err(attempt("get a random number"))?.0;
+        let number: [u8; 12] = entropy::bytes().map_err(attempt("get a random number"))?;
         socket.send_to(&number, group).map_err(attempt("send to the discovery group"))?;
         let deadline = Instant::now() + patience;
         loop {

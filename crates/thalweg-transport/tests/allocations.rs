@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use thalweg_rtps::outbox::Outbox;
-use thalweg_rtps::payload::Payload;
-use thalweg_rtps::types::Locator;
+use thalweg_base::locator::Locator;
+use thalweg_base::outbox::Outbox;
+use thalweg_base::payload::Payload;
 use thalweg_testing::allocations::{self, Counting};
 use thalweg_transport::udp::{self, Datagram, Origin, UdpConfig, UdpTransport};
 

@@ -3,13 +3,14 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
+    ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
-    ("thalweg-rtps", &["thalweg-cdr"]),
-    ("thalweg-transport", &["thalweg-rtps"]),
+    ("thalweg-rtps", &["thalweg-base"]),
+    ("thalweg-transport", &["thalweg-base"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
-    ("thalweg-coap", &["thalweg", "thalweg-cdr", "thalweg-rtps", "thalweg-transport"]),
+    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
     (
@@ -23,8 +24,8 @@ const CRATES: [(&str, &[&str]); 12] = [
 
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
-    &["types", "time", "rng"],
-    &["count", "payload", "outbox", "shared", "round_trip", "trace"],
+    &["types", "time", "rng", "payload", "outbox"],
+    &["count", "shared", "round_trip", "trace"],
     &["wire", "qos"],
     &["history", "flow_control"],
     &["writer", "reader"],

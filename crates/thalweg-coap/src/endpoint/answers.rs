@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::secret::TableState;
 use crate::message::MessageId;

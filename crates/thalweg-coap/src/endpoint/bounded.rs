@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 /// What an entry costs beside its content: its places in the tables.
 const ENTRY_BYTES: usize = 160;

@@ -1,6 +1,6 @@
 //! The client's side: requests, their responses, and registrations for notifications.
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::cache::{self, Cache};
 use super::in_flight::{Owner, Use};

@@ -1,6 +1,6 @@
 //! Proof that a peer gets what is sent to its address, and the bound on what others get (RFC 9175 §2.3, §2.4).
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::encode::{Head, Part};
 use super::ids::seconds;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::Peer;
 use crate::message::{Block, Code, OptionNumber, RequestBuf, Response};

@@ -1,6 +1,6 @@
 //! Requests that their handlers never answer.
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::ids::seconds;
 use super::server::Kind;

@@ -5,7 +5,7 @@
 //! ```
 //! use thalweg_coap::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer};
 //! use thalweg_coap::message::{RequestBuf, Response, content_format};
-//! use thalweg_rtps::time::Instant;
+//! use thalweg_base::time::Instant;
 //!
 //! let now = Instant::ZERO;
 //! let (here, there) = (Peer::from(([127, 0, 0, 1], 40000)), Peer::from(([127, 0, 0, 1], 5683)));
@@ -65,8 +65,8 @@ mod transfer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use thalweg_rtps::rng::Rng;
-use thalweg_rtps::time::Instant;
+use thalweg_base::rng::Rng;
+use thalweg_base::time::Instant;
 
 pub use config::{Config, Limits, ObserveConfig, Times};
 pub use counters::Counters;

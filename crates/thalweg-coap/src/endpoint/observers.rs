@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::asked::Asked;
 use super::encode::{Head, Part};

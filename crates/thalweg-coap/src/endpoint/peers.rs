@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
-use thalweg_rtps::rng::Rng;
-use thalweg_rtps::time::Instant;
+use thalweg_base::rng::Rng;
+use thalweg_base::time::Instant;
 
 use super::Peer;
 use super::ids::MessageIds;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::asked::{Asked, unknown_critical};
 use super::encode::{Head, Part, write_response};

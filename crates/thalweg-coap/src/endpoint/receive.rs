@@ -1,6 +1,6 @@
 //! Datagrams that arrive: what they are, and who deals with them (RFC 7252 §4.2, §4.3).
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::{Endpoint, Peer, Reach};
 use crate::message::{Code, Message, MessageId, MessageType, empty_message};

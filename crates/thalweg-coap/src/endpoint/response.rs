@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::asked::unknown_critical;
 use super::cache;

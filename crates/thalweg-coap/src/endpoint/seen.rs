@@ -1,6 +1,6 @@
 //! Which messages of a peer came before (RFC 7252 §4.5).
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::ids::seconds;
 use crate::message::MessageId;

@@ -1,6 +1,6 @@
 //! The server's side: requests that arrive, and the responses to them.
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::answers::{Answer, Answers, Key};
 use super::asked::{Asked, Refusal};

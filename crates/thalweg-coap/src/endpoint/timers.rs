@@ -1,6 +1,6 @@
 //! A hierarchical timer wheel: setting, cancelling and firing cost the same however many timers there are.
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 /// 2²⁰ ns, about a millisecond: timers fire at most this much late.
 const TICK_BITS: u32 = 20;
@@ -163,7 +163,7 @@ impl<T: Copy> Timers<T> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use thalweg_rtps::rng::Rng;
+    use thalweg_base::rng::Rng;
 
     use super::*;
 

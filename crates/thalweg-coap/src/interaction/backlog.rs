@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 /// Bounds the wait in the receive buffer in time: what a busy loop works off in 25 ms may wait there. The kernel drops the
 /// rest, which costs less than to receive it in order to drop it.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
 use thalweg_transport::clock;
 

@@ -1,6 +1,6 @@
 //! The way from one loop to the pool of one resource class.
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::handler_pool::Job;
 use crate::scheduler::pool::Pool;

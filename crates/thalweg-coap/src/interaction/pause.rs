@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
-    use thalweg_rtps::time::Instant;
+    use thalweg_base::time::Instant;
 
     use super::*;
     use crate::scheduler::admission::{Forecast, Patience, Rank};

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 /// What one peer may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

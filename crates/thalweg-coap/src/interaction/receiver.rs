@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 use thalweg_transport::batch::{Arrivals, Arrived, BatchScratch, BatchSocket, Departure, Watch};
 use thalweg_transport::clock;
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use crate::device::{self, Command, Completion, DeviceError, Unit, Value};
 use crate::link_format::Link;

@@ -66,7 +66,7 @@ fn the_failure_of_the_one_read_answers_all() {
     let counted = Arc::clone(&joined);
     let clock: Clock = Arc::new(move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        thalweg_rtps::time::Instant::ZERO
+        thalweg_base::time::Instant::ZERO
     });
     let property = Property::measured(description, channel(&device, 0), None, clock);
     let failure = DeviceError::Failed("no contact".to_owned());
@@ -128,7 +128,7 @@ impl Source for Given {
 fn observers_hear_of_changes_only() {
     let clock = Arc::new(AtomicU64::new(0));
     let now = Arc::clone(&clock);
-    let now = move || thalweg_rtps::time::Instant::from_nanos(now.load(Ordering::SeqCst));
+    let now = move || thalweg_base::time::Instant::from_nanos(now.load(Ordering::SeqCst));
     let second = Duration::from_secs(1);
     let description = PropertyDescription::new("p", "level", Unit::NONE, Sampling::Periodic { period: second });
     let source = Given(Mutex::new(vec![1.0, 1.0, 2.0].into_iter()));

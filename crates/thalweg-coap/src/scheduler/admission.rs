@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::controller::REPEAT_AFTER;
 

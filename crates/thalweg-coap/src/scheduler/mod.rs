@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use admission::Patience;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::controller::{Decision, Observation};
 

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::admission::Rank;
 use super::queue::{Offer, Refused};

@@ -5,7 +5,6 @@ mod check;
 mod matching;
 mod partition;
 mod policy;
-mod traffic_class;
 mod transmission;
 
 use std::time::Duration;
@@ -20,7 +19,7 @@ pub use policy::{
     AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
     Presentation, Reliability, Representation, ResourceLimits, WriterOwnership,
 };
-pub use traffic_class::TrafficClass;
+pub use thalweg_base::traffic_class::TrafficClass;
 pub use transmission::{AUTO_FLUSH_DELAY, BACKGROUND, Destination, Limits, Method, Transmission};
 
 use crate::time::INFINITE;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::BatchSocket;
 use crate::sys::poll::{EVENTS_MAX, Epoll, EventFd, Ready, Timer};

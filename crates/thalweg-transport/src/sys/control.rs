@@ -213,7 +213,7 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_rtps::rng::Rng;
+    use thalweg_base::rng::Rng;
 
     #[test]
     fn what_a_sender_builds_a_receiver_reads() {

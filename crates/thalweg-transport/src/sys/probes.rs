@@ -1,7 +1,7 @@
 //! Where tracers attach: a NOP and a note in the program for each point.
 
 use probe::probe;
-use thalweg_rtps::trace::Point;
+use thalweg_base::point::Point;
 
 /// Fires the probe of `point`.
 #[inline]

@@ -7,9 +7,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_rtps::outbox::{OutboundDatagram, Outbox};
-use thalweg_rtps::qos::TrafficClass;
-use thalweg_rtps::types::Locator;
+use thalweg_base::locator::Locator;
+use thalweg_base::outbox::{OutboundDatagram, Outbox};
+use thalweg_base::traffic_class::TrafficClass;
 
 use super::counters::add;
 use super::send::{Origin, Sender, Sent};

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use crate::interfaces::{Interface, InterfaceSelection, ListedInterface};
 use crate::sys::poll::{EventFd, Timer};

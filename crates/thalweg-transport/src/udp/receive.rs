@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::payload::{Payload, PayloadPool, SlabPool};
-use thalweg_rtps::time::Instant;
+use thalweg_base::payload::{Payload, PayloadPool, SlabPool};
+use thalweg_base::time::Instant;
 
 use super::counters::{ReceiveCounters, ReceiveCounts, bump};
 use super::open::join_all;

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg_rtps::outbox::Outbox;
-use thalweg_rtps::qos::TrafficClass;
-use thalweg_rtps::types::Locator;
+use thalweg_base::locator::Locator;
+use thalweg_base::outbox::Outbox;
+use thalweg_base::traffic_class::TrafficClass;
 
 use super::connections::Connections;
 use super::counters::{SendCounters, SendCounts, add};

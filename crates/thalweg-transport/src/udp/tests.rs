@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use thalweg_rtps::outbox::Outbox;
-use thalweg_rtps::payload::Payload;
-use thalweg_rtps::types::Locator;
+use thalweg_base::locator::Locator;
+use thalweg_base::outbox::Outbox;
+use thalweg_base::payload::Payload;
 
 use super::socket::{GROUP_V4, GROUP_V6};
 use super::*;

@@ -8,6 +8,7 @@ use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::time::INFINITE;
+use thalweg_rtps::types::GuidPrefix;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, UdpConfig};
@@ -189,7 +190,8 @@ impl DomainParticipantBuilder {
         })?;
         log_notices(&transport.notices);
         let plan = AddressPlan { domain_id, ports: transport.ports, peers };
-        let prefix = entropy::guid_prefix().map_err(|error| Error::system(OPERATION, error))?;
+        let random = entropy::bytes().map_err(|error| Error::system(OPERATION, error))?;
+        let prefix = GuidPrefix::of_thalweg(random);
         let mut config = ParticipantConfig::new(domain_id, prefix, local_addresses(&plan, &transport.interfaces));
         config.domain_tag = self.domain_tag;
         config.seed = entropy::seed().map_err(|error| Error::system(OPERATION, error))?;

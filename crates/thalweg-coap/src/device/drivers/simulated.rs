@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::rng::Rng;
-use thalweg_rtps::time::Instant;
+use thalweg_base::rng::Rng;
+use thalweg_base::time::Instant;
 
 use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::*;
 use crate::device::tests::Folder;

@@ -11,7 +11,7 @@ mod simulation;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 
 use super::*;
 use crate::message::{Code, Message, MessageType, OptionNumber, Request, RequestBuf, Response};

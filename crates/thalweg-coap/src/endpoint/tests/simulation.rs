@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use thalweg_rtps::rng::Rng;
+use thalweg_base::rng::Rng;
 
 use super::*;
 use crate::message::Observe;

@@ -4,7 +4,7 @@ mod filter;
 
 use std::time::Duration;
 
-use thalweg_rtps::time::Instant;
+use thalweg_base::time::Instant;
 use thalweg_transport::filter::Instruction;
 
 use filter::Shape;

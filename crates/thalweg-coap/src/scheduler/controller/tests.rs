@@ -1,6 +1,6 @@
 //! Laws against a fluid model of a pool: arrivals at a rate, threads that each finish a rate, noise of 3 %.
 
-use thalweg_rtps::rng::Rng;
+use thalweg_base::rng::Rng;
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::locator::Locator;
 use crate::payload::Payload;
-use crate::types::Locator;
 
 /// A reusable list of datagrams. Headers and small payloads are copied into one buffer, larger payloads are referred to;
 /// in steady state nothing is allocated.

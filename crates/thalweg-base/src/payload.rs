@@ -48,7 +48,7 @@ impl Payload {
 
     /// Appends to a payload that nobody else refers to and that ends where its buffer ends; false for others.
     #[inline]
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> bool {
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
         match Arc::get_mut(&mut self.slab) {
             Some(slab) if slab.len() == self.end => {
                 slab.extend_from_slice(bytes);
@@ -60,7 +60,7 @@ impl Payload {
     }
 
     /// Lets `pool` reuse the buffer once nobody refers to it any more.
-    pub(crate) fn remember_in(&self, pool: &mut SlabPool) {
+    pub fn remember_in(&self, pool: &mut SlabPool) {
         pool.remember(&self.slab);
     }
 
@@ -160,7 +160,7 @@ impl SlabPool {
     }
 
     /// An empty payload in a recycled buffer that nobody else refers to, for [`Payload::append`].
-    pub(crate) fn take_empty(&mut self) -> Payload {
+    pub fn take_empty(&mut self) -> Payload {
         let mut slab = self.take();
         if let Some(buffer) = Arc::get_mut(&mut slab) {
             buffer.clear();
@@ -170,7 +170,7 @@ impl SlabPool {
 
     /// Capacity of its buffers.
     #[inline]
-    pub(crate) fn slab_bytes(&self) -> usize {
+    pub fn slab_bytes(&self) -> usize {
         self.slab_bytes
     }
 

@@ -1,0 +1,13 @@
+//! What the protocols (RTPS, CoAP) and the transport share, so that none of them reaches into another: instants, seeded random numbers,
+//! addresses, payloads, datagrams to be sent, their class in the network, and the points of a sample's way.
+//!
+//! No I/O, no clock, no entropy, no threads of its own.
+#![forbid(unsafe_code)]
+
+pub mod locator;
+pub mod outbox;
+pub mod payload;
+pub mod point;
+pub mod rng;
+pub mod time;
+pub mod traffic_class;

@@ -4,6 +4,7 @@ mod congestion;
 mod crowds;
 mod found;
 mod links;
+mod lossy;
 mod numbers;
 mod scenario;
 mod seeds;

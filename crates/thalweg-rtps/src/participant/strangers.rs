@@ -157,7 +157,9 @@ impl Participant {
         from: SocketAddr,
         heartbeat: &Heartbeat,
     ) {
-        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
+        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else {
+            return self.note_stranger_waits(now, source, from, (heartbeat.writer, write::HEARTBEAT_LEN));
+        };
         if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
             return;
         }
@@ -179,6 +181,20 @@ impl Participant {
         }
     }
 
+    /// A stranger that sends so many bytes from or to a built-in writer which no challenge is about knows us and waits: a challenge or
+    /// its answer is lost.
+    fn note_stranger_waits(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, sent: (EntityId, usize)) {
+        let (writer, bytes) = sent;
+        if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
+            return;
+        }
+        let Some(key) = self.strangers.find(source, from.ip()) else { return };
+        if let Some(stranger) = self.strangers.get_mut(key) {
+            stranger.earn(bytes);
+            self.strangers.ask_again(now, key);
+        }
+    }
+
     /// Samples of a stranger's discovery are not heard: it has to repeat them once it is known.
     pub(super) fn note_stranger_speaks(&mut self, source: GuidPrefix, from: SocketAddr, writer: EntityId) {
         if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
@@ -193,7 +209,9 @@ impl Participant {
     /// An ACKNACK may be a stranger's answer to its challenge.
     pub(super) fn judge_stranger(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, acknack: &AckNack) {
         let pair = (acknack.writer, acknack.reader);
-        let Some(half) = HALVES.iter().position(|half| *half == pair) else { return };
+        let Some(half) = HALVES.iter().position(|half| *half == pair) else {
+            return self.note_stranger_waits(now, source, from, (acknack.writer, write::ACKNACK_MIN_LEN));
+        };
         if self.strangers.is_empty() {
             return;
         }

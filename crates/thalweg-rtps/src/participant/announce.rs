@@ -24,6 +24,10 @@ const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
+/// Announcements begin at so many places of their list, one after the other so many further on: the first ones are far apart.
+const BEGINNINGS: usize = 8;
+const BEGINNINGS_STEP: usize = 5;
+
 /// Participants that wait for their directed announcement; the periodic one reaches the others.
 const GREETINGS_MAX: usize = 1_024;
 
@@ -33,6 +37,8 @@ pub(super) struct Announcer {
     period: Duration,
     announce_at: Instant,
     quick_done: u32,
+    /// Where among its places the next announcement begins.
+    beginning: usize,
     message_at: Instant,
     payload: Payload,
     version: SequenceNumber,
@@ -51,6 +57,7 @@ impl Announcer {
             period,
             announce_at: now,
             quick_done: 0,
+            beginning: 0,
             message_at: now + period,
             payload: Payload::from(Vec::new()),
             version: SequenceNumber::ZERO,
@@ -110,7 +117,8 @@ impl Announcer {
             return;
         }
         if self.announce_at <= now {
-            self.push_announcement(config.prefix, &config.addresses.announce_to, outbox);
+            let places = self.next_places(&config.addresses.announce_to);
+            self.push_announcement(config.prefix, &places, outbox);
             let pause =
                 if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
             self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
@@ -121,6 +129,16 @@ impl Announcer {
                 self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
             }
         }
+    }
+
+    /// Where to announce now: to all places, in an order that begins elsewhere each time. A queue that is too short for all of them drops
+    /// the last ones, which must not be the same for ever.
+    fn next_places(&mut self, places: &[Locator]) -> Vec<Locator> {
+        let mut places = places.to_vec();
+        let first = places.len() * self.beginning / BEGINNINGS;
+        places.rotate_left(first);
+        self.beginning = (self.beginning + BEGINNINGS_STEP) % BEGINNINGS;
+        places
     }
 
     fn push_announcement(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {

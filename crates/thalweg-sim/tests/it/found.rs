@@ -297,3 +297,18 @@ fn participants_that_wait_for_each_other_meet_through_heavy_loss() {
         World::new(seed).run().check_all();
     }
 }
+
+/// Announcements to one address after the other overflowed a short queue at the same address each time, so that those at the end of
+/// each other's lists never heard of each other.
+#[test]
+fn participants_meet_behind_queues_that_hold_half_of_the_announcements() {
+    let hosts = 13;
+    let readers = (1..hosts).map(|process| reader(process, reads_all(None))).collect();
+    let group_filter = GroupFilter::Everything;
+    let mut plan = Plan { group_filter, ..plan(hosts, vec![writer(0, keep_all(None))], readers) };
+    plan.links = vec![HostLink::new(50_000_000, 3_000); hosts];
+    plan.processes.iter_mut().for_each(|process| process.lease_duration = Duration::from_secs(5));
+    let outcome = check(plan);
+    assert!(outcome.record().processes.iter().all(|process| process.discovered.len() == hosts - 1));
+    World::new(900_005_851).run().check_all();
+}

@@ -489,6 +489,27 @@ fn a_participant_that_moves_is_followed_once_it_has_answered_there_and_is_silent
     assert_eq!(first_bytes(&take(&net, &reader)), b"z");
 }
 
+/// Here it is silent for less than two seconds when its lease ends.
+#[test]
+fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_its_lease() {
+    let mut subject = Subject::new();
+    let new = [10, 0, 0, 42];
+    let with_lease = |at| ParticipantData { lease_duration: SECOND * 3, ..peer(PREFIX, at) };
+    subject.announce(&with_lease(FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    subject.run_for(Duration::from_millis(2_500));
+    subject.announce(&with_lease(new), address(new));
+    let right = subject.numbers_for(new);
+    subject.answer(PREFIX, right, 2, address(new));
+    while subject.participant().poll_event().is_some() {}
+    subject.run_for(SECOND);
+    let events: Vec<Event> = std::iter::from_fn(|| subject.participant().poll_event()).collect();
+    assert_eq!(events, [Event::AddressesChosen(PREFIX)]);
+    subject.run_for(SECOND * 3);
+    assert_eq!(subject.known(), 0, "it has said nothing there for a lease");
+}
+
 #[test]
 fn one_participant_takes_no_more_memory_than_its_share() {
     let mut subject = Subject::new();

@@ -292,7 +292,7 @@ impl Participant {
                 return;
             }
             let silent_at = known.heard_at.max(stranger.since) + SILENCE;
-            if now < silent_at {
+            if now < silent_at && now < known.lease_until {
                 return self.strangers.set_due(key, silent_at);
             }
         }
@@ -309,6 +309,17 @@ impl Participant {
         self.strangers.remove_all(prefix);
         self.company.forget(prefix);
         self.admit(now, stranger, address);
+    }
+
+    /// A participant was silent for all of its lease where it was. If it has answered elsewhere meanwhile, it is there.
+    pub(super) fn follow_at_lease_end(&mut self, now: Instant, prefix: GuidPrefix) {
+        let keys: Vec<StrangerKey> = self.strangers.of(prefix).collect();
+        for key in keys {
+            let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
+            if let Some(address) = proved {
+                self.meet(now, key, address);
+            }
+        }
     }
 
     /// Whether one more participant may be known at `address`: those of one other host take at most half of the room.

@@ -312,3 +312,10 @@ fn participants_meet_behind_queues_that_hold_half_of_the_announcements() {
     assert!(outcome.record().processes.iter().all(|process| process.discovered.len() == hosts - 1));
     World::new(900_005_851).run().check_all();
 }
+
+/// A host had moved, had answered at its new address, and was taken for gone: two seconds of silence at the old one were not over when
+/// its lease ended.
+#[test]
+fn a_host_that_has_answered_where_it_moved_to_is_not_lost() {
+    World::new(41_002_560).run().check_all();
+}

@@ -293,7 +293,10 @@ impl Participant {
         let expired: Vec<GuidPrefix> =
             participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
         for prefix in expired {
-            self.remove_participant(now, prefix, LostReason::LeaseExpired);
+            self.follow_at_lease_end(now, prefix);
+            if self.database.participants.get(&prefix).is_some_and(|known| known.lease_until <= now) {
+                self.remove_participant(now, prefix, LostReason::LeaseExpired);
+            }
         }
         self.schedule.set_lease_check(self.database.next_lease_end());
     }

@@ -181,6 +181,33 @@ fn answers(prefix: GuidPrefix, numbers: [SequenceNumber; 2], count: u32) -> Vec<
     bytes
 }
 
+/// A reader of participant messages asks for the first one: its participant knows us.
+fn asks_for_messages(prefix: GuidPrefix, count: u32) -> Vec<u8> {
+    let (writer, reader) = (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER);
+    let mut bytes = Vec::new();
+    write::header(&mut bytes, prefix);
+    let state = SequenceSet::new(SequenceNumber::FIRST);
+    write::acknack(&mut bytes, &AckNack { reader, writer, state, count, is_final: false });
+    bytes
+}
+
+/// Its announcements may be lost, too, for longer than a lease.
+#[test]
+fn a_stranger_that_knows_us_is_asked_again_at_once() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    subject.run_for(Duration::from_millis(2_500));
+    subject.sent.clear();
+    subject.receive(&asks_for_messages(PREFIX, 1), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    assert!(right.iter().all(|number| number.0 > 1), "it is not asked: {right:?}");
+    subject.sent.clear();
+    subject.receive(&asks_for_messages(PREFIX, 2), address(FORGER));
+    assert_eq!(subject.bytes_to(FORGER), 0, "it was just asked");
+    subject.answer(PREFIX, right, 3, address(FORGER));
+    assert_eq!(subject.known(), 1);
+}
+
 #[test]
 fn an_address_that_does_not_answer_gets_three_times_what_came_in_its_name() {
     for seed in 0..30 {
@@ -205,7 +232,7 @@ fn an_address_that_does_not_answer_gets_three_times_what_came_in_its_name() {
             }
             let guess = |rng: &mut Rng| SequenceNumber(rng.below(100_000) as i64);
             let numbers = [guess(&mut rng), guess(&mut rng)];
-            match rng.below(5) {
+            match rng.below(6) {
                 0 => subject.announce(&data, from),
                 1 => {
                     subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, i64::from(step), &sedp), from)
@@ -222,6 +249,7 @@ fn an_address_that_does_not_answer_gets_three_times_what_came_in_its_name() {
                     }
                     subject.receive(&bytes, from);
                 }
+                4 => subject.receive(&asks_for_messages(prefix, step), from),
                 _ => subject.run_for(Duration::from_millis(rng.below(2_000))),
             }
             let (got, paid) = (subject.bytes_to(VICTIM), subject.received);
@@ -459,6 +487,27 @@ fn a_participant_that_moves_is_followed_once_it_has_answered_there_and_is_silent
     assert!(net.write(0, &writer, b"z"));
     net.run_for(SECOND);
     assert_eq!(first_bytes(&take(&net, &reader)), b"z");
+}
+
+/// Here it is silent for less than two seconds when its lease ends.
+#[test]
+fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_its_lease() {
+    let mut subject = Subject::new();
+    let new = [10, 0, 0, 42];
+    let with_lease = |at| ParticipantData { lease_duration: SECOND * 3, ..peer(PREFIX, at) };
+    subject.announce(&with_lease(FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    subject.run_for(Duration::from_millis(2_500));
+    subject.announce(&with_lease(new), address(new));
+    let right = subject.numbers_for(new);
+    subject.answer(PREFIX, right, 2, address(new));
+    while subject.participant().poll_event().is_some() {}
+    subject.run_for(SECOND);
+    let events: Vec<Event> = std::iter::from_fn(|| subject.participant().poll_event()).collect();
+    assert_eq!(events, [Event::AddressesChosen(PREFIX)]);
+    subject.run_for(SECOND * 3);
+    assert_eq!(subject.known(), 0, "it has said nothing there for a lease");
 }
 
 #[test]

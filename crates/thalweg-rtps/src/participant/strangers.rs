@@ -157,7 +157,9 @@ impl Participant {
         from: SocketAddr,
         heartbeat: &Heartbeat,
     ) {
-        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
+        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else {
+            return self.note_stranger_waits(now, source, from, (heartbeat.writer, write::HEARTBEAT_LEN));
+        };
         if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
             return;
         }
@@ -179,6 +181,20 @@ impl Participant {
         }
     }
 
+    /// A stranger that sends so many bytes from or to a built-in writer which no challenge is about knows us and waits: a challenge or
+    /// its answer is lost.
+    fn note_stranger_waits(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, sent: (EntityId, usize)) {
+        let (writer, bytes) = sent;
+        if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
+            return;
+        }
+        let Some(key) = self.strangers.find(source, from.ip()) else { return };
+        if let Some(stranger) = self.strangers.get_mut(key) {
+            stranger.earn(bytes);
+            self.strangers.ask_again(now, key);
+        }
+    }
+
     /// Samples of a stranger's discovery are not heard: it has to repeat them once it is known.
     pub(super) fn note_stranger_speaks(&mut self, source: GuidPrefix, from: SocketAddr, writer: EntityId) {
         if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
@@ -193,7 +209,9 @@ impl Participant {
     /// An ACKNACK may be a stranger's answer to its challenge.
     pub(super) fn judge_stranger(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, acknack: &AckNack) {
         let pair = (acknack.writer, acknack.reader);
-        let Some(half) = HALVES.iter().position(|half| *half == pair) else { return };
+        let Some(half) = HALVES.iter().position(|half| *half == pair) else {
+            return self.note_stranger_waits(now, source, from, (acknack.writer, write::ACKNACK_MIN_LEN));
+        };
         if self.strangers.is_empty() {
             return;
         }
@@ -274,7 +292,7 @@ impl Participant {
                 return;
             }
             let silent_at = known.heard_at.max(stranger.since) + SILENCE;
-            if now < silent_at {
+            if now < silent_at && now < known.lease_until {
                 return self.strangers.set_due(key, silent_at);
             }
         }
@@ -291,6 +309,17 @@ impl Participant {
         self.strangers.remove_all(prefix);
         self.company.forget(prefix);
         self.admit(now, stranger, address);
+    }
+
+    /// A participant was silent for all of its lease where it was. If it has answered elsewhere meanwhile, it is there.
+    pub(super) fn follow_at_lease_end(&mut self, now: Instant, prefix: GuidPrefix) {
+        let keys: Vec<StrangerKey> = self.strangers.of(prefix).collect();
+        for key in keys {
+            let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
+            if let Some(address) = proved {
+                self.meet(now, key, address);
+            }
+        }
     }
 
     /// Whether one more participant may be known at `address`: those of one other host take at most half of the room.

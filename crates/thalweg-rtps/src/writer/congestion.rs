@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use super::judged::Judged;
 use super::pace::{Pace, RATE_RANGE, UNOPPOSED_FAST, amount, rate_of, time_for};
 use crate::time::Instant;
 
@@ -20,8 +21,7 @@ pub(super) struct Congestion {
     phase: Phase,
     path: Path,
     round: Round,
-    /// Repairs and history that left for this reader alone, so far.
-    repaired: u64,
+    judged: Judged,
     /// The path's own loss in thousandths, which sending less does not change.
     background: u64,
 }
@@ -57,6 +57,8 @@ struct Round {
     acknowledged_before: u64,
     acknowledged: u64,
     lost: u64,
+    /// Of how much it was known when it began whether it arrived.
+    judged_before: u64,
     /// When the round before began, and what was sent in it.
     last_began: Instant,
     last_sent: u64,
@@ -120,11 +122,11 @@ const ROUND_SPARE: Duration = Duration::from_millis(20);
 /// Loss in thousandths that is nobody's fault.
 const LOSS_MIN: u64 = 20;
 /// Loss in thousandths at which the next decision waits for nothing.
-const LOSS_HEAVY: u64 = 250;
+const LOSS_HEAVY: u64 = 300;
 /// And at which a burst has met a link that carries far less.
 const LOSS_MOST: u64 = 400;
 /// Most loss that a path is believed to have of its own, in thousandths.
-const BACKGROUND_MAX: u64 = 300;
+const BACKGROUND_MAX: u64 = 350;
 /// Rounds in a row that lose as much, after which a link counts as full however little was sent.
 const DROWNED_MAX: u32 = 3;
 /// The first round that loses much slows down by no more, in thousandths: what it lost may have been lost before.
@@ -155,7 +157,7 @@ impl Congestion {
             phase: Phase::Open { window: WINDOW_START, drowned: 0 },
             path: Path { shortest: [Duration::MAX; 2], period_began: now, smoothed: Duration::ZERO, emptied_at: now },
             round: Round { began: now, ..Round::default() },
-            repaired: 0,
+            judged: Judged::new(now),
             background: 0,
         }
     }
@@ -164,14 +166,17 @@ impl Congestion {
     pub(super) fn start_anew(&mut self, now: Instant, answer: &Answered) {
         let acknowledged = self.round.acknowledged.max(answer.reached.unwrap_or(0));
         let fresh = Congestion::new(now);
+        let mut judged = self.judged;
+        judged.forget(answer.sent);
         let round = Round {
-            sent_before: answer.sent + self.repaired,
+            sent_before: answer.sent + judged.repaired,
             acknowledged_before: acknowledged,
             acknowledged,
+            judged_before: judged.amount(acknowledged),
             settled_from: answer.sent,
             ..fresh.round
         };
-        *self = Congestion { round, repaired: self.repaired, ..fresh };
+        *self = Congestion { round, judged, ..fresh };
     }
 
     /// What may be on its way.
@@ -180,7 +185,9 @@ impl Congestion {
             Phase::Open { window, .. } => *window,
             Phase::Paced(pace) => {
                 let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
-                4 * DATAGRAM + amount(pace.rate, time)
+                // Repairs that are lost keep open what followed them long ago.
+                let repeats = 1_000 + 7 * self.background;
+                4 * DATAGRAM + amount(pace.rate, time) * repeats / 1_000
             }
         }
     }
@@ -221,9 +228,9 @@ impl Congestion {
         }
     }
 
-    /// So much left for this reader alone.
-    pub(super) fn charge_repair(&mut self, cost: u64) {
-        self.repaired += cost;
+    /// So much left for this reader alone. If it is lost, that is told after `told_after` at the earliest.
+    pub(super) fn charge_repair(&mut self, now: Instant, cost: u64, told_after: Duration) {
+        self.judged.repair(now, cost, told_after);
         self.charge(cost);
     }
 
@@ -280,9 +287,14 @@ impl Congestion {
             true => answer.busy_since,
             false => (self.round.began, self.round.acknowledged_before),
         };
-        let sent = answer.sent + self.repaired - self.round.sent_before;
+        let sent = answer.sent + self.judged.repaired - self.round.sent_before;
         let elapsed = now.since(began);
         if sent < self.round_min() || elapsed.is_zero() {
+            return Change::Nothing;
+        }
+        self.judged.look(now, assumed);
+        let known = self.judged.amount(self.round.acknowledged) - self.round.judged_before;
+        if self.is_paced() && known < self.round_min() {
             return Change::Nothing;
         }
         let goal = *self.round.goal.get_or_insert(answer.sent);
@@ -300,10 +312,13 @@ impl Congestion {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
+        // Before anything is paced, a window waits for its answers.
+        let known = if self.is_paced() { known.max(self.round.lost) } else { sent.max(self.round.last_sent) };
         let observed = Observed {
             sent,
             lost: self.round.lost,
-            share: (self.round.lost * 1_000 / sent.max(self.round.last_sent)).min(950),
+            known,
+            share: (self.round.lost * 1_000 / known).min(950),
             delay,
             latest: self.round.latest.saturating_sub(base),
             rises: self.round.rises >= RISES_MIN,
@@ -321,17 +336,20 @@ impl Congestion {
         };
         self.round = Round {
             began: now,
-            sent_before: answer.sent + self.repaired,
+            sent_before: answer.sent + self.judged.repaired,
             acknowledged_before: self.round.acknowledged,
             acknowledged: self.round.acknowledged,
             last_began: began,
             last_sent: sent,
+            judged_before: self.judged.amount(self.round.acknowledged),
             ..Round::default()
         };
         let change = self.decide(now, &observed);
         self.empty_queue(now);
         if change == Change::Slower {
             self.round.settled_from = answer.sent;
+            self.judged.forget(answer.sent);
+            self.round.judged_before = self.judged.amount(self.round.acknowledged);
         }
         change
     }
@@ -347,8 +365,8 @@ impl Congestion {
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
         // More than the path's own loss, and more than chance makes of that.
-        let chance = self.background * (1_000 - self.background) * DATAGRAM / observed.sent.max(DATAGRAM);
-        let usual = 2 * LOSS_MIN + self.background + chance.isqrt() * 2;
+        let chance = self.background * (1_000 - self.background) * DATAGRAM / observed.known.max(DATAGRAM);
+        let usual = 2 * LOSS_MIN + self.background + chance.isqrt() * 3;
         let lossy = observed.lost >= 2 * DATAGRAM && observed.share > usual;
         match &mut self.phase {
             Phase::Open { window, drowned } => {
@@ -392,22 +410,20 @@ impl Pace {
         let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
         // Shorter bursts may be all that it takes.
         let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
-        self.in_vain = if lossy { self.in_vain + 1 } else { 0 };
-        if self.in_vain == 1 {
-            self.uncut = self.rate;
-        }
+        self.in_vain.note(lossy.then_some(self.rate), observed.known, observed.lost);
         self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };
         if let Some(before) = self.doubted.take() {
             if observed.share * 2 < *background {
                 // The loss was the link's, which was full.
-                *background = 0;
+                *background = observed.share;
             } else {
                 self.rate = before;
             }
-        } else if lossy && self.in_vain >= VAIN_MAX {
-            *background = observed.share.min(BACKGROUND_MAX);
-            self.rate = self.rate.midpoint(self.uncut.max(self.rate));
-            (self.in_vain, self.unopposed) = (0, UNOPPOSED_FAST / 2);
+        } else if lossy && self.in_vain.rounds >= VAIN_MAX {
+            let cuts = std::mem::take(&mut self.in_vain);
+            *background = (cuts.lost * 1_000 / cuts.known.max(1)).min(BACKGROUND_MAX);
+            self.rate = self.rate.midpoint(cuts.uncut.max(self.rate));
+            self.unopposed = UNOPPOSED_FAST;
         } else if late {
             // What was too much has gathered in the queue since the round began.
             let excess = (delay - target).as_nanos() * 1_000 / observed.elapsed.as_nanos().max(1);
@@ -416,10 +432,10 @@ impl Pace {
         } else if shortens {
             self.waited = false;
         } else if lossy {
-            let most = if self.in_vain > 1 { 1_000 } else { CUT_MAX };
+            let most = if self.in_vain.rounds > 1 { 1_000 } else { CUT_MAX };
             self.slow_down(observed.share.saturating_sub(*background).min(most) + CUT_RANGE.start());
         } else {
-            *background = (*background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
+            *background = ((*background * 7 + observed.share) / 8).min(BACKGROUND_MAX);
             self.trusted += 1;
             if *background > LOSS_MIN && self.trusted >= TRUSTED_MAX {
                 self.doubt(*background);
@@ -437,6 +453,8 @@ impl Pace {
 /// A round.
 struct Observed {
     sent: u64,
+    /// Of how much it became known whether it arrived.
+    known: u64,
     lost: u64,
     /// The lost part in thousandths.
     share: u64,

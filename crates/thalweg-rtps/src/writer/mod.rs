@@ -14,6 +14,7 @@ mod footprint;
 mod former;
 mod group_reception;
 mod heartbeat;
+mod judged;
 mod large_repair;
 pub mod neighbourhood;
 mod pace;

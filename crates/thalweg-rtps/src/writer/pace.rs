@@ -19,14 +19,36 @@ pub(super) struct Pace {
     pub waited: bool,
     /// Rounds in a row in which nothing spoke against the rate.
     pub unopposed: u32,
-    /// Rounds in a row that lost much although less was sent than before.
-    pub in_vain: u32,
-    /// The rate before the first of those.
-    pub uncut: u64,
+    pub in_vain: CutsInVain,
     /// Rounds since it was tried last whether the path's own loss goes away when less is sent.
     pub trusted: u32,
     /// It is being tried; the rate before.
     pub doubted: Option<u64>,
+}
+
+/// Rounds in a row that lost much although less was sent than before.
+#[derive(Debug, Default)]
+pub(super) struct CutsInVain {
+    pub rounds: u32,
+    /// The rate before the first of them.
+    pub uncut: u64,
+    /// What became known in them, and how much of that was lost.
+    pub known: u64,
+    pub lost: u64,
+}
+
+impl CutsInVain {
+    /// Another round is over; one that lost much was sent at a `lossy` rate.
+    pub(super) fn note(&mut self, lossy: Option<u64>, known: u64, lost: u64) {
+        let Some(rate) = lossy else {
+            *self = CutsInVain::default();
+            return;
+        };
+        self.uncut = if self.rounds == 0 { rate } else { self.uncut };
+        self.rounds += 1;
+        self.known += known;
+        self.lost += lost;
+    }
 }
 
 /// Rates in a second. Beyond the highest, about 2.4 Gbit/s, timers are too coarse to pace, and processors are what limits.
@@ -51,8 +73,7 @@ impl Pace {
             burst: *BURST_RANGE.end(),
             waited: false,
             unopposed,
-            in_vain: 0,
-            uncut: 0,
+            in_vain: CutsInVain::default(),
             trusted: 0,
             doubted: None,
         }

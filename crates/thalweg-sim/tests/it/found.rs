@@ -290,10 +290,32 @@ fn a_forged_first_contact_does_not_outlast_the_forger() {
 }
 
 /// A challenge is repeated ever more rarely, and with a loss of 30 % one in some thousand worlds took longer than two leases. Who
-/// sends HEARTBEATs knows us, and is asked again at once.
+/// sends HEARTBEATs, or asks for participant messages, knows us and is asked again at once.
 #[test]
 fn participants_that_wait_for_each_other_meet_through_heavy_loss() {
-    for seed in [7_713, 19_428, 36_197, 99_939] {
+    for seed in [7_713, 19_428, 36_197, 99_939, 67_398, 886_502, 446_515_306] {
         World::new(seed).run().check_all();
     }
+}
+
+/// Announcements to one address after the other overflowed a short queue at the same address each time, so that those at the end of
+/// each other's lists never heard of each other.
+#[test]
+fn participants_meet_behind_queues_that_hold_half_of_the_announcements() {
+    let hosts = 13;
+    let readers = (1..hosts).map(|process| reader(process, reads_all(None))).collect();
+    let group_filter = GroupFilter::Everything;
+    let mut plan = Plan { group_filter, ..plan(hosts, vec![writer(0, keep_all(None))], readers) };
+    plan.links = vec![HostLink::new(50_000_000, 3_000); hosts];
+    plan.processes.iter_mut().for_each(|process| process.lease_duration = Duration::from_secs(5));
+    let outcome = check(plan);
+    assert!(outcome.record().processes.iter().all(|process| process.discovered.len() == hosts - 1));
+    World::new(900_005_851).run().check_all();
+}
+
+/// A host had moved, had answered at its new address, and was taken for gone: two seconds of silence at the old one were not over when
+/// its lease ended.
+#[test]
+fn a_host_that_has_answered_where_it_moved_to_is_not_lost() {
+    World::new(41_002_560).run().check_all();
 }

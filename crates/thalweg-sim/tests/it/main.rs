@@ -5,6 +5,7 @@ mod crowds;
 mod farewells;
 mod found;
 mod links;
+mod lossy;
 mod moves;
 mod numbers;
 mod scenario;

@@ -72,7 +72,10 @@ impl Writer {
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.excused(reader);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_samples(now, acknack.state, unsent, old, suppression)
+            // Large ones leave part by part.
+            let Repairs { samples, large, .. } = repairs;
+            let leaves = |number| large.iter().any(|large| large.sequence == number && !large.is_done());
+            samples.request(now, acknack.state, unsent, old, suppression, leaves)
         })
     }
 

@@ -7,7 +7,7 @@ use thalweg_rtps::qos::Durability;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
-use crate::plan::{EndpointIndex, Pace, ReaderPlan};
+use crate::plan::{Pace, ReaderPlan};
 use crate::record::{HostLanes, ReaderRecord, Record, WriterRecord};
 use crate::simulation::{Happening, Simulation};
 
@@ -166,17 +166,11 @@ impl Simulation {
         for (number, process) in self.processes.iter().enumerate() {
             let Some(participant) = &process.participant else { continue };
             let bytes = participant.reassembly_bytes();
-            // What best effort has begun may stay unfinished until the next sample, and so may what was written before a volatile
-            // reader came and left after that; what is not waited for stays so for ever.
+            // What best effort has begun may stay unfinished until the next sample, what is not waited for for ever.
             let mut readers = self.plan.readers().filter(|(_, reader)| reader.process == number);
-            let is_owed_all = |index: EndpointIndex, reader: &ReaderPlan| {
-                let mut writers = self.plan.topics[index.topic].writers.iter();
-                let is_late = writers.any(|writer| writer.first_write <= reader.created);
-                reader.qos.reliability.is_reliable() && (reader.qos.durability != Durability::Volatile || !is_late)
-            };
             let hanging = (0..self.plan.topics.len()).any(|topic| self.hanging_readers(topic) > 0);
             let waited_for = !hanging && self.writers.iter().all(|writer| writer.record.given_up.is_empty());
-            if bytes > 0 && waited_for && readers.all(|(index, reader)| is_owed_all(index, reader)) {
+            if bytes > 0 && waited_for && readers.all(|(_, reader)| reader.qos.reliability.is_reliable()) {
                 leftovers.push(format!("p{number} holds {bytes} bytes of unfinished samples"));
             }
             let counters = participant.counters();

@@ -72,7 +72,10 @@ impl Writer {
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.excused(reader);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.request_samples(now, acknack.state, unsent, old, suppression)
+            // Large ones leave part by part.
+            let Repairs { samples, large, .. } = repairs;
+            let leaves = |number| large.iter().any(|large| large.sequence == number && !large.is_done());
+            samples.request(now, acknack.state, unsent, old, suppression, leaves)
         })
     }
 
@@ -119,6 +122,7 @@ impl Writer {
             return WriterOutcome::default();
         }
         self.counters.acknacks += 1;
+        proxy.base = proxy.base.max(answer.base);
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
@@ -307,19 +311,22 @@ impl Writer {
                 proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
             }
             let owes = proxy.acknowledged.sample < sent || lags && in_mid_sample;
+            let is_untold = proxy.is_to_be_told_again() && proxy.start <= sent.next();
             let due = match (proxy.proven, owes, lags) {
                 (false, _, _) => proxy.ask_again_at(Instant::ZERO, false, longest, crowd),
+                _ if is_untold => proxy.ask_again_at(Instant::ZERO, false, longest, crowd),
                 (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest, crowd),
-                // What it lacks was not sent yet.
-                (true, false, true) => {
+                // What it lacks was not sent yet, or what does not concern it.
+                (true, false, lags) if lags || proxy.is_to_be_told_again() => {
                     next = lowest(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
                     continue;
                 }
-                (true, false, false) => continue,
+                (true, false, _) => continue,
             };
             let asks_now = due <= now;
             if asks_now {
-                proxy.owed = if proxy.proven { proxy.owed.max_with(Owed::Heartbeat) } else { Owed::Greeting };
+                proxy.owed =
+                    if proxy.proven && !is_untold { proxy.owed.max_with(Owed::Heartbeat) } else { Owed::Greeting };
                 (proxy.asking.at, proxy.asking.pause) = (now, (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX));
             }
             let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest, crowd) } else { due };

@@ -167,7 +167,13 @@ impl Writer {
             // What was written before it came and not sent yet it is told when that is sent: nothing is said of numbers to come.
             let start = reader.start.min(self.outgoing.place.sample);
             if greeting && start > SequenceNumber::FIRST && !is_told {
-                packer.gap(reader.matched.guid.entity, SequenceNumber::FIRST, start);
+                // A GAP from the first number says where to start: what left since then has been lost by nobody.
+                let entity = reader.matched.guid.entity;
+                let before = start.min(reader.met_at.max(SequenceNumber::FIRST.next()));
+                packer.gap(entity, SequenceNumber::FIRST, before);
+                if before < start {
+                    packer.gap(entity, before, start);
+                }
             }
             packer.reserve(write::HEARTBEAT_BATCH_LEN);
             drop(reader);

@@ -99,6 +99,10 @@ pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
+    /// First sample that had not been sent when it came; those from here to below `start` may have reached it all the same.
+    pub met_at: SequenceNumber,
+    /// The highest base of its acknowledgements.
+    pub base: SequenceNumber,
     /// Last sample sent before it came, or while it stood still. Until it has caught up with that, it does not hold up the
     /// others.
     pub joined: SequenceNumber,
@@ -143,6 +147,8 @@ impl ReaderProxy {
             round_trip: RoundTrip::assuming(matched.round_trip),
             matched,
             start,
+            met_at: joined.next(),
+            base: SequenceNumber::ZERO,
             joined,
             acknowledged: Position::whole(start.previous()),
             proven: false,
@@ -174,6 +180,12 @@ impl ReaderProxy {
     /// Reliable, but silent for so long that nobody waits for it any more.
     pub(super) fn is_given_up(&self) -> bool {
         self.matched.reliable && !self.active
+    }
+
+    /// True when it has answered and does not know yet that nothing below `start` concerns it: that had not all left when it was told where
+    /// it starts. It may hold parts of it, which nobody repeats.
+    pub(super) fn is_to_be_told_again(&self) -> bool {
+        self.proven && self.base < self.start && self.matched.vendor == VendorId::THALWEG
     }
 
     /// It was asked several times in a row and has not answered.

@@ -6,7 +6,7 @@ use super::large_repair::{Cut, LargeRepair};
 use super::requests::Requests;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
-use crate::wire::{FragmentSet, SequenceSet};
+use crate::wire::FragmentSet;
 
 /// Requests of one reader that wait for their repair.
 #[derive(Debug, Default)]
@@ -54,19 +54,6 @@ impl Repairs {
     pub(super) fn first(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
         let large = || self.large.iter().find(|large| !large.is_done()).map(|large| large.sequence);
         self.samples.first().or_else(|| self.packs.first().map(first_of)).or_else(large)
-    }
-
-    /// As [`Requests::request`] for samples, of which large ones leave part by part.
-    pub(super) fn request_samples(
-        &mut self,
-        now: Instant,
-        wanted: SequenceSet,
-        unsent: SequenceNumber,
-        old: SequenceNumber,
-        suppression: Duration,
-    ) -> u64 {
-        let leaves = |number| self.large.iter().any(|large| large.sequence == number && !large.is_done());
-        self.samples.request(now, wanted, unsent, old, suppression, leaves)
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that

@@ -235,6 +235,22 @@ fn history_goes_once_over_a_long_path_also_where_other_peers_are_near() {
     assert!((100..150).contains(&repaired), "{repaired} repairs for 100 samples");
 }
 
+/// What was written before a volatile reader came and left after that reaches it as well: where a part was lost, nobody repeated it or said
+/// that it was not owed.
+#[test]
+fn a_volatile_reader_keeps_no_part_of_what_it_is_not_owed() {
+    for seed in 0..100 {
+        let transmission = Transmission::by(Method::asynchronous(Plan::CONTROLLER));
+        let slow = WriterQos { transmission, ..keep_all(None) };
+        let halves = WriterPlan { samples: 40, burst: 40, payload_bytes: 2_000, ..writer(0, slow) };
+        let late = ReaderPlan { created: at_ms(1_300), ..reader(2, reads_all(None)) };
+        let mut plan = Plan { seed, ..plan(3, vec![halves], vec![ReaderPlan::new(1), late]) };
+        plan.weather = Weather { loss: 0.1, latency: Duration::from_millis(2), ..Weather::CLEAR };
+        plan.processes[0].controller = Some(FlowControllerSettings::bytes_per_second(50_000));
+        check(plan);
+    }
+}
+
 #[test]
 fn a_world_with_an_application_that_hangs_waits_for_the_other_readers() {
     let large = WriterPlan { samples: 20, payload_bytes: 100_000, ..writer(0, keep_all(None)) };

@@ -48,10 +48,10 @@ pub mod qos {
 /// What discovery tells about participants, writers and readers.
 pub mod discovery {
     pub use crate::participant::ProcessDescription;
-    pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
     pub use thalweg_rtps::discovery::groups::Groups;
     pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+    pub use thalweg_rtps::discovery::{DiscoveryLimits, Known};
     pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 

@@ -1,6 +1,7 @@
 //! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use super::endpoint_data::{PublicationData, SubscriptionData};
@@ -137,16 +138,24 @@ pub enum Learned {
     News(Guid),
     /// It is malformed, must not be used, or speaks for another participant.
     Unusable,
-    /// Its participant has too many endpoints already.
-    OverLimit,
+    /// There is no room for it.
+    OverLimit(DiscoveryLimit),
 }
 
 /// Endpoints of one kind, ordered by GUID so that those of a participant are neighbours.
 #[derive(Debug)]
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
-    /// Memory that the endpoints of each participant are charged, and all of them.
-    bytes_of: BTreeMap<GuidPrefix, usize>,
+    /// How many endpoints each participant has, and the memory that they are charged.
+    shares: BTreeMap<GuidPrefix, Share>,
+    /// The memory of all.
+    bytes: usize,
+}
+
+/// What one participant has of a table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    endpoints: usize,
     bytes: usize,
 }
 
@@ -155,7 +164,7 @@ const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
     fn default() -> Self {
-        EndpointTable { known: BTreeMap::new(), bytes_of: BTreeMap::new(), bytes: 0 }
+        EndpointTable { known: BTreeMap::new(), shares: BTreeMap::new(), bytes: 0 }
     }
 }
 
@@ -166,7 +175,9 @@ impl<D: EndpointData> EndpointTable<D> {
         let matched = self.remove(guid).map(|known| known.matched).unwrap_or_default();
         self.known.insert(guid, Known { data, matched, bytes });
         self.bytes += bytes;
-        *self.bytes_of.entry(guid.prefix).or_default() += bytes;
+        let share = self.shares.entry(guid.prefix).or_default();
+        share.endpoints += 1;
+        share.bytes += bytes;
     }
 
     fn charge(data: &D) -> usize {
@@ -175,7 +186,11 @@ impl<D: EndpointData> EndpointTable<D> {
 
     /// Memory that the endpoints of a participant are charged.
     pub fn bytes_of(&self, participant: GuidPrefix) -> usize {
-        self.bytes_of.get(&participant).copied().unwrap_or_default()
+        self.share_of(participant).bytes
+    }
+
+    fn share_of(&self, participant: GuidPrefix) -> Share {
+        self.shares.get(&participant).copied().unwrap_or_default()
     }
 
     /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
@@ -188,8 +203,12 @@ impl<D: EndpointData> EndpointTable<D> {
         let before = self.known.get(&guid).map_or(0, |known| known.bytes);
         match self.known.get(&guid) {
             Some(known) if known.data == data => return Learned::Nothing,
-            _ if Self::charge(&data) > room.saturating_add(before) => return Learned::OverLimit,
-            None if self.of_participant(participant).count() >= count_max => return Learned::OverLimit,
+            _ if Self::charge(&data) > room.saturating_add(before) => {
+                return Learned::OverLimit(DiscoveryLimit::Memory);
+            }
+            None if self.share_of(participant).endpoints >= count_max => {
+                return Learned::OverLimit(DiscoveryLimit::Endpoints);
+            }
             _ => self.insert(data),
         }
         Learned::News(guid)
@@ -209,10 +228,11 @@ impl<D: EndpointData> EndpointTable<D> {
     pub fn remove(&mut self, guid: Guid) -> Option<Known<D>> {
         let known = self.known.remove(&guid)?;
         self.bytes -= known.bytes;
-        if let Some(bytes) = self.bytes_of.get_mut(&guid.prefix) {
-            *bytes -= known.bytes;
-            if *bytes == 0 {
-                self.bytes_of.remove(&guid.prefix);
+        if let Some(share) = self.shares.get_mut(&guid.prefix) {
+            share.endpoints -= 1;
+            share.bytes -= known.bytes;
+            if share.endpoints == 0 {
+                self.shares.remove(&guid.prefix);
             }
         }
         Some(known)
@@ -242,6 +262,27 @@ pub struct DiscoveryLimits {
     pub bytes_per_participant_max: usize,
     /// The same of all participants together; default 128 MiB.
     pub bytes_max: usize,
+}
+
+/// Which of the [`DiscoveryLimits`] refused something; displays as the name of its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscoveryLimit {
+    /// Remote participants.
+    Participants,
+    /// Writers, or readers, of one remote participant.
+    Endpoints,
+    /// Memory for the endpoints of one remote participant, or of all.
+    Memory,
+}
+
+impl fmt::Display for DiscoveryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DiscoveryLimit::Participants => "participants_max",
+            DiscoveryLimit::Endpoints => "endpoints_per_participant_max",
+            DiscoveryLimit::Memory => "bytes_per_participant_max or bytes_max",
+        })
+    }
 }
 
 impl Default for DiscoveryLimits {

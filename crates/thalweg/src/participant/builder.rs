@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Once;
 use std::time::Duration;
 
+use thalweg_rtps::discovery::DiscoveryLimits;
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::qos::check_participant_data;
@@ -14,7 +15,7 @@ use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
-use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
+use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses, warn};
 use crate::{Error, ErrorKind};
 
 /// Lease of a participant that is told nothing else, and the limits of others; see
@@ -36,6 +37,7 @@ pub struct DomainParticipantBuilder {
     peers: Vec<String>,
     describes_process: bool,
     lease_duration: Duration,
+    limits: DiscoveryLimits,
     io: IoOptions,
 }
 
@@ -53,6 +55,7 @@ impl DomainParticipantBuilder {
             domain_tag: String::new(),
             peers: Vec::new(),
             lease_duration: LEASE_DEFAULT,
+            limits: DiscoveryLimits::default(),
             io: IoOptions::default(),
         }
     }
@@ -157,6 +160,14 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// How many participants and endpoints are remembered, and how much memory that may take: what is beyond is refused, counted
+    /// ([`DomainParticipant::explain`]) and told by a warning. Default 2,000 participants, 4,096 writers and as many readers of
+    /// each, 16 MiB for each, 128 MiB for all; allowed 1 and more.
+    pub fn discovery_limits(mut self, limits: DiscoveryLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Lets the I/O thread poll without ever sleeping: the lowest latency for the price of one processor.
     pub fn busy_poll(mut self) -> Self {
         self.io.busy_poll = true;
@@ -173,13 +184,14 @@ impl DomainParticipantBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`] for a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
-    /// have, a lease that is too short or too long, or data that is too long;
+    /// have, a lease that is too short or too long, a limit of 0, or data that is too long;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
     pub fn create(self) -> Result<DomainParticipant, Error> {
         const OPERATION: &str = "create_participant";
         let domain_id = self.udp.domain_id;
         let groups = self.checked_groups()?;
         self.check_lease()?;
+        self.check_limits()?;
         let peers = self.resolve_peers()?;
         let transport = udp::open(&self.udp).map_err(|error| match error {
             udp::OpenError::DomainTooLarge(_) | udp::OpenError::UnknownInterface { .. } => {
@@ -204,6 +216,7 @@ impl DomainParticipantBuilder {
         config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
         config.host = host::id();
         config.lease_duration = self.lease_duration;
+        config.limits = self.limits;
         let participant = Participant::new(clock::now(), config);
         let notices = transport.notices;
         let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
@@ -220,6 +233,16 @@ impl DomainParticipantBuilder {
             Error::new(ErrorKind::BadParameter, "create_participant", format!("failed: {error}")).because(error)
         })?;
         Ok(groups)
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        let DiscoveryLimits { participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max } =
+            self.limits;
+        if [participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max].contains(&0) {
+            let cause = "failed: a limit of discovery is 0, so that nobody could be met";
+            return Err(Error::new(ErrorKind::BadParameter, "create_participant", cause).advise("choose 1 or more"));
+        }
+        Ok(())
     }
 
     fn check_lease(&self) -> Result<(), Error> {
@@ -265,11 +288,11 @@ fn log_notices(notices: &[Notice]) {
     }
     LOGGED.call_once(|| {
         for notice in notices {
-            if tracing::dispatcher::has_been_set() {
+            // Lost samples puzzle people most; this one is told even where nobody listens to the log.
+            if matches!(notice, Notice::ReceiveBuffer { .. }) {
+                warn(&notice.to_string());
+            } else {
                 tracing::warn!("{notice}");
-            } else if matches!(notice, Notice::ReceiveBuffer { .. }) {
-                // Lost samples puzzle people most; this one is told even where nobody listens to the log.
-                eprintln!("thalweg: {notice}");
             }
         }
     });

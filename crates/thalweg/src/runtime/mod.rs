@@ -151,6 +151,15 @@ impl Drop for Runtime {
     }
 }
 
+/// Tells a user what must not stay unnoticed, by the log or, where nobody listens to that, on standard error.
+pub(crate) fn warn(text: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{text}");
+    } else {
+        eprintln!("thalweg: {text}");
+    }
+}
+
 /// Waits for a thread's end, unless that thread is the one that asks: a listener may drop the last handle.
 fn join_unless_current(handle: Option<JoinHandle<()>>) {
     let current: ThreadId = thread::current().id();

@@ -2,15 +2,28 @@
 
 use std::sync::Arc;
 
+use thalweg_rtps::discovery::database::DiscoveryLimit;
 use thalweg_rtps::participant::Event;
-use thalweg_rtps::types::EntityId;
+use thalweg_rtps::types::{EntityId, GuidPrefix};
 
-use super::RuntimeState;
 use super::listeners::{Delivery, Notification};
+use super::{RuntimeState, warn};
 use crate::publication::WriterCell;
 use crate::status::{ReaderStatus, WriterStatus};
 use crate::subscription::ReaderCell;
 use crate::trace;
+
+/// Says what a limit of discovery refused and what to raise.
+fn warn_of_limit(participant: GuidPrefix, limit: DiscoveryLimit, refused: u64) {
+    let what = match limit {
+        DiscoveryLimit::Participants => "is not met",
+        DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => "has more writers or readers than are remembered",
+    };
+    warn(&format!(
+        "participant {participant} {what}: {refused} announcements were refused so far by the limit {limit}; raise it with \
+         DomainParticipantBuilder::discovery_limits"
+    ));
+}
 
 impl RuntimeState {
     /// Delivers one event; runs inline listeners on the spot.
@@ -59,6 +72,7 @@ impl RuntimeState {
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }
+            Event::OverLimit { participant, limit, refused } => warn_of_limit(participant, limit, refused),
             // The I/O thread measures the way there.
             Event::AddressesChosen(_) => {}
             Event::ParticipantDiscovered(prefix) => tracing::debug!(%prefix, "participant discovered"),

@@ -74,9 +74,9 @@ pub mod types {
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
-pub use publication::{DataWriter, Publisher, PublisherQos};
+pub use publication::{DataWriter, DataWriterBuilder, Publisher, PublisherQos};
 pub use runtime::Delivery;
-pub use subscription::{DataReader, Sample, Subscriber, SubscriberQos};
+pub use subscription::{DataReader, DataReaderBuilder, Sample, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;
 pub use thalweg_cdr::Topic as TopicType;
 pub use thalweg_derive::Topic;

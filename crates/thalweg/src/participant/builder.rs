@@ -1,7 +1,8 @@
 //! How a participant is to be, and its creation.
 
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use thalweg_rtps::discovery::DiscoveryLimits;
@@ -15,7 +16,8 @@ use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
-use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses, warn};
+use crate::runtime::{AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Runtime, local_addresses, warn};
+use crate::status::ParticipantStatus;
 use crate::{Error, ErrorKind};
 
 /// Lease of a participant that is told nothing else, and the limits of others; see
@@ -39,6 +41,27 @@ pub struct DomainParticipantBuilder {
     lease_duration: Duration,
     limits: DiscoveryLimits,
     io: IoOptions,
+    listener: Option<SharedListener>,
+}
+
+/// A participant's listener, shared by the copies of its settings.
+#[derive(Clone)]
+struct SharedListener {
+    delivery: Delivery,
+    callback: Arc<Mutex<ParticipantStatusListener>>,
+}
+
+impl fmt::Debug for SharedListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedListener({:?})", self.delivery)
+    }
+}
+
+impl SharedListener {
+    fn into_callback(self) -> (Delivery, Box<ParticipantStatusListener>) {
+        let callback = self.callback;
+        (self.delivery, Box::new(move |status| callback.lock().unwrap_or_else(PoisonError::into_inner)(status)))
+    }
 }
 
 impl DomainParticipantBuilder {
@@ -57,6 +80,7 @@ impl DomainParticipantBuilder {
             lease_duration: LEASE_DEFAULT,
             limits: DiscoveryLimits::default(),
             io: IoOptions::default(),
+            listener: None,
         }
     }
 
@@ -168,6 +192,15 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Calls `listener` for everything that happens to the participant from its creation on: others that come and go, limits that
+    /// are met, and news about those of its writers and readers that have no status listener of their own (DDS 1.4 §2.2.4.2.3).
+    /// It may be called before [`DomainParticipantBuilder::create`] has returned. A listener that keeps the participant, a writer or
+    /// a reader of it alive keeps it alive for ever; let it hold a [`Weak`](std::sync::Weak) one. Default none.
+    pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(ParticipantStatus) + Send + 'static) -> Self {
+        self.listener = Some(SharedListener { delivery, callback: Arc::new(Mutex::new(listener)) });
+        self
+    }
+
     /// Lets the I/O thread poll without ever sleeping: the lowest latency for the price of one processor.
     pub fn busy_poll(mut self) -> Self {
         self.io.busy_poll = true;
@@ -219,7 +252,8 @@ impl DomainParticipantBuilder {
         config.limits = self.limits;
         let participant = Participant::new(clock::now(), config);
         let notices = transport.notices;
-        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
+        let listener = self.listener.map(SharedListener::into_callback);
+        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener)?;
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use thalweg::discovery::DiscoveryLimits;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, Network};
@@ -48,7 +49,26 @@ pub struct MemberOptions {
     /// with a short lease, a busy machine or lossy network wants a long one (default: 20s).
     #[arg(long, value_name = "DURATION", value_parser = crate::parse::lease)]
     pub lease: Option<Duration>,
+
+    /// Remember at most N writers and as many readers of each participant; what is beyond is refused and told (default: 4096).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub endpoints_max: Option<u32>,
 }
+
+/// Limits of discovery that let each participant have so many endpoints, with memory for them.
+fn limits_with(endpoints: usize) -> DiscoveryLimits {
+    let usual = DiscoveryLimits::default();
+    let bytes = usual.bytes_per_participant_max.max(endpoints.saturating_mul(ENDPOINT_BYTES));
+    DiscoveryLimits {
+        endpoints_per_participant_max: endpoints,
+        bytes_per_participant_max: bytes,
+        bytes_max: usual.bytes_max.max(bytes),
+        ..usual
+    }
+}
+
+/// Memory for a writer and a reader of ordinary size.
+const ENDPOINT_BYTES: usize = 4 << 10;
 
 impl NetworkOptions {
     /// A participant of the network, as this member.
@@ -81,6 +101,9 @@ impl NetworkOptions {
         }
         if let Some(lease) = member.lease {
             builder = builder.lease_duration(lease);
+        }
+        if let Some(count) = member.endpoints_max {
+            builder = builder.discovery_limits(limits_with(count as usize));
         }
         builder.groups(&member.groups)
     }

@@ -10,13 +10,21 @@ pub struct Refusals {
     wrong_proofs: u64,
     unprovable: u64,
     unproved_locators: u64,
+    participants_over_limit: u64,
+    endpoints_over_limit: u64,
 }
 
 impl Refusals {
     /// Those that a participant tells.
     pub fn new(told: &ParticipantExplanation) -> Refusals {
-        let &ParticipantExplanation { foreign_source, wrong_proofs, unprovable, unproved_locators, .. } = told;
-        Refusals { foreign_source, wrong_proofs, unprovable, unproved_locators }
+        Refusals {
+            foreign_source: told.foreign_source,
+            wrong_proofs: told.wrong_proofs,
+            unprovable: told.unprovable,
+            unproved_locators: told.unproved_locators,
+            participants_over_limit: told.participants_over_limit,
+            endpoints_over_limit: told.endpoints_over_limit,
+        }
     }
 
     /// A sentence for each count that is not zero.
@@ -46,6 +54,19 @@ impl Refusals {
                 "an endpoint named an address that has not answered and is not used: let its participant use one IP address \
                  for discovery and data",
             ),
+            (
+                self.participants_over_limit,
+                "announcement",
+                "of participants found no room, so that these stay undiscovered: raise participants_max of the limits of \
+                 discovery (DomainParticipantBuilder::discovery_limits)",
+            ),
+            (
+                self.endpoints_over_limit,
+                "announcement",
+                "of writers and readers found no room, so that these match nobody here: raise \
+                 endpoints_per_participant_max or the bytes of the limits of discovery \
+                 (DomainParticipantBuilder::discovery_limits, --endpoints-max)",
+            ),
         ];
         let told = sentences.iter().filter(|(count, ..)| *count > 0);
         told.map(|(count, noun, text)| format!("{count} {noun}{} {text}", if *count == 1 { "" } else { "s" })).collect()
@@ -57,9 +78,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(counts: [u64; 4], beginnings: &[&str]) {
-        let [foreign_source, wrong_proofs, unprovable, unproved_locators] = counts;
-        let told = Refusals { foreign_source, wrong_proofs, unprovable, unproved_locators }.sentences();
+    fn check(counts: [u64; 6], beginnings: &[&str]) {
+        let [foreign_source, wrong_proofs, unprovable, unproved_locators, ..] = counts;
+        let [.., participants_over_limit, endpoints_over_limit] = counts;
+        let refusals = Refusals {
+            foreign_source,
+            wrong_proofs,
+            unprovable,
+            unproved_locators,
+            participants_over_limit,
+            endpoints_over_limit,
+        };
+        let told = refusals.sentences();
         assert_eq!(told.len(), beginnings.len(), "{told:?}");
         for (sentence, beginning) in told.iter().zip(beginnings) {
             assert!(sentence.starts_with(beginning), "{sentence:?} does not begin with {beginning:?}");
@@ -68,9 +98,10 @@ mod tests {
 
     #[test]
     fn each_count_that_is_not_zero_has_its_sentence() {
-        check([0; 4], &[]);
-        check([7, 0, 0, 0], &["7 messages in the name of a known participant"]);
-        check([0, 8, 0, 0], &["8 answers did not prove"]);
-        check([0, 0, 9, 1], &["9 announcements came from", "1 time an endpoint named an address"]);
+        check([0; 6], &[]);
+        check([7, 0, 0, 0, 0, 0], &["7 messages in the name of a known participant"]);
+        check([0, 8, 0, 0, 0, 0], &["8 answers did not prove"]);
+        check([0, 0, 0, 0, 1, 2], &["1 announcement of participants", "2 announcements of writers and readers"]);
+        check([0, 0, 9, 1, 0, 0], &["9 announcements came from", "1 time an endpoint named an address"]);
     }
 }

@@ -48,10 +48,10 @@ pub mod qos {
 /// What discovery tells about participants, writers and readers.
 pub mod discovery {
     pub use crate::participant::ProcessDescription;
-    pub use thalweg_rtps::discovery::Known;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
     pub use thalweg_rtps::discovery::groups::Groups;
     pub use thalweg_rtps::discovery::participant_data::ParticipantData;
+    pub use thalweg_rtps::discovery::{DiscoveryLimits, Known};
     pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 
@@ -74,9 +74,9 @@ pub mod types {
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
-pub use publication::{DataWriter, Publisher, PublisherQos};
+pub use publication::{DataWriter, DataWriterBuilder, Publisher, PublisherQos};
 pub use runtime::Delivery;
-pub use subscription::{DataReader, Sample, Subscriber, SubscriberQos};
+pub use subscription::{DataReader, DataReaderBuilder, Sample, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;
 pub use thalweg_cdr::Topic as TopicType;
 pub use thalweg_derive::Topic;

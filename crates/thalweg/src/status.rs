@@ -1,9 +1,11 @@
 //! Statuses: what endpoints tell about themselves (DDS 1.4 §2.2.4.1).
 
 use thalweg_rtps::qos::{Mismatch, PolicyId};
-use thalweg_rtps::types::{Guid, KeyHash};
+use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash};
 
+pub use thalweg_rtps::discovery::database::DiscoveryLimit;
 pub use thalweg_rtps::history::RejectReason;
+pub use thalweg_rtps::participant::LostReason;
 pub use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 
 /// How many endpoints of the other kind an endpoint is matched with: PUBLICATION_MATCHED of a writer,
@@ -35,6 +37,10 @@ impl Matched {
         self.current = self.current.saturating_sub(1);
         self.current_change -= 1;
         self.last = Some(guid);
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        self.total_change > 0 || self.current_change != 0
     }
 
     /// The status as it is; the changes start from zero again.
@@ -182,6 +188,48 @@ pub enum WriterStatus {
     OfferedIncompatibleQos(IncompatibleQos),
     /// A reader made no progress for as long as the writer's `reader_patience` allows, and is no longer waited for.
     ReadersGivenUp(ReadersGivenUp),
+}
+
+/// News about a participant and about what is in it, as its status listener gets them; see
+/// [`DomainParticipantBuilder::on_status`](crate::DomainParticipantBuilder::on_status).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParticipantStatus {
+    /// Another participant was discovered: see
+    /// [`DomainParticipant::discovered_participants`](crate::DomainParticipant::discovered_participants).
+    Discovered(GuidPrefix),
+    /// Another participant is gone, with all its endpoints.
+    Lost {
+        /// Which.
+        participant: GuidPrefix,
+        /// Why.
+        reason: LostReason,
+    },
+    /// A limit of discovery keeps out a participant or endpoints of one: see
+    /// [`DomainParticipantBuilder::discovery_limits`](crate::DomainParticipantBuilder::discovery_limits). Told at first and
+    /// whenever the count has doubled.
+    OverLimit {
+        /// The participant.
+        participant: GuidPrefix,
+        /// Which limit.
+        limit: DiscoveryLimit,
+        /// How many announcements of this kind were refused so far.
+        refused: u64,
+    },
+    /// News about a writer of this participant that has no status listener of its own.
+    Writer {
+        /// The writer.
+        writer: Guid,
+        /// The news.
+        status: WriterStatus,
+    },
+    /// News about a reader of this participant that has no status listener of its own.
+    Reader {
+        /// The reader.
+        reader: Guid,
+        /// The news.
+        status: ReaderStatus,
+    },
 }
 
 /// News about a reader, as its status listener gets them.

@@ -143,3 +143,29 @@ fn doctor_tells_the_network_also_where_somebody_is_found() {
     end(reader);
     run(&["doctor", "--survey", "0"]).expect_code(2);
 }
+
+#[test]
+fn a_limit_of_discovery_that_is_met_is_told_at_once_and_in_the_end() {
+    let tag = tag();
+    let readers = [start(&["coap", "bridge", "--sensors", "--bind", "127.0.0.1:0", "--domain-tag", &tag])];
+    let words = ["ls", "--domain-tag", &tag, "--endpoints-max", "1"];
+    let said = run(&words).expect_code(0);
+    check_contains(&said.stderr, &["thalweg: participant ", "endpoints_per_participant_max", "discovery_limits"]);
+    check_contains(
+        &said.stdout,
+        &["refused while listening", "of writers and readers found no room", "--endpoints-max"],
+    );
+    let told: Value =
+        serde_json::from_str(&run(&[&words[..], &["--json"]].concat()).expect_code(0).stdout).expect("JSON");
+    assert!(told["refused"]["endpoints_over_limit"].as_u64().is_some_and(|count| count > 0), "{told:#}");
+    let said = run(&["why", "nothing", "--domain-tag", &tag, "--endpoints-max", "1"]).expect_code(0).stdout;
+    check_contains(&said, &["of writers and readers found no room"]);
+    let said = run(&["ls", "--domain-tag", &tag]).expect_code(0);
+    assert!(
+        !said.stdout.contains("found no room") && !said.stderr.contains("limit"),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
+    readers.into_iter().for_each(end);
+}

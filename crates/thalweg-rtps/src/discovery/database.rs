@@ -1,6 +1,7 @@
 //! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use super::endpoint_data::{PublicationData, SubscriptionData};
@@ -149,8 +150,8 @@ pub enum Learned {
     News(Guid),
     /// It is malformed, must not be used, or speaks for another participant.
     Unusable,
-    /// Its participant has too many endpoints already.
-    OverLimit,
+    /// There is no room for it.
+    OverLimit(DiscoveryLimit),
 }
 
 /// Endpoints of one kind, ordered by GUID so that those of a participant are neighbours.
@@ -158,16 +159,16 @@ pub enum Learned {
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
     topics: TopicIndex,
-    holdings: BTreeMap<GuidPrefix, Holding>,
-    /// Memory that all endpoints are charged.
+    /// How many endpoints each participant has, and the memory that they are charged.
+    shares: BTreeMap<GuidPrefix, Share>,
+    /// The memory of all.
     bytes: usize,
 }
 
-/// What one participant has in a table.
+/// What one participant has of a table.
 #[derive(Clone, Copy, Debug, Default)]
-struct Holding {
+struct Share {
     endpoints: usize,
-    /// Memory that they are charged.
     bytes: usize,
 }
 
@@ -176,7 +177,7 @@ const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
     fn default() -> Self {
-        EndpointTable { known: BTreeMap::new(), topics: TopicIndex::default(), holdings: BTreeMap::new(), bytes: 0 }
+        EndpointTable { known: BTreeMap::new(), topics: TopicIndex::default(), shares: BTreeMap::new(), bytes: 0 }
     }
 }
 
@@ -188,9 +189,9 @@ impl<D: EndpointData> EndpointTable<D> {
         self.topics.insert(data.topic_name(), guid);
         self.known.insert(guid, Known { data, matched, bytes });
         self.bytes += bytes;
-        let holding = self.holdings.entry(guid.prefix).or_default();
-        holding.endpoints += 1;
-        holding.bytes += bytes;
+        let share = self.shares.entry(guid.prefix).or_default();
+        share.endpoints += 1;
+        share.bytes += bytes;
     }
 
     fn charge(data: &D) -> usize {
@@ -199,11 +200,11 @@ impl<D: EndpointData> EndpointTable<D> {
 
     /// Memory that the endpoints of a participant are charged.
     pub fn bytes_of(&self, participant: GuidPrefix) -> usize {
-        self.holdings.get(&participant).map_or(0, |holding| holding.bytes)
+        self.share_of(participant).bytes
     }
 
-    fn count_of(&self, participant: GuidPrefix) -> usize {
-        self.holdings.get(&participant).map_or(0, |holding| holding.endpoints)
+    fn share_of(&self, participant: GuidPrefix) -> Share {
+        self.shares.get(&participant).copied().unwrap_or_default()
     }
 
     /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
@@ -216,8 +217,12 @@ impl<D: EndpointData> EndpointTable<D> {
         let before = self.known.get(&guid).map_or(0, |known| known.bytes);
         match self.known.get(&guid) {
             Some(known) if known.data == data => return Learned::Nothing,
-            _ if Self::charge(&data) > room.saturating_add(before) => return Learned::OverLimit,
-            None if self.count_of(participant) >= count_max => return Learned::OverLimit,
+            _ if Self::charge(&data) > room.saturating_add(before) => {
+                return Learned::OverLimit(DiscoveryLimit::Memory);
+            }
+            None if self.share_of(participant).endpoints >= count_max => {
+                return Learned::OverLimit(DiscoveryLimit::Endpoints);
+            }
             _ => self.insert(data),
         }
         Learned::News(guid)
@@ -238,11 +243,11 @@ impl<D: EndpointData> EndpointTable<D> {
         let known = self.known.remove(&guid)?;
         self.topics.remove(known.data.topic_name(), guid);
         self.bytes -= known.bytes;
-        if let Some(holding) = self.holdings.get_mut(&guid.prefix) {
-            holding.endpoints -= 1;
-            holding.bytes -= known.bytes;
-            if holding.endpoints == 0 {
-                self.holdings.remove(&guid.prefix);
+        if let Some(share) = self.shares.get_mut(&guid.prefix) {
+            share.endpoints -= 1;
+            share.bytes -= known.bytes;
+            if share.endpoints == 0 {
+                self.shares.remove(&guid.prefix);
             }
         }
         Some(known)
@@ -282,6 +287,27 @@ pub struct DiscoveryLimits {
     pub bytes_per_participant_max: usize,
     /// The same of all participants together; default 128 MiB.
     pub bytes_max: usize,
+}
+
+/// Which of the [`DiscoveryLimits`] refused something; displays as the name of its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscoveryLimit {
+    /// Remote participants.
+    Participants,
+    /// Writers, or readers, of one remote participant.
+    Endpoints,
+    /// Memory for the endpoints of one remote participant, or of all.
+    Memory,
+}
+
+impl fmt::Display for DiscoveryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DiscoveryLimit::Participants => "participants_max",
+            DiscoveryLimit::Endpoints => "endpoints_per_participant_max",
+            DiscoveryLimit::Memory => "bytes_per_participant_max or bytes_max",
+        })
+    }
 }
 
 impl Default for DiscoveryLimits {

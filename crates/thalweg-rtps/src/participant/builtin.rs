@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Event, KeyOf, LostReason, Participant};
 use crate::discovery::KnownParticipant;
-use crate::discovery::database::Learned;
+use crate::discovery::database::{DiscoveryLimit, Learned};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
@@ -182,7 +182,7 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
         let learned = self.database.publications.learn(prefix, count_max, room, &sample.payload);
-        if let Some(guid) = self.note_learned(learned) {
+        if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_publication(now, guid);
@@ -199,7 +199,7 @@ impl Participant {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
         let learned = self.database.subscriptions.learn(prefix, count_max, room, &sample.payload);
-        if let Some(guid) = self.note_learned(learned) {
+        if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_subscription(now, guid);
@@ -217,14 +217,29 @@ impl Participant {
     }
 
     /// Counts what was refused; returns the endpoint that is new or has changed.
-    fn note_learned(&mut self, learned: Learned) -> Option<Guid> {
+    fn note_learned(&mut self, prefix: GuidPrefix, learned: Learned) -> Option<Guid> {
         match learned {
             Learned::News(guid) => return Some(guid),
             Learned::Nothing => {}
             Learned::Unusable => self.counters.unusable_announcements += 1,
-            Learned::OverLimit => self.counters.over_limit += 1,
+            Learned::OverLimit(limit) => self.note_over_limit(prefix, limit),
         }
         None
+    }
+
+    /// Counts what a limit of discovery refused, and tells of the first time and of each time that the count has doubled: whoever
+    /// fills the table cannot fill the log as well.
+    pub(super) fn note_over_limit(&mut self, participant: GuidPrefix, limit: DiscoveryLimit) {
+        self.counters.over_limit += 1;
+        let count = match limit {
+            DiscoveryLimit::Participants => &mut self.counters.participants_over_limit,
+            DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => &mut self.counters.endpoints_over_limit,
+        };
+        *count += 1;
+        let refused = *count;
+        if refused.is_power_of_two() {
+            self.push_event(Event::OverLimit { participant, limit, refused });
+        }
     }
 
     /// Forgets a participant and everything in it.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{LostReason, Participant};
+use crate::discovery::database::DiscoveryLimit;
 use crate::discovery::groups::Groups;
 use crate::discovery::participant_data::ParticipantData;
 use crate::time::Instant;
@@ -101,7 +102,7 @@ impl Participant {
         self.counters.other_groups += 1;
         self.remove_participant(now, data.guid_prefix, LostReason::OtherGroups);
         if !self.company.ignore(now, self.database.limits.participants_max, data) {
-            self.counters.over_limit += 1;
+            self.note_over_limit(data.guid_prefix, DiscoveryLimit::Participants);
         }
     }
 }

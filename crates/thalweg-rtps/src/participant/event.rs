@@ -1,5 +1,6 @@
 //! What a participant tells whoever drives it.
 
+use crate::discovery::database::DiscoveryLimit;
 use crate::qos::Mismatch;
 use crate::types::{EntityId, Guid, GuidPrefix};
 
@@ -30,6 +31,15 @@ pub enum Event {
         prefix: GuidPrefix,
         /// Why.
         reason: LostReason,
+    },
+    /// A limit of discovery keeps out a participant or endpoints of one.
+    OverLimit {
+        /// The participant.
+        participant: GuidPrefix,
+        /// Which limit.
+        limit: DiscoveryLimit,
+        /// How many announcements of this kind were refused so far.
+        refused: u64,
     },
     /// A local reader of [`KeySource::Driver`](super::KeySource::Driver) has samples whose key is to be computed.
     KeysDue {

@@ -1,6 +1,8 @@
 //! What a participant refused of what came in the names of others, for those who ask.
 
-use super::{Participant, ParticipantCounters};
+use super::Participant;
+#[cfg(doc)]
+use super::ParticipantCounters;
 use crate::types::GuidPrefix;
 use crate::wire::WireError;
 use crate::wire::parameters::{ParameterList, ParameterWriter};
@@ -18,6 +20,10 @@ pub struct ParticipantExplanation {
     pub unprovable: u64,
     /// As [`ParticipantCounters::unproved_locators`].
     pub unproved_locators: u64,
+    /// As [`ParticipantCounters::participants_over_limit`].
+    pub participants_over_limit: u64,
+    /// As [`ParticipantCounters::endpoints_over_limit`].
+    pub endpoints_over_limit: u64,
 }
 
 /// The parameter that carries the counts; it means nothing elsewhere.
@@ -26,25 +32,44 @@ const REFUSED: u16 = 0x8183;
 impl Participant {
     /// What this participant refused of what came in the names of others.
     pub fn explain(&self) -> ParticipantExplanation {
-        let ParticipantCounters { foreign_source, wrong_proofs, unprovable, unproved_locators, .. } = self.counters;
-        let guid_prefix = self.config.prefix;
-        ParticipantExplanation { guid_prefix, foreign_source, wrong_proofs, unprovable, unproved_locators }
+        let counters = &self.counters;
+        ParticipantExplanation {
+            guid_prefix: self.config.prefix,
+            foreign_source: counters.foreign_source,
+            wrong_proofs: counters.wrong_proofs,
+            unprovable: counters.unprovable,
+            unproved_locators: counters.unproved_locators,
+            participants_over_limit: counters.participants_over_limit,
+            endpoints_over_limit: counters.endpoints_over_limit,
+        }
     }
 }
 
 impl ParticipantExplanation {
+    /// The counts in their order on the wire; later ones go behind, since earlier versions read the first ones.
+    fn counts(&mut self) -> [&mut u64; 6] {
+        [
+            &mut self.foreign_source,
+            &mut self.wrong_proofs,
+            &mut self.unprovable,
+            &mut self.unproved_locators,
+            &mut self.participants_over_limit,
+            &mut self.endpoints_over_limit,
+        ]
+    }
+
     /// Appends the counts. Whoever reads them knows the participant already.
     pub(super) fn put(&self, list: &mut ParameterWriter<'_>) {
-        let counts = [self.foreign_source, self.wrong_proofs, self.unprovable, self.unproved_locators];
+        let mut told = *self;
         list.put(REFUSED, |value| {
-            for count in counts {
-                value.u32((count >> 32) as u32);
-                value.u32(count as u32);
+            for count in told.counts() {
+                value.u32((*count >> 32) as u32);
+                value.u32(*count as u32);
             }
         });
     }
 
-    /// The counts of `guid_prefix`; none from a version that does not tell them.
+    /// The counts of `guid_prefix`; none from a version that does not tell them, and zero for those that it does not know.
     ///
     /// # Errors
     /// When they break off.
@@ -54,14 +79,27 @@ impl ParticipantExplanation {
     ) -> Result<Option<ParticipantExplanation>, WireError> {
         let Some(parameter) = list.find(REFUSED) else { return Ok(None) };
         let mut value = parameter.reader();
-        let mut counts = [0; 4];
-        for count in &mut counts {
+        let mut told = ParticipantExplanation {
+            guid_prefix,
+            foreign_source: 0,
+            wrong_proofs: 0,
+            unprovable: 0,
+            unproved_locators: 0,
+            participants_over_limit: 0,
+            endpoints_over_limit: 0,
+        };
+        for (position, count) in told.counts().into_iter().enumerate() {
+            if position >= FIRST_COUNTS && value.remaining() == 0 {
+                break;
+            }
             *count = u64::from(value.u32()?) << 32 | u64::from(value.u32()?);
         }
-        let [foreign_source, wrong_proofs, unprovable, unproved_locators] = counts;
-        Ok(Some(ParticipantExplanation { guid_prefix, foreign_source, wrong_proofs, unprovable, unproved_locators }))
+        Ok(Some(told))
     }
 }
+
+/// Counts that every version tells which tells any.
+const FIRST_COUNTS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -85,10 +123,23 @@ mod tests {
             wrong_proofs: 2,
             unprovable: u64::MAX,
             unproved_locators: 3,
+            participants_over_limit: 4,
+            endpoints_over_limit: 5 << 33,
         };
         let bytes = encoded(&told);
         let list = ParameterList::from_payload(&bytes).expect("a list");
         assert_eq!(ParticipantExplanation::find(&list, PREFIX), Ok(Some(told)));
+    }
+
+    #[test]
+    fn an_earlier_version_tells_four_counts() {
+        let mut bytes = Vec::new();
+        let mut list = ParameterWriter::encapsulated(&mut bytes);
+        list.put(REFUSED, |value| (0..8).for_each(|n| value.u32(n % 2 * 7)));
+        list.finish();
+        let list = ParameterList::from_payload(&bytes).expect("a list");
+        let told = ParticipantExplanation::find(&list, PREFIX).expect("counts").expect("counts");
+        assert_eq!((told.foreign_source, told.unproved_locators, told.endpoints_over_limit), (7, 7, 0));
     }
 
     #[test]

@@ -30,6 +30,8 @@ mod inquiry_tests;
 mod key_tests;
 #[cfg(test)]
 mod lease_tests;
+#[cfg(test)]
+mod limit_tests;
 mod matching;
 mod neighbours;
 mod origin;
@@ -168,8 +170,12 @@ pub struct ParticipantCounters {
     pub malformed: u64,
     /// Discovery data that could not be read or must not be used.
     pub unusable_announcements: u64,
-    /// Participants or endpoints beyond [`DiscoveryLimits`].
+    /// Announcements beyond [`DiscoveryLimits`], and questions and answers beyond their bounds.
     pub over_limit: u64,
+    /// Of these, announcements of participants.
+    pub participants_over_limit: u64,
+    /// Of these, announcements of endpoints.
+    pub endpoints_over_limit: u64,
     /// Announcements of participants that are ignored because of their communication groups.
     pub other_groups: u64,
     /// Datagrams or submessages in the name of a known participant that came from an address which is not its own.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Event, LostReason, Participant};
 use crate::discovery::challenge::HALVES;
+use crate::discovery::database::DiscoveryLimit;
 use crate::discovery::participant_data::ParticipantData;
 use crate::discovery::reach::is_own;
 use crate::discovery::strangers::{ANNOUNCEMENT_MAX, Former, Stranger, StrangerKey};
@@ -303,8 +304,7 @@ impl Participant {
             return self.avoid(now, &stranger.data);
         }
         if !self.has_room_for(prefix, address) {
-            self.counters.over_limit += 1;
-            return;
+            return self.note_over_limit(prefix, DiscoveryLimit::Participants);
         }
         self.strangers.remove_all(prefix);
         self.company.forget(prefix);

@@ -1,9 +1,11 @@
 //! How a participant is to be, and its creation.
 
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use thalweg_rtps::discovery::DiscoveryLimits;
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::qos::check_participant_data;
@@ -15,7 +17,8 @@ use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
-use crate::runtime::{AddressPlan, IoOptions, Runtime, local_addresses};
+use crate::runtime::{AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Runtime, local_addresses, warn};
+use crate::status::ParticipantStatus;
 use crate::{Error, ErrorKind};
 
 /// Lease of a participant that is told nothing else, and the limits of others; see
@@ -37,7 +40,29 @@ pub struct DomainParticipantBuilder {
     peers: Vec<String>,
     describes_process: bool,
     lease_duration: Duration,
+    limits: DiscoveryLimits,
     io: IoOptions,
+    listener: Option<SharedListener>,
+}
+
+/// A participant's listener, shared by the copies of its settings.
+#[derive(Clone)]
+struct SharedListener {
+    delivery: Delivery,
+    callback: Arc<Mutex<ParticipantStatusListener>>,
+}
+
+impl fmt::Debug for SharedListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedListener({:?})", self.delivery)
+    }
+}
+
+impl SharedListener {
+    fn into_callback(self) -> (Delivery, Box<ParticipantStatusListener>) {
+        let callback = self.callback;
+        (self.delivery, Box::new(move |status| callback.lock().unwrap_or_else(PoisonError::into_inner)(status)))
+    }
 }
 
 impl DomainParticipantBuilder {
@@ -54,7 +79,9 @@ impl DomainParticipantBuilder {
             domain_tag: String::new(),
             peers: Vec::new(),
             lease_duration: LEASE_DEFAULT,
+            limits: DiscoveryLimits::default(),
             io: IoOptions::default(),
+            listener: None,
         }
     }
 
@@ -158,6 +185,23 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// How many participants and endpoints are remembered, and how much memory that may take: what is beyond is refused, counted
+    /// ([`DomainParticipant::explain`]) and told by a warning. Default 2,000 participants, 4,096 writers and as many readers of
+    /// each, 16 MiB for each, 128 MiB for all; allowed 1 and more.
+    pub fn discovery_limits(mut self, limits: DiscoveryLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Calls `listener` for everything that happens to the participant from its creation on: others that come and go, limits that
+    /// are met, and news about those of its writers and readers that have no status listener of their own (DDS 1.4 §2.2.4.2.3).
+    /// It may be called before [`DomainParticipantBuilder::create`] has returned. A listener that keeps the participant, a writer or
+    /// a reader of it alive keeps it alive for ever; let it hold a [`Weak`](std::sync::Weak) one. Default none.
+    pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(ParticipantStatus) + Send + 'static) -> Self {
+        self.listener = Some(SharedListener { delivery, callback: Arc::new(Mutex::new(listener)) });
+        self
+    }
+
     /// Lets the I/O thread poll without ever sleeping: the lowest latency for the price of one processor.
     pub fn busy_poll(mut self) -> Self {
         self.io.busy_poll = true;
@@ -174,13 +218,14 @@ impl DomainParticipantBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`] for a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
-    /// have, a lease that is too short or too long, or data that is too long;
+    /// have, a lease that is too short or too long, a limit of 0, or data that is too long;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
     pub fn create(self) -> Result<DomainParticipant, Error> {
         const OPERATION: &str = "create_participant";
         let domain_id = self.udp.domain_id;
         let groups = self.checked_groups()?;
         self.check_lease()?;
+        self.check_limits()?;
         let peers = self.resolve_peers()?;
         let transport = udp::open(&self.udp).map_err(|error| match error {
             udp::OpenError::DomainTooLarge(_) | udp::OpenError::UnknownInterface { .. } => {
@@ -206,9 +251,11 @@ impl DomainParticipantBuilder {
         config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
         config.host = host::id();
         config.lease_duration = self.lease_duration;
+        config.limits = self.limits;
         let participant = Participant::new(clock::now(), config);
         let notices = transport.notices;
-        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io)?;
+        let listener = self.listener.map(SharedListener::into_callback);
+        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener)?;
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }
 
@@ -222,6 +269,16 @@ impl DomainParticipantBuilder {
             Error::new(ErrorKind::BadParameter, "create_participant", format!("failed: {error}")).because(error)
         })?;
         Ok(groups)
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        let DiscoveryLimits { participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max } =
+            self.limits;
+        if [participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max].contains(&0) {
+            let cause = "failed: a limit of discovery is 0, so that nobody could be met";
+            return Err(Error::new(ErrorKind::BadParameter, "create_participant", cause).advise("choose 1 or more"));
+        }
+        Ok(())
     }
 
     fn check_lease(&self) -> Result<(), Error> {
@@ -267,11 +324,11 @@ fn log_notices(notices: &[Notice]) {
     }
     LOGGED.call_once(|| {
         for notice in notices {
-            if tracing::dispatcher::has_been_set() {
+            // Lost samples puzzle people most; this one is told even where nobody listens to the log.
+            if matches!(notice, Notice::ReceiveBuffer { .. }) {
+                warn(&notice.to_string());
+            } else {
                 tracing::warn!("{notice}");
-            } else if matches!(notice, Notice::ReceiveBuffer { .. }) {
-                // Lost samples puzzle people most; this one is told even where nobody listens to the log.
-                eprintln!("thalweg: {notice}");
             }
         }
     });

@@ -19,7 +19,10 @@ use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::runtime::Runtime;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
-use crate::{Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos, Topic, TopicType};
+use crate::{
+    DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos,
+    Topic, TopicType,
+};
 pub use builder::DomainParticipantBuilder;
 pub use process::ProcessDescription;
 
@@ -99,6 +102,16 @@ impl DomainParticipant {
         qos: crate::qos::ReaderQos,
     ) -> Result<crate::DataReader<T>, Error> {
         self.create_subscriber(SubscriberQos::default()).create_reader(topic, qos)
+    }
+
+    /// As [`Publisher::writer_builder`], for a publisher with default QoS.
+    pub fn writer_builder<T>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+        self.create_publisher(PublisherQos::default()).writer_builder(topic)
+    }
+
+    /// As [`Subscriber::reader_builder`], for a subscriber with default QoS.
+    pub fn reader_builder<T>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
+        self.create_subscriber(SubscriberQos::default()).reader_builder(topic)
     }
 
     pub(crate) fn udp(&self) -> &UdpConfig {

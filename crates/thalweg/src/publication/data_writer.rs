@@ -233,8 +233,9 @@ impl<T> DataWriter<T> {
         blocking::wait_for_matched(&self.cell, count, timeout)
     }
 
-    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener, also for what that one was
-    /// not told yet.
+    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener. It is told at once
+    /// what has changed since the writer was created, or since the status was last asked for, and what an earlier listener was not
+    /// told yet. [`Publisher::writer_builder`](crate::Publisher::writer_builder) sets a listener before anything can happen.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -243,12 +244,11 @@ impl<T> DataWriter<T> {
         delivery: Delivery,
         listener: impl FnMut(WriterStatus) + Send + 'static,
     ) -> Result<(), Error> {
-        if delivery == Delivery::Thread {
-            let started = self.runtime.state().listeners.start(self.runtime.state());
-            started.map_err(|error| Error::system("starting the listener thread", error))?;
-        }
+        let state = self.runtime.state();
+        state.start_listening(delivery)?;
         let listener: Box<WriterStatusListener> = Box::new(listener);
         self.cell.status_listener().set(delivery, listener);
+        state.announce_writer_changes(&self.cell);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The sending half of the API: publishers and data writers.
 
 mod blocking;
+mod builder;
 mod data_writer;
 mod sending;
 mod writer_cell;
@@ -11,10 +12,11 @@ use thalweg_rtps::participant::WriterConfig;
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::writer::WriterOptions;
 
-use crate::runtime::Runtime;
+use crate::runtime::{Delivery, Runtime};
 use crate::{Error, Topic};
 #[cfg(all(loom, test))]
 pub(crate) use blocking::wait_for_room;
+pub use builder::DataWriterBuilder;
 pub use data_writer::DataWriter;
 #[cfg(all(loom, test))]
 pub(crate) use sending::send_in_turn;
@@ -45,6 +47,11 @@ impl Publisher {
         &self.qos
     }
 
+    /// Settings of a writer to be created, with a listener that misses nothing.
+    pub fn writer_builder<T>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
+        DataWriterBuilder::new(Publisher::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
+    }
+
     /// Creates a writer and announces it to the domain. Partition and group data are the publisher's, unless `qos` names
     /// its own.
     ///
@@ -64,9 +71,22 @@ impl Publisher {
     pub fn create_writer_with<T>(
         &self,
         topic: &Topic<T>,
-        mut qos: WriterQos,
+        qos: WriterQos,
         options: WriterOptions,
     ) -> Result<DataWriter<T>, Error> {
+        self.writer_builder(topic).qos(qos).options(options).create()
+    }
+
+    fn create<T>(
+        &self,
+        topic: &Topic<T>,
+        mut qos: WriterQos,
+        options: WriterOptions,
+        listener: Option<(Delivery, Box<WriterStatusListener>)>,
+    ) -> Result<DataWriter<T>, Error> {
+        if let Some((delivery, _)) = &listener {
+            self.runtime.state().start_listening(*delivery)?;
+        }
         topic.description().check("create_writer")?;
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
@@ -88,6 +108,9 @@ impl Publisher {
             endpoints.check_type("create_writer", &description)?;
             let writer = participant.create_writer(now, config).map_err(refused)?;
             let cell = Arc::new(WriterCell::new(writer, description, qos));
+            if let Some((delivery, listener)) = listener {
+                cell.status_listener().set(delivery, listener);
+            }
             // Before the participant is unlocked, so that its first events already find the writer.
             endpoints.insert_writer(Arc::clone(&cell));
             Ok::<_, Error>(cell)

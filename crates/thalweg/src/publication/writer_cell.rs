@@ -101,6 +101,19 @@ impl WriterCell {
         self.waiters.notify(&self.writer);
     }
 
+    /// The statuses that have changed since they were last asked for or told, which they are from now on.
+    pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
+        let current = self.writer.lock().readers_given_up();
+        let mut statuses = self.statuses();
+        let Statuses { matched, incompatible, given_up, .. } = &mut *statuses;
+        let changed = [
+            matched.has_changed().then(|| WriterStatus::PublicationMatched(matched.tell())),
+            (incompatible.total_change > 0).then(|| WriterStatus::OfferedIncompatibleQos(incompatible.tell())),
+            (given_up.total_change > 0).then(|| WriterStatus::ReadersGivenUp(given_up.tell(current))),
+        ];
+        changed.into_iter().flatten().collect()
+    }
+
     pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
         self.update_matched(|matched| matched.add(reader))
     }

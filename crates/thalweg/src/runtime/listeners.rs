@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::RuntimeState;
+use super::{ListenerSlot, RuntimeState};
 use crate::publication::WriterCell;
+use crate::status::ParticipantStatus;
 use crate::subscription::ReaderCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -35,13 +36,20 @@ pub(crate) enum Notification {
     Data(Arc<ReaderCell>),
     WriterStatus(Arc<WriterCell>),
     ReaderStatus(Arc<ReaderCell>),
+    ParticipantStatus(Arc<ParticipantSlot>),
 }
+
+/// Callback for a participant's news.
+pub(crate) type ParticipantStatusListener = dyn FnMut(ParticipantStatus) + Send;
+/// The place of a participant's listener.
+pub(crate) type ParticipantSlot = ListenerSlot<ParticipantStatusListener, ParticipantStatus>;
 
 impl Call for Notification {
     fn run(&self, thread: Delivery) -> Option<Delivery> {
         match self {
             Notification::Data(cell) => cell.data_listener().run(thread, |listener, ()| listener(cell)),
             Notification::WriterStatus(cell) => cell.status_listener().run(thread, |listener, status| listener(status)),
+            Notification::ParticipantStatus(slot) => slot.run(thread, |listener, status| listener(status)),
             Notification::ReaderStatus(cell) => cell.status_listener().run(thread, |listener, status| listener(status)),
         }
     }

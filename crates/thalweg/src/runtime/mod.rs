@@ -33,8 +33,9 @@ pub(crate) use listener_slot::ListenerSlot;
 #[cfg(all(loom, test))]
 pub(crate) use listeners::Call;
 pub use listeners::Delivery;
+pub(crate) use listeners::ParticipantStatusListener;
 pub(crate) use listeners::{Agenda, STATUS_BACKLOG_MAX};
-use listeners::{ListenerThread, Notification};
+use listeners::{ListenerThread, Notification, ParticipantSlot};
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 
@@ -52,9 +53,10 @@ pub(crate) struct RuntimeState {
     pub(crate) sender: Arc<Sender>,
     pub(crate) alarm: Alarm,
     pub(crate) endpoints: EndpointTable,
-    pub(crate) listeners: ListenerThread,
+    listeners: ListenerThread,
     /// What the listener thread, and on behalf of other threads the I/O thread, are to run.
     agenda: Agenda<Notification>,
+    participant_listener: Arc<ParticipantSlot>,
     wall_clock: WallClock,
     stopping: AtomicBool,
     received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
@@ -68,6 +70,7 @@ impl Runtime {
         receiver: thalweg_transport::udp::Receiver,
         plan: AddressPlan,
         options: IoOptions,
+        listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
     ) -> Result<Arc<Runtime>, Error> {
         let state = Arc::new(RuntimeState {
             participant: Shared::new(participant),
@@ -77,15 +80,23 @@ impl Runtime {
             endpoints: EndpointTable::default(),
             listeners: ListenerThread::default(),
             agenda: Agenda::default(),
+            participant_listener: Arc::new(ListenerSlot::new(STATUS_BACKLOG_MAX)),
             wall_clock: WallClock::default(),
             stopping: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });
+        if let Some((delivery, listener)) = listener {
+            state.start_listening(delivery)?;
+            state.participant_listener.set(delivery, listener);
+        }
+        let agenda_of = Arc::clone(&state);
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
-        let handle = thread::Builder::new()
-            .name("thalweg-io".into())
-            .spawn(move || io_thread.run())
-            .map_err(|error| Error::system("starting the I/O thread", error))?;
+        let handle =
+            thread::Builder::new().name("thalweg-io".into()).spawn(move || io_thread.run()).map_err(|error| {
+                // Nobody else ends the listener thread.
+                agenda_of.agenda.stop();
+                Error::system("starting the I/O thread", error)
+            })?;
         Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)) }))
     }
 
@@ -122,6 +133,14 @@ impl RuntimeState {
         work(clock::now(), &mut participant)
     }
 
+    /// Makes sure that the thread runs which a listener is to be called by.
+    pub(crate) fn start_listening(self: &Arc<Self>, delivery: Delivery) -> Result<(), Error> {
+        if delivery == Delivery::Thread {
+            self.listeners.start(self).map_err(|error| Error::system("starting the listener thread", error))?;
+        }
+        Ok(())
+    }
+
     /// An application thread changed an endpoint's deadline.
     pub(crate) fn rearm(&self, entity: EntityId, at: Option<Instant>) {
         if let Some(at) = at {
@@ -148,6 +167,15 @@ impl Drop for Runtime {
         // Last, so that listeners hear what the I/O thread told them.
         self.state.agenda.stop();
         join_unless_current(self.state.listeners.take());
+    }
+}
+
+/// Tells a user what must not stay unnoticed, by the log or, where nobody listens to that, on standard error.
+pub(crate) fn warn(text: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{text}");
+    } else {
+        eprintln!("thalweg: {text}");
     }
 }
 

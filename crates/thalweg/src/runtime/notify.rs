@@ -2,15 +2,28 @@
 
 use std::sync::Arc;
 
+use thalweg_rtps::discovery::database::DiscoveryLimit;
 use thalweg_rtps::participant::Event;
-use thalweg_rtps::types::EntityId;
+use thalweg_rtps::types::{EntityId, GuidPrefix};
 
-use super::RuntimeState;
 use super::listeners::{Delivery, Notification};
+use super::{RuntimeState, warn};
 use crate::publication::WriterCell;
-use crate::status::{ReaderStatus, WriterStatus};
+use crate::status::{ParticipantStatus, ReaderStatus, WriterStatus};
 use crate::subscription::ReaderCell;
 use crate::trace;
+
+/// Says what a limit of discovery refused and what to raise.
+fn warn_of_limit(participant: GuidPrefix, limit: DiscoveryLimit, refused: u64) {
+    let what = match limit {
+        DiscoveryLimit::Participants => "is not met",
+        DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => "has more writers or readers than are remembered",
+    };
+    warn(&format!(
+        "participant {participant} {what}: {refused} announcements were refused so far by the limit {limit}; raise it with \
+         DomainParticipantBuilder::discovery_limits"
+    ));
+}
 
 impl RuntimeState {
     /// Delivers one event; runs inline listeners on the spot.
@@ -59,10 +72,20 @@ impl RuntimeState {
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }
+            Event::OverLimit { participant, limit, refused } => {
+                warn_of_limit(participant, limit, refused);
+                self.deliver_participant_status(ParticipantStatus::OverLimit { participant, limit, refused });
+            }
             // The I/O thread measures the way there.
             Event::AddressesChosen(_) => {}
-            Event::ParticipantDiscovered(prefix) => tracing::debug!(%prefix, "participant discovered"),
-            Event::ParticipantLost { prefix, reason } => tracing::info!(%prefix, ?reason, "participant lost"),
+            Event::ParticipantDiscovered(prefix) => {
+                tracing::debug!(%prefix, "participant discovered");
+                self.deliver_participant_status(ParticipantStatus::Discovered(prefix));
+            }
+            Event::ParticipantLost { prefix, reason } => {
+                tracing::info!(%prefix, ?reason, "participant lost");
+                self.deliver_participant_status(ParticipantStatus::Lost { participant: prefix, reason });
+            }
         }
     }
 
@@ -76,11 +99,7 @@ impl RuntimeState {
     /// As the delivery of data by the I/O thread, from another thread.
     pub(crate) fn announce_data(&self, cell: &Arc<ReaderCell>) {
         cell.notify_waiters();
-        if let Some(thread) = cell.data_listener().add(())
-            && self.agenda.ask(thread, Notification::Data(Arc::clone(cell)))
-        {
-            self.alarm.wake();
-        }
+        self.ask(cell.data_listener().add(()), || Notification::Data(Arc::clone(cell)));
     }
 
     /// `note` brings the status up to date and returns what a listener is to be told; `None`: nobody listens.
@@ -88,7 +107,7 @@ impl RuntimeState {
         let Some(cell) = self.endpoints.writer(writer) else { return };
         let status = note(&cell);
         cell.notify_waiters();
-        let Some(status) = status else { return };
+        let Some(status) = status else { return self.tell_participant_of_writer(&cell) };
         let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
         self.agenda.go_on(next, Notification::WriterStatus(cell));
     }
@@ -97,8 +116,54 @@ impl RuntimeState {
         let Some(cell) = self.endpoints.reader(reader) else { return };
         let status = note(&cell);
         cell.notify_waiters();
-        let Some(status) = status else { return };
+        let Some(status) = status else { return self.tell_participant_of_reader(&cell) };
         let next = cell.status_listener().tell(Delivery::Inline, status, |listener, status| listener(status));
         self.agenda.go_on(next, Notification::ReaderStatus(cell));
+    }
+
+    /// What has changed goes to the participant's listener where the endpoint has none (DDS 1.4 §2.2.4.2.3).
+    fn tell_participant_of_writer(&self, cell: &WriterCell) {
+        if self.participant_listener.delivery().is_some() && cell.status_listener().delivery().is_none() {
+            let writer = cell.guid();
+            let changed = cell.take_changed().into_iter();
+            changed.for_each(|status| self.deliver_participant_status(ParticipantStatus::Writer { writer, status }));
+        }
+    }
+
+    fn tell_participant_of_reader(&self, cell: &ReaderCell) {
+        if self.participant_listener.delivery().is_some() && cell.status_listener().delivery().is_none() {
+            let reader = cell.guid();
+            let changed = cell.take_changed().into_iter();
+            changed.for_each(|status| self.deliver_participant_status(ParticipantStatus::Reader { reader, status }));
+        }
+    }
+
+    fn deliver_participant_status(&self, status: ParticipantStatus) {
+        let slot = &self.participant_listener;
+        let next = slot.tell(Delivery::Inline, status, |listener, status| listener(status));
+        self.agenda.go_on(next, Notification::ParticipantStatus(Arc::clone(slot)));
+    }
+
+    /// Tells a writer's new listener what has changed before there was one.
+    pub(crate) fn announce_writer_changes(&self, cell: &Arc<WriterCell>) {
+        for status in cell.take_changed() {
+            self.ask(cell.status_listener().add(status), || Notification::WriterStatus(Arc::clone(cell)));
+        }
+    }
+
+    /// As [`RuntimeState::announce_writer_changes`] for a reader.
+    pub(crate) fn announce_reader_changes(&self, cell: &Arc<ReaderCell>) {
+        for status in cell.take_changed() {
+            self.ask(cell.status_listener().add(status), || Notification::ReaderStatus(Arc::clone(cell)));
+        }
+    }
+
+    /// Asks `thread`, if any, on behalf of another one.
+    fn ask(&self, thread: Option<Delivery>, notification: impl FnOnce() -> Notification) {
+        if let Some(thread) = thread
+            && self.agenda.ask(thread, notification())
+        {
+            self.alarm.wake();
+        }
     }
 }

@@ -163,27 +163,35 @@ impl<T> DataReader<T> {
     pub fn on_data(
         &self,
         delivery: Delivery,
-        mut listener: impl FnMut(&DataReader<T>) + Send + 'static,
+        listener: impl FnMut(&DataReader<T>) + Send + 'static,
     ) -> Result<(), Error>
     where
         T: 'static,
     {
         let state = self.runtime.state();
-        if delivery == Delivery::Thread {
-            state.listeners.start(state).map_err(|error| Error::system("starting the listener thread", error))?;
-        }
-        let runtime = Arc::downgrade(&self.runtime);
-        let callback: Box<DataListener> = Box::new(move |cell: &Arc<ReaderCell>| {
-            if let Some(runtime) = runtime.upgrade() {
-                let cell = Arc::clone(cell);
-                listener(&DataReader { runtime, cell, owner: false, type_marker: PhantomData });
-            }
-        });
-        self.cell.data_listener().set(delivery, callback);
+        state.start_listening(delivery)?;
+        self.cell.data_listener().set(delivery, DataReader::data_callback(&self.runtime, listener));
         if self.cell.reader.lock().cache().has_unread() {
             state.announce_data(&self.cell);
         }
         Ok(())
+    }
+
+    /// What calls `listener` with a handle of the reader.
+    pub(super) fn data_callback(
+        runtime: &Arc<Runtime>,
+        mut listener: impl FnMut(&DataReader<T>) + Send + 'static,
+    ) -> Box<DataListener>
+    where
+        T: 'static,
+    {
+        let runtime = Arc::downgrade(runtime);
+        Box::new(move |cell: &Arc<ReaderCell>| {
+            if let Some(runtime) = runtime.upgrade() {
+                let cell = Arc::clone(cell);
+                listener(&DataReader { runtime, cell, owner: false, type_marker: PhantomData });
+            }
+        })
     }
 
     /// Stops calling the data listener. A call under way on another thread ends by itself.
@@ -191,8 +199,9 @@ impl<T> DataReader<T> {
         self.cell.data_listener().clear();
     }
 
-    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener, also for what
-    /// that one was not told yet.
+    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener. It is told at once
+    /// what has changed since the reader was created, or since the status was last asked for, and what an earlier listener was not
+    /// told yet. [`Subscriber::reader_builder`](crate::Subscriber::reader_builder) sets a listener before anything can happen.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -201,12 +210,11 @@ impl<T> DataReader<T> {
         delivery: Delivery,
         listener: impl FnMut(ReaderStatus) + Send + 'static,
     ) -> Result<(), Error> {
-        if delivery == Delivery::Thread {
-            let started = self.runtime.state().listeners.start(self.runtime.state());
-            started.map_err(|error| Error::system("starting the listener thread", error))?;
-        }
+        let state = self.runtime.state();
+        state.start_listening(delivery)?;
         let listener: Box<ReaderStatusListener> = Box::new(listener);
         self.cell.status_listener().set(delivery, listener);
+        state.announce_reader_changes(&self.cell);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
+mod builder;
 mod data_reader;
 mod keys;
 mod reader_cell;
@@ -12,6 +13,8 @@ use thalweg_rtps::qos::ReaderQos;
 
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
+pub use builder::DataReaderBuilder;
+use builder::ReaderListeners;
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
@@ -41,6 +44,11 @@ impl Subscriber {
         &self.qos
     }
 
+    /// Settings of a reader to be created, with listeners that miss nothing.
+    pub fn reader_builder<T>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
+        DataReaderBuilder::new(Subscriber::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
+    }
+
     /// Creates a reader and announces it to the domain. Partition and group data are the subscriber's, unless `qos` names
     /// its own.
     ///
@@ -50,7 +58,17 @@ impl Subscriber {
     /// topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
-    pub fn create_reader<T>(&self, topic: &Topic<T>, mut qos: ReaderQos) -> Result<DataReader<T>, Error> {
+    pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
+        self.create(topic, qos, ReaderListeners::default())
+    }
+
+    fn create<T>(
+        &self,
+        topic: &Topic<T>,
+        mut qos: ReaderQos,
+        listeners: ReaderListeners,
+    ) -> Result<DataReader<T>, Error> {
+        listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
@@ -72,6 +90,7 @@ impl Subscriber {
             endpoints.check_type("create_reader", &description)?;
             let reader = participant.create_reader(now, config).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
+            listeners.set(&cell);
             // Before the participant is unlocked, so that its first events already find the reader.
             endpoints.insert_reader(Arc::clone(&cell));
             Ok::<_, Error>(cell)

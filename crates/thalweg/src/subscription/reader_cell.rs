@@ -101,6 +101,24 @@ impl ReaderCell {
         }
     }
 
+    /// The statuses that have changed since they were last asked for or told, which they are from now on.
+    pub(crate) fn take_changed(&self) -> Vec<ReaderStatus> {
+        let (losses, rejections) = {
+            let reader = self.reader.lock();
+            (reader.losses(), reader.rejections())
+        };
+        let mut statuses = self.statuses();
+        let Statuses { matched, incompatible, lost, rejected } = &mut *statuses;
+        let (is_lost, is_rejected) = (lost.update(losses), rejected.update(rejections));
+        let changed = [
+            matched.has_changed().then(|| ReaderStatus::SubscriptionMatched(matched.tell())),
+            (incompatible.total_change > 0).then(|| ReaderStatus::RequestedIncompatibleQos(incompatible.tell())),
+            is_lost.then(|| ReaderStatus::SampleLost(lost.tell())),
+            is_rejected.then(|| ReaderStatus::SampleRejected(rejected.tell())),
+        ];
+        changed.into_iter().flatten().collect()
+    }
+
     pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {
         self.update_matched(|matched| matched.add(writer))
     }

@@ -1,6 +1,7 @@
 //! Participants that find each other, and leave.
 
-use thalweg::DomainParticipant;
+use thalweg::discovery::DiscoveryLimits;
+use thalweg::{DomainParticipant, ErrorKind};
 
 use crate::fixture::*;
 
@@ -83,4 +84,22 @@ fn what_cannot_be_created_says_why() {
     assert!(error.to_string().contains("domain id 233 is above 232"), "{error}");
     let error = DomainParticipant::builder(0).peer("no such host.invalid").create().err().unwrap();
     assert!(error.to_string().contains("cannot find the peer \"no such host.invalid\""), "{error}");
+}
+
+#[test]
+fn endpoints_beyond_the_limit_are_refused_counted_and_the_limit_can_be_set() {
+    let domain = domain();
+    let limits = DiscoveryLimits { endpoints_per_participant_max: 2, ..DiscoveryLimits::default() };
+    let make = |limits| DomainParticipant::builder(domain).loopback_only().discovery_limits(limits).create();
+    let (narrow, wide) = (make(limits).unwrap(), participant(domain));
+    let other = participant(domain);
+    let name = |n: usize| unique(&format!("of many {n}"));
+    let create = |n| other.create_writer(&other.create_topic::<Count>(&name(n)), reliable_writer()).unwrap();
+    let _writers: Vec<_> = (0..5).map(create).collect();
+    eventually("the others are refused", || narrow.explain().endpoints_over_limit == 3);
+    assert_eq!(narrow.publications().len(), 2);
+    eventually("there is room for all", || wide.publications().len() == 5);
+    assert_eq!(wide.explain().endpoints_over_limit, 0);
+    let error = make(DiscoveryLimits { participants_max: 0, ..limits }).err().expect("nobody could be met");
+    assert_eq!(error.kind(), ErrorKind::BadParameter);
 }

@@ -2,8 +2,9 @@
 
 use std::sync::mpsc;
 
-use thalweg::status::{ReaderStatus, WriterStatus};
-use thalweg::{DataReader, Delivery};
+use thalweg::qos::{ReaderQos, WriterQos};
+use thalweg::status::{LostReason, ParticipantStatus, ReaderStatus, WriterStatus};
+use thalweg::{DataReader, Delivery, DomainParticipant};
 
 use crate::fixture::*;
 
@@ -118,5 +119,137 @@ fn the_last_handle_may_be_dropped_by_a_listener() {
         writer.write(&Count { value: 1 }).unwrap();
         heard.recv_timeout(PATIENCE).unwrap();
         drop((writer, other));
+    }
+}
+
+#[test]
+fn a_new_status_listener_hears_what_changed_before_and_hears_it_once() {
+    for delivery in [Delivery::Thread, Delivery::Inline] {
+        let Pair { writer, reader, participants: _alive } =
+            pair::<Count>("status before", reliable_writer(), reliable_reader());
+        let (sender, heard) = mpsc::channel();
+        writer.on_status(delivery, move |status| sender.send(status).unwrap()).unwrap();
+        let WriterStatus::PublicationMatched(matched) = heard.recv_timeout(PATIENCE).expect("the match before") else {
+            panic!("only a match happened");
+        };
+        assert_eq!((matched.total, matched.total_change, matched.last), (1, 1, Some(reader.guid())));
+        let (sender, heard_by_reader) = mpsc::channel();
+        reader.on_status(delivery, move |status| sender.send(status).unwrap()).unwrap();
+        let status = heard_by_reader.recv_timeout(PATIENCE).expect("the match before");
+        assert!(
+            matches!(status, ReaderStatus::SubscriptionMatched(matched) if matched.total_change == 1),
+            "{status:?}"
+        );
+        let (sender, heard_again) = mpsc::channel();
+        writer.on_status(delivery, move |status| sender.send(status).unwrap()).unwrap();
+        drop(reader);
+        let WriterStatus::PublicationMatched(matched) = heard_again.recv_timeout(PATIENCE).unwrap() else {
+            panic!("only matches happen");
+        };
+        assert_eq!((matched.total_change, matched.current_change), (0, -1), "the match was told before");
+        assert!(heard.try_recv().is_err(), "what is replaced is told nothing more");
+    }
+}
+
+#[test]
+fn what_the_application_has_asked_for_is_not_told_to_a_later_listener() {
+    let Pair { writer, reader, participants: _alive } =
+        pair::<Count>("status asked", reliable_writer(), reliable_reader());
+    eventually("the match is noted", || writer.publication_matched().total == 1);
+    let (sender, heard) = mpsc::channel();
+    writer.on_status(Delivery::Thread, move |status| sender.send(status).unwrap()).unwrap();
+    drop(reader);
+    let WriterStatus::PublicationMatched(matched) = heard.recv_timeout(PATIENCE).unwrap() else {
+        panic!("only matches happen");
+    };
+    assert_eq!((matched.total_change, matched.current_change), (0, -1));
+}
+
+#[test]
+fn listeners_given_at_creation_hear_everything_from_the_first_match_and_sample_on() {
+    for delivery in [Delivery::Thread, Delivery::Inline] {
+        let (domain, name) = (domain(), unique("created listening"));
+        let (here, there) = (participant(domain), participant(domain));
+        let (sender, writer_heard) = mpsc::channel();
+        let writer = here
+            .writer_builder(&here.create_topic::<Count>(&name))
+            .qos(late_writer())
+            .on_status(delivery, move |status| sender.send(status).unwrap())
+            .create()
+            .unwrap();
+        assert_eq!(writer.qos().durability, late_writer().durability);
+        for value in 0..10 {
+            writer.write(&Count { value }).unwrap();
+        }
+        let (data_sender, data) = mpsc::channel();
+        let (status_sender, reader_heard) = mpsc::channel();
+        let reader = there
+            .reader_builder(&there.create_topic::<Count>(&name))
+            .qos(late_reader())
+            .on_data(delivery, move |reader: &DataReader<Count>| {
+                let samples = reader.take(usize::MAX);
+                samples.iter().for_each(|sample| data_sender.send(sample.data().unwrap().value).unwrap());
+            })
+            .on_status(delivery, move |status| status_sender.send(status).unwrap())
+            .create()
+            .unwrap();
+        let status = reader_heard.recv_timeout(PATIENCE).unwrap();
+        let ReaderStatus::SubscriptionMatched(matched) = status else { panic!("{status:?} is not the match") };
+        assert_eq!((matched.total, matched.total_change, matched.last), (1, 1, Some(writer.guid())));
+        let status = writer_heard.recv_timeout(PATIENCE).unwrap();
+        let WriterStatus::PublicationMatched(matched) = status else { panic!("{status:?} is not the match") };
+        assert_eq!((matched.total_change, matched.last), (1, Some(reader.guid())));
+        for value in 0..10 {
+            assert_eq!(data.recv_timeout(PATIENCE).unwrap(), value);
+        }
+    }
+}
+
+#[test]
+fn a_listener_at_creation_is_dropped_where_the_endpoint_cannot_be_created() {
+    let participant = participant(domain());
+    let (sender, heard) = mpsc::channel::<WriterStatus>();
+    let listener = move |status| sender.send(status).unwrap();
+    let nameless = participant.create_topic::<Count>("");
+    assert!(participant.writer_builder(&nameless).on_status(Delivery::Thread, listener).create().is_err());
+    assert_eq!(heard.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_participants_listener_hears_of_others_and_of_endpoints_without_listeners() {
+    for delivery in [Delivery::Thread, Delivery::Inline] {
+        let (domain, name) = (domain(), unique("participant listener"));
+        let there = participant(domain);
+        let (sender, heard) = mpsc::channel();
+        let here = DomainParticipant::builder(domain)
+            .loopback_only()
+            .on_status(delivery, move |status| sender.send(status).unwrap())
+            .create()
+            .unwrap();
+        let next = || heard.recv_timeout(PATIENCE).expect("news");
+        assert_eq!(next(), ParticipantStatus::Discovered(there.guid_prefix()));
+        let topic = here.create_topic::<Count>(&name);
+        let silent = here.writer_builder(&topic).on_status(Delivery::Thread, |_| {}).create().unwrap();
+        let writer = here.create_writer(&topic, WriterQos::default()).unwrap();
+        let reader = there.create_reader(&there.create_topic::<Count>(&name), ReaderQos::default()).unwrap();
+        silent.wait_for_matched(1, PATIENCE).unwrap();
+        let ParticipantStatus::Writer { writer: guid, status: WriterStatus::PublicationMatched(matched) } = next()
+        else {
+            panic!("the match of the writer without listener");
+        };
+        assert_eq!((guid, matched.total_change, matched.last), (writer.guid(), 1, Some(reader.guid())));
+        assert_eq!(writer.publication_matched().total_change, 0, "it was told");
+        let prefix = there.guid_prefix();
+        drop((reader, there));
+        loop {
+            match next() {
+                ParticipantStatus::Writer { writer: guid, .. } => assert_eq!(guid, writer.guid()),
+                other => {
+                    let reason = LostReason::Left;
+                    assert_eq!(other, ParticipantStatus::Lost { participant: prefix, reason });
+                    break;
+                }
+            }
+        }
     }
 }

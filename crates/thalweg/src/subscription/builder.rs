@@ -1,0 +1,81 @@
+//! How a reader is to be, and its creation.
+
+use std::sync::Arc;
+
+use thalweg_rtps::qos::ReaderQos;
+
+use super::reader_cell::{DataListener, ReaderStatusListener};
+use super::{DataReader, ReaderCell, Subscriber};
+use crate::runtime::Delivery;
+use crate::status::ReaderStatus;
+use crate::{Error, Topic};
+
+/// Settings of a reader to be created; see [`Subscriber::reader_builder`].
+pub struct DataReaderBuilder<T> {
+    subscriber: Subscriber,
+    topic: Topic<T>,
+    qos: ReaderQos,
+    listeners: ReaderListeners,
+}
+
+/// Listeners that a reader has from its creation on.
+#[derive(Default)]
+pub(super) struct ReaderListeners {
+    data: Option<(Delivery, Box<DataListener>)>,
+    status: Option<(Delivery, Box<ReaderStatusListener>)>,
+}
+
+impl ReaderListeners {
+    /// Which threads call them.
+    pub(super) fn deliveries(&self) -> impl Iterator<Item = Delivery> {
+        let data = self.data.as_ref().map(|(delivery, _)| *delivery);
+        data.into_iter().chain(self.status.as_ref().map(|(delivery, _)| *delivery))
+    }
+
+    /// Gives them to the reader, of which nobody else knows yet.
+    pub(super) fn set(self, cell: &Arc<ReaderCell>) {
+        if let Some((delivery, listener)) = self.data {
+            cell.data_listener().set(delivery, listener);
+        }
+        if let Some((delivery, listener)) = self.status {
+            cell.status_listener().set(delivery, listener);
+        }
+    }
+}
+
+impl<T> DataReaderBuilder<T> {
+    pub(super) fn new(subscriber: Subscriber, topic: Topic<T>) -> DataReaderBuilder<T> {
+        DataReaderBuilder { subscriber, topic, qos: ReaderQos::default(), listeners: ReaderListeners::default() }
+    }
+
+    /// Its policies. Default [`ReaderQos::default`].
+    pub fn qos(mut self, qos: ReaderQos) -> Self {
+        self.qos = qos;
+        self
+    }
+
+    /// Calls `listener` whenever samples have arrived, as [`DataReader::on_data`] does. It may be called before
+    /// [`DataReaderBuilder::create`] has returned. Default none.
+    pub fn on_data(mut self, delivery: Delivery, listener: impl FnMut(&DataReader<T>) + Send + 'static) -> Self
+    where
+        T: 'static,
+    {
+        self.listeners.data = Some((delivery, DataReader::data_callback(&self.subscriber.runtime, listener)));
+        self
+    }
+
+    /// Calls `listener` for everything that happens to the reader from its creation on besides data, as [`DataReader::on_status`]
+    /// does. It may be called before [`DataReaderBuilder::create`] has returned. Default none.
+    pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(ReaderStatus) + Send + 'static) -> Self {
+        self.listeners.status = Some((delivery, Box::new(listener)));
+        self
+    }
+
+    /// Creates the reader and announces it to the domain.
+    ///
+    /// # Errors
+    /// As [`Subscriber::create_reader`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
+    pub fn create(self) -> Result<DataReader<T>, Error> {
+        self.subscriber.create(&self.topic, self.qos, self.listeners)
+    }
+}

@@ -1,6 +1,7 @@
 //! Randomness from the kernel, for seeds, names and keys.
 
 use std::io;
+use std::sync::OnceLock;
 
 use thalweg_rtps::types::{GuidPrefix, VendorId};
 
@@ -26,17 +27,25 @@ pub fn key() -> io::Result<[u8; 32]> {
     Ok(bytes)
 }
 
-/// A name for a new participant: Thalweg's vendor id and 80 random bits (RTPS 2.5 §9.3.1.1), so that two participants
-/// share a name with a probability below 10⁻¹⁵ even among 10,000.
+/// Bytes in front of a participant's name that all participants of a process share.
+pub const PROCESS_LEN: usize = 8;
+
+/// A name for a new participant (RTPS 2.5 §9.3.1.1): Thalweg's vendor id, 48 random bits of this process and 32 of the participant.
+/// Two of 10,000 processes share theirs with a probability below 10⁻⁶, and still have different participants then, most likely.
 ///
 /// # Errors
 /// As [`seed`].
 pub fn guid_prefix() -> io::Result<GuidPrefix> {
     let mut prefix = [0; 12];
+    process::random(&mut prefix)?;
     let [vendor_0, vendor_1] = VendorId::THALWEG.0;
-    prefix[0] = vendor_0;
-    prefix[1] = vendor_1;
-    process::random(&mut prefix[2..])?;
+    prefix[..2].copy_from_slice(&[vendor_0, vendor_1]);
+    // The first participant names the process.
+    static OF_PROCESS: OnceLock<(u32, GuidPrefix)> = OnceLock::new();
+    let (process, first) = OF_PROCESS.get_or_init(|| (std::process::id(), GuidPrefix(prefix)));
+    if *process == std::process::id() {
+        prefix[..PROCESS_LEN].copy_from_slice(&first.0[..PROCESS_LEN]);
+    }
     Ok(GuidPrefix(prefix))
 }
 

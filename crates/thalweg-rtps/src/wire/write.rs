@@ -59,6 +59,10 @@ pub fn header(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<HEADER_LEN>::new().bytes(MAGIC).bytes(version).bytes(VendorId::THALWEG.0).bytes(prefix.0).append(out);
 }
 
+/// A PAD, which says nothing (RTPS 2.5 §8.3.8.11): behind the header it marks an announcement that repeats what all participants
+/// of the sender's own process know.
+pub const PAD: [u8; 4] = [id::PAD, 1, 0, 0];
+
 /// Appends an INFO_DST: what follows is for the participant `prefix`, or for all when it is unknown.
 pub fn info_destination(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<INFO_DST_LEN>::submessage(id::INFO_DST, 0).bytes(prefix.0).append(out);

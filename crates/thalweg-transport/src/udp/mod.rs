@@ -5,6 +5,7 @@ mod counters;
 mod flight;
 mod open;
 mod receive;
+mod repetitions;
 mod send;
 mod socket;
 

@@ -178,6 +178,7 @@ impl DomainParticipantBuilder {
         config.properties = self.properties;
         config.receive_buffer_bytes = u32::try_from(transport.receive_buffer_bytes).unwrap_or(u32::MAX);
         config.host = host::id();
+        config.household = crate::runtime::household();
         if let Some(lease) = self.lease_duration {
             config.lease_duration = lease;
         }

@@ -158,7 +158,10 @@ impl Participant {
         heartbeat: &Heartbeat,
     ) {
         let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
-        if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
+        if self.database.participants.contains_key(&source) {
+            return self.note_housemate_heartbeat(source, heartbeat);
+        }
+        if self.strangers.is_empty() {
             return;
         }
         let Some(key) = self.strangers.find(source, from.ip()) else { return };

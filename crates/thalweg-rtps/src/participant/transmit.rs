@@ -27,7 +27,8 @@ impl Participant {
     /// A writer fills at most one outbox at a time and then goes behind those of its priority.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         self.traffic_class = TrafficClass::DEFAULT;
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
+        self.announcer.poll_transmit(now, &self.config, &self.database, &self.housemates, outbox);
+        self.transmit_to_housemates(outbox);
         self.transmit_to_strangers(now, outbox);
         while let Some(id) = self.flow_controllers.pop_due(now) {
             self.make_controller_ready(id);

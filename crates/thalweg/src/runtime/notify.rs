@@ -6,6 +6,7 @@ use thalweg_rtps::participant::Event;
 use thalweg_rtps::types::EntityId;
 
 use super::RuntimeState;
+use super::household;
 use super::listeners::{Delivery, Notification};
 use crate::publication::WriterCell;
 use crate::status::{ReaderStatus, WriterStatus};
@@ -59,6 +60,7 @@ impl RuntimeState {
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }
+            Event::HousematesTold => household::wake_told(),
             // The I/O thread measures the way there.
             Event::AddressesChosen(_) => {}
             Event::ParticipantDiscovered(prefix) => tracing::debug!(%prefix, "participant discovered"),

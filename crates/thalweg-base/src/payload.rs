@@ -137,13 +137,29 @@ impl SlabPool {
     /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
     #[inline]
     pub fn take(&mut self) -> Arc<Vec<u8>> {
+        self.take_free().unwrap_or_else(|| Arc::new(Vec::with_capacity(self.slab_bytes)))
+    }
+
+    /// As [`SlabPool::take`], with `slab_bytes` bytes of unspecified content. A new buffer's pages come from the operating system
+    /// untouched and cost memory only once they are filled.
+    #[inline]
+    pub fn take_full(&mut self) -> Arc<Vec<u8>> {
+        let mut slab = self.take_free().unwrap_or_else(|| Arc::new(vec![0; self.slab_bytes]));
+        if slab.len() < self.slab_bytes {
+            Arc::get_mut(&mut slab).expect("a free buffer has no other owner").resize(self.slab_bytes, 0);
+        }
+        slab
+    }
+
+    #[inline]
+    fn take_free(&mut self) -> Option<Arc<Vec<u8>>> {
         for _ in 0..RECLAIMS_MAX {
             if self.lent.front_mut().is_none_or(|slab| Arc::get_mut(slab).is_none()) {
                 break;
             }
             self.free.extend(self.lent.pop_front());
         }
-        self.free.pop_back().or_else(|| self.search()).unwrap_or_else(|| Arc::new(Vec::with_capacity(self.slab_bytes)))
+        self.free.pop_back().or_else(|| self.search())
     }
 
     /// Looks for a free buffer behind those that are held for long.

@@ -15,12 +15,13 @@ impl GuidPrefix {
     /// Names no participant.
     pub const UNKNOWN: GuidPrefix = GuidPrefix([0; 12]);
 
-    /// A name for a new participant: Thalweg's vendor id and 80 `random` bits (RTPS 2.5 §9.3.1.1), so that two participants share a
-    /// name with a probability below 10⁻¹⁵ even among 10,000.
-    pub fn of_thalweg(random: [u8; 10]) -> GuidPrefix {
+    /// A name for a new participant (RTPS 2.5 §9.3.1.1): Thalweg's vendor id, 48 random bits of the process and 32 of the participant.
+    /// Two of 10,000 processes share theirs with a probability below 10⁻⁶, and still have different participants then, most likely.
+    pub fn of_thalweg(process: [u8; 6], participant: [u8; 4]) -> GuidPrefix {
         let mut prefix = [0; 12];
         prefix[..2].copy_from_slice(&VendorId::THALWEG.0);
-        prefix[2..].copy_from_slice(&random);
+        prefix[2..8].copy_from_slice(&process);
+        prefix[8..].copy_from_slice(&participant);
         GuidPrefix(prefix)
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use thalweg::qos::{History, ReaderQos, Reliability, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DataReader, DataWriter, DomainParticipant, Error, Raw};
+use thalweg_testing::usage::Usage;
 
 const USAGE: &str = "usage: crowd pairs <N> | crowd participants <N>";
 /// Longer than either takes on a busy machine.
@@ -16,8 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const SETTLING: Duration = Duration::from_secs(15);
 /// How long the idle process is watched: two leases.
 const WATCHED: Duration = Duration::from_secs(40);
-/// Ticks a second of the processor time in `/proc`, on every Linux that there is.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
@@ -109,8 +108,8 @@ fn participants(count: usize) -> Result<(), Error> {
         "idle: {:.2} % of a core, {:.1} MB resident ({:.0} kB a participant), {:.2} wake-ups and {:.2} datagrams a second and participant",
         (after.cpu_seconds - before.cpu_seconds) / WATCHED.as_secs_f64() * 100.0,
         after.resident_megabytes,
-        (after.resident_megabytes - 0.0) * 1e3 / count as f64,
-        (after.switches - before.switches) as f64 / each,
+        after.resident_megabytes * 1e3 / count as f64,
+        (after.sleeps - before.sleeps) as f64 / each,
         (traffic_after - traffic_before) as f64 / each,
     );
     println!("memory by kind in MB: {}", memory_by_kind());
@@ -124,37 +123,6 @@ fn participants(count: usize) -> Result<(), Error> {
 /// Datagrams that all have received.
 fn traffic(crowd: &[DomainParticipant]) -> u64 {
     crowd.iter().map(|participant| participant.receive_counts().datagrams).sum()
-}
-
-/// What this process has used so far.
-struct Usage {
-    cpu_seconds: f64,
-    resident_megabytes: f64,
-    /// How often its threads went to sleep.
-    switches: u64,
-}
-
-impl Usage {
-    fn now() -> Usage {
-        let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
-        let stat = read("stat");
-        // The second field, the program's name, may hold anything; utime and stime are the 14th and 15th.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(f64::NAN);
-        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        let statuses = tasks.map(|task| fs::read_to_string(task.path().join("status")).unwrap_or_default());
-        Usage {
-            cpu_seconds: (ticks(11) + ticks(12)) / TICKS_PER_SECOND,
-            resident_megabytes: field(&read("status"), "VmRSS:") as f64 * 1.024e-3,
-            switches: statuses.map(|status| field(&status, "voluntary_ctxt_switches:")).sum(),
-        }
-    }
-}
-
-/// The number behind a name that begins a line.
-fn field(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_ascii_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// Resident memory by what it is mapped for.

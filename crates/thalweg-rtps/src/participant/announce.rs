@@ -1,13 +1,14 @@
 //! SPDP: this participant's announcements, farewells and signs of life (RTPS 2.5 §8.5.3, §8.4.13).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::builtin::PAIRS;
+use super::household::Housemates;
 use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
-use crate::discovery::Database;
 use crate::discovery::groups::GROUPS_PROPERTY;
 use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
+use crate::discovery::{Database, KnownParticipant};
 use crate::history::ChangeKind;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
@@ -31,6 +32,14 @@ const FAREWELLS: usize = 3;
 
 /// Participants that wait for their directed announcement; the periodic one reaches the others.
 const GREETINGS_MAX: usize = 1_024;
+
+/// Whether an announcement says anything to the participants of the same process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    News,
+    /// All of them know: it bears [`write::PAD`] in front, by which their sockets refuse it.
+    Repetition,
+}
 
 /// When and what to announce.
 #[derive(Debug)]
@@ -108,6 +117,7 @@ impl Announcer {
         now: Instant,
         config: &ParticipantConfig,
         database: &Database,
+        housemates: &Housemates,
         outbox: &mut Outbox,
     ) {
         if self.farewell {
@@ -126,7 +136,7 @@ impl Announcer {
         // First, since a short queue may take no more than a few datagrams.
         while let Some(prefix) = self.to_greet.pop_front() {
             if let Some(known) = database.participants.get(&prefix) {
-                self.push_announcement(config.prefix, &known.reach.metatraffic, outbox);
+                self.push_announcement(config.prefix, Occasion::News, &known.reach.metatraffic, outbox);
             }
         }
         if self.announce_at <= now {
@@ -134,7 +144,9 @@ impl Announcer {
             let first = self.turn % everywhere.len().max(1);
             everywhere.rotate_left(first);
             self.turn = self.turn.wrapping_add(1);
-            self.push_announcement(config.prefix, &everywhere, outbox);
+            let repeats = self.quick_done == QUICK_ANNOUNCEMENTS && housemates.all_know_us();
+            let occasion = if repeats { Occasion::Repetition } else { Occasion::News };
+            self.push_announcement(config.prefix, occasion, &everywhere, outbox);
             let pause =
                 if self.quick_done < QUICK_ANNOUNCEMENTS { QUICK_PERIOD * (1 << self.quick_done) } else { self.period };
             self.quick_done = (self.quick_done + 1).min(QUICK_ANNOUNCEMENTS);
@@ -142,10 +154,13 @@ impl Announcer {
         }
     }
 
-    fn push_announcement(&self, prefix: GuidPrefix, destinations: &[Locator], outbox: &mut Outbox) {
+    fn push_announcement(&self, prefix: GuidPrefix, occasion: Occasion, destinations: &[Locator], outbox: &mut Outbox) {
         if !destinations.is_empty() {
             outbox.begin(destinations);
             write::header(outbox.buffer(), prefix);
+            if occasion == Occasion::Repetition {
+                outbox.buffer().extend_from_slice(&write::PAD);
+            }
             self.append_announcement(outbox);
             outbox.finish();
         }
@@ -284,7 +299,7 @@ impl Participant {
         }
     }
 
-    /// Drops participants whose lease has ended.
+    /// Drops participants whose lease has ended; those of this process that live are kept.
     pub(super) fn drop_expired(&mut self, now: Instant) {
         if self.schedule.lease_check().is_some_and(|at| now < at) {
             return;
@@ -292,11 +307,22 @@ impl Participant {
         let participants = self.database.participants.values();
         let expired: Vec<GuidPrefix> =
             participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
+        let housemates = if expired.is_empty() { BTreeSet::new() } else { self.housemates.prefixes() };
+        let mut any_lives = false;
         for prefix in expired {
+            if housemates.contains(&prefix) {
+                any_lives = true;
+                continue;
+            }
             self.follow_at_lease_end(now, prefix);
             if self.database.participants.get(&prefix).is_some_and(|known| known.lease_until <= now) {
                 self.remove_participant(now, prefix, LostReason::LeaseExpired);
             }
+        }
+        if any_lives {
+            // All at once, so that they are looked at together the next time.
+            let lives = |known: &&mut KnownParticipant| housemates.contains(&known.data.guid_prefix);
+            self.database.participants.values_mut().filter(lives).for_each(|known| known.renew_lease(now));
         }
         self.schedule.set_lease_check(self.database.next_lease_end());
     }
@@ -304,6 +330,7 @@ impl Participant {
 
 #[cfg(test)]
 mod tests {
+    use super::super::household::Household;
     use super::*;
     use crate::discovery::LocalAddresses;
 
@@ -320,7 +347,8 @@ mod tests {
         while announcer.announce_at < Instant::ZERO + lease * 10 {
             let mut outbox = Outbox::new();
             times.push(announcer.announce_at);
-            announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &mut outbox);
+            let alone = Housemates::join(Household::default(), PREFIX, (0, String::new()));
+            announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &alone, &mut outbox);
             assert!(!outbox.is_empty(), "it announces");
         }
         times

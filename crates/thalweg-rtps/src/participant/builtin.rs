@@ -94,6 +94,10 @@ pub(super) fn key_of(writer: EntityId) -> KeyOf {
 impl Participant {
     /// Matches our built-in endpoints with those that a participant announces.
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
+        if self.housemates.contain(prefix) {
+            self.meet_housemate(now, prefix);
+            return self.match_inquiry(now, prefix);
+        }
         let Some(known) = self.database.participants.get(&prefix) else { return };
         // Answers first: they may be what proves our address to it.
         PAIRS.iter().for_each(|(_, reader)| self.schedule.make_ready(*reader));
@@ -179,9 +183,13 @@ impl Participant {
             }
             return;
         }
+        self.learn_publication(now, prefix, &sample.payload);
+    }
+
+    pub(super) fn learn_publication(&mut self, now: Instant, prefix: GuidPrefix, announced: &[u8]) {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
-        let learned = self.database.publications.learn(prefix, count_max, room, &sample.payload);
+        let learned = self.database.publications.learn(prefix, count_max, room, announced);
         if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
@@ -196,9 +204,13 @@ impl Participant {
             }
             return;
         }
+        self.learn_subscription(now, prefix, &sample.payload);
+    }
+
+    pub(super) fn learn_subscription(&mut self, now: Instant, prefix: GuidPrefix, announced: &[u8]) {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
-        let learned = self.database.subscriptions.learn(prefix, count_max, room, &sample.payload);
+        let learned = self.database.subscriptions.learn(prefix, count_max, room, announced);
         if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
@@ -249,6 +261,7 @@ impl Participant {
         if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
             return;
         }
+        self.housemates.forget(prefix);
         self.neighbours.note_change(now);
         let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
         for guid in publications {

@@ -25,6 +25,9 @@ pub enum Event {
     /// Which addresses of a participant user data go to was chosen, or chosen anew: whoever can measure the way there tells
     /// `Participant::set_path_mtu`. Of this participant itself too.
     AddressesChosen(GuidPrefix),
+    /// Participants of the household have something to look at: wake the drivers of those whose
+    /// [`NewsFlag`](super::NewsFlag) is set.
+    HousematesTold,
     /// A participant is gone, with all its endpoints.
     ParticipantLost {
         /// Which.

@@ -22,6 +22,9 @@ mod flow_tests;
 mod forgery_tests;
 #[cfg(test)]
 mod hostile_tests;
+mod household;
+#[cfg(test)]
+mod household_tests;
 mod inbound;
 mod inquiry;
 #[cfg(test)]
@@ -56,6 +59,7 @@ pub use company::IgnoredParticipant;
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
+pub use household::{Household, NewsFlag};
 pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
 
 use crate::discovery::challenge::Secret;
@@ -74,6 +78,7 @@ use crate::types::{EntityId, GuidPrefix, KeyHash};
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
+use household::Housemates;
 use inbound::Inbound;
 use inquiry::Inquiry;
 use neighbours::Neighbours;
@@ -135,6 +140,8 @@ pub struct ParticipantConfig {
     /// Where the counts of HEARTBEATs, and of user-defined readers' ACKNACKs and NACK_FRAGs, begin. Default 1; tests begin shortly before
     /// the end of the numbers.
     pub first_count: u32,
+    /// The participants of its process. Default: it is alone there.
+    pub household: Household,
 }
 
 impl ParticipantConfig {
@@ -157,6 +164,7 @@ impl ParticipantConfig {
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
             first_count: 1,
+            household: Household::default(),
         }
     }
 }
@@ -208,6 +216,7 @@ pub struct Participant {
     flow_controllers: FlowControllers,
     ignored: BTreeSet<GuidPrefix>,
     company: Company,
+    housemates: Housemates,
     inquiry: Inquiry,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
@@ -242,6 +251,11 @@ impl Participant {
             flow_controllers: FlowControllers::new(now),
             ignored: BTreeSet::new(),
             company: Company::default(),
+            housemates: Housemates::join(
+                config.household.clone(),
+                config.prefix,
+                (config.domain_id, config.domain_tag.clone()),
+            ),
             inquiry: Inquiry::default(),
             events: VecDeque::new(),
             budget,

@@ -161,7 +161,10 @@ impl Participant {
         let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else {
             return self.note_stranger_waits(now, source, from, (heartbeat.writer, write::HEARTBEAT_LEN));
         };
-        if self.strangers.is_empty() || self.database.participants.contains_key(&source) {
+        if self.database.participants.contains_key(&source) {
+            return self.note_housemate_heartbeat(source, heartbeat);
+        }
+        if self.strangers.is_empty() {
             return;
         }
         let Some(key) = self.strangers.find(source, from.ip()) else { return };

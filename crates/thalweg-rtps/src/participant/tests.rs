@@ -12,6 +12,7 @@ use crate::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, Wr
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::types::{EntityId, Keyed, Locator};
+use crate::wire::write;
 use crate::wire::{Message, Submessage};
 use crate::writer::{NewChange, Writer, WriterOptions};
 
@@ -35,6 +36,10 @@ pub(super) struct Sent {
     pub(super) destinations: u64,
     /// The writers whose samples, or parts of samples, it carries.
     pub(super) writers: Vec<EntityId>,
+    /// It tells of its participant.
+    pub(super) announces: bool,
+    /// It begins with a PAD.
+    pub(super) marked: bool,
     /// What it has in front of its samples: every INFO_TS.
     pub(super) stamps: Vec<Option<Timestamp>>,
 }
@@ -113,6 +118,7 @@ impl Net {
     pub(super) fn exchange(&mut self) -> bool {
         let mut sent: Vec<(usize, Vec<u8>, Vec<Locator>)> = Vec::new();
         for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.participant.handle_household(self.now);
             while {
                 self.outbox.clear();
                 let more = node.participant.poll_transmit(self.now, &mut self.outbox);
@@ -128,6 +134,8 @@ impl Net {
             from: *from,
             bytes: bytes.len() as u64,
             destinations: destinations.len() as u64,
+            announces: writers_in(bytes).contains(&EntityId::SPDP_WRITER),
+            marked: bytes[write::HEADER_LEN..].starts_with(&write::PAD),
             writers: writers_in(bytes),
             stamps: stamps_in(bytes),
         }));

@@ -28,7 +28,8 @@ impl Participant {
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         self.traffic_class = TrafficClass::DEFAULT;
         self.greet_silent(now);
-        self.announcer.poll_transmit(now, &self.config, &self.database, outbox);
+        self.announcer.poll_transmit(now, &self.config, &self.database, &self.housemates, outbox);
+        self.transmit_to_housemates(outbox);
         self.transmit_to_strangers(now, outbox);
         while let Some(id) = self.flow_controllers.pop_due(now) {
             self.make_controller_ready(id);

@@ -59,6 +59,18 @@ pub fn header(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<HEADER_LEN>::new().bytes(MAGIC).bytes(version).bytes(VendorId::THALWEG.0).bytes(prefix.0).append(out);
 }
 
+/// A PAD, which says nothing (RTPS 2.5 §8.3.8.11): behind the header it marks an announcement that repeats what all participants
+/// of the sender's own process know.
+pub const PAD: [u8; 4] = [id::PAD, 1, 0, 0];
+
+/// What a datagram bears that begins with a [`PAD`] and comes from a participant of the same process as `prefix`: four bytes each at
+/// an offset.
+pub fn repetition_marks(prefix: GuidPrefix) -> [(usize, [u8; 4]); 3] {
+    let [a, b, c, d, e, f, g, h, ..] = prefix.0;
+    let prefix_at = HEADER_LEN - prefix.0.len();
+    [(HEADER_LEN, PAD), (prefix_at, [a, b, c, d]), (prefix_at + 4, [e, f, g, h])]
+}
+
 /// Appends an INFO_DST: what follows is for the participant `prefix`, or for all when it is unknown.
 pub fn info_destination(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<INFO_DST_LEN>::submessage(id::INFO_DST, 0).bytes(prefix.0).append(out);

@@ -5,6 +5,7 @@ mod counters;
 mod flight;
 mod open;
 mod receive;
+mod repetitions;
 mod send;
 mod socket;
 
@@ -20,6 +21,7 @@ use crate::sys::poll::{EventFd, Timer};
 pub use crate::sys::address::Family;
 pub use counters::{ReceiveCounts, SendCounts};
 pub use receive::{Datagram, Receiver, Wakeup};
+pub use repetitions::RefusedBytes;
 pub use send::{Origin, Sender, Sent};
 pub use socket::{GROUP_V4, GROUP_V6};
 pub(crate) use socket::{grow_receive_buffer, grow_send_buffer};
@@ -43,6 +45,8 @@ pub struct UdpConfig {
     /// Bytes to ask for in each send buffer. Default 1 MiB: enough to keep a 10 Gbit/s device busy for a millisecond,
     /// yet below the 1,000 packets at which Linux's default queue would start to drop what the buffer let through.
     pub send_buffer_bytes: usize,
+    /// Sockets of discovery refuse datagrams that bear all of these bytes. Default: none, which refuses nothing.
+    pub refused_discovery: Vec<RefusedBytes>,
 }
 
 impl Default for UdpConfig {
@@ -55,6 +59,7 @@ impl Default for UdpConfig {
             multicast_hops: 1,
             receive_buffer_bytes: 8 << 20,
             send_buffer_bytes: 1 << 20,
+            refused_discovery: Vec::new(),
         }
     }
 }

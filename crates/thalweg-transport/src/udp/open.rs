@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::receive::Receiver;
+use super::repetitions::{self, RefusedBytes};
 use super::send::{PerFamily, Sender};
 use super::socket::{Oversize, Sharing, UdpSocket};
 use super::{Notice, OpenError, Ports, UdpConfig, UdpTransport};
@@ -42,6 +43,9 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
         ports.multicast = (joined(Family::V4), joined(Family::V6));
         sockets.extend(shared);
     }
+    let mut discovery_ports = vec![ports::metatraffic_multicast(config.domain_id)];
+    discovery_ports.extend(pairs.iter().map(|pair| pair.metatraffic.port()));
+    refuse_repetitions(&sockets, &discovery_ports, &config.refused_discovery);
     let receive_buffer_bytes = sockets.iter().map(|socket| socket.receive_buffer_bytes()).min().unwrap_or(0);
     if receive_buffer_bytes < config.receive_buffer_bytes {
         notices.push(Notice::ReceiveBuffer { asked: config.receive_buffer_bytes, granted: receive_buffer_bytes });
@@ -49,9 +53,17 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
     let sender = Arc::new(sender_of(pairs, &interfaces, config.send_buffer_bytes));
     let wake = EventFd::new().map_err(OpenError::system("create an event descriptor"))?;
-    let receiver =
-        Receiver::new(sockets, watcher, wake, config, &interfaces).map_err(OpenError::system("watch the sockets"))?;
+    let receiver = Receiver::new(sockets, watcher, wake, config, &interfaces, &discovery_ports)
+        .map_err(OpenError::system("watch the sockets"))?;
     Ok(UdpTransport { sender, receiver, ports, interfaces, notices, receive_buffer_bytes })
+}
+
+/// Announcements that tell this process nothing do not wake it; where the kernel takes no filter, they do.
+fn refuse_repetitions(sockets: &[Arc<UdpSocket>], discovery_ports: &[u16], refused: &[RefusedBytes]) {
+    let discovers = |socket: &&Arc<UdpSocket>| !refused.is_empty() && discovery_ports.contains(&socket.port());
+    for socket in sockets.iter().filter(discovers) {
+        let _ = repetitions::refuse(socket, refused);
+    }
 }
 
 /// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.

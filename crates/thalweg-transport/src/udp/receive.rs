@@ -27,7 +27,7 @@ const SLABS_MAX: usize = 256;
 const COPY_MAX_BYTES: usize = 8 << 10;
 /// What the pool of these copies remembers in each size class.
 const COPY_POOL_BYTES: usize = 2 << 20;
-/// Messages asked for by one system call: at first, and when there is always more.
+/// Messages asked for by one system call: at first, always of sockets of discovery, and when there is always more.
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 32;
 /// Bytes of one call beyond which it asks for no more messages: what is to be processed next should still be in the cache of
@@ -92,6 +92,8 @@ pub struct Receiver {
 /// A socket and what is known of its queue.
 struct Listening {
     socket: Arc<UdpSocket>,
+    /// It receives discovery alone: bursts when many participants start, which are not worth buffers that stay.
+    discovers: bool,
     /// Something may be queued: told by epoll, or guessed because traffic flows.
     ready: bool,
     /// Datagrams its full buffer has refused so far.
@@ -111,6 +113,7 @@ impl Receiver {
         wake: EventFd,
         config: &UdpConfig,
         interfaces: &[Interface],
+        discovery_ports: &[u16],
     ) -> io::Result<Receiver> {
         let epoll = Epoll::new()?;
         for (token, socket) in sockets.iter().enumerate() {
@@ -122,7 +125,8 @@ impl Receiver {
         if let Some(watcher) = &watcher {
             epoll.add(watcher.as_fd(), WATCH_TOKEN)?;
         }
-        let listening = |socket| Listening {
+        let listening = |socket: Arc<UdpSocket>| Listening {
+            discovers: discovery_ports.contains(&socket.port()),
             socket,
             ready: true,
             kernel_drops: 0,
@@ -254,12 +258,13 @@ impl Receiver {
     }
 
     fn receive_from(&mut self, index: usize, into: &mut Vec<Datagram>) {
+        let ask = if self.sockets[index].discovers { MESSAGES_MIN } else { self.ask };
         for _ in 0..ERRORS_MAX {
-            self.arm();
+            self.arm(ask);
             let listening = &mut self.sockets[index];
             bump(&self.counters.calls, 1);
-            match self.slots.receive(listening.socket.as_fd(), &mut self.armed[..self.ask]) {
-                Ok(count) => return self.accept_all(index, count, into),
+            match self.slots.receive(listening.socket.as_fd(), &mut self.armed[..ask]) {
+                Ok(count) => return self.accept_all(index, (count, ask), into),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // News of a datagram sent earlier: the queue behind it is still to be read.
                 Err(_) => drain_errors(&listening.socket, &self.counters),
@@ -274,7 +279,7 @@ impl Receiver {
         listening.ready = false;
     }
 
-    fn accept_all(&mut self, index: usize, count: usize, into: &mut Vec<Datagram>) {
+    fn accept_all(&mut self, index: usize, (count, ask): (usize, usize), into: &mut Vec<Datagram>) {
         let before = into.len();
         (0..count).for_each(|slot| self.accept(index, slot, into));
         let bytes = into[before..].iter().map(|datagram| datagram.payload.len()).sum();
@@ -286,16 +291,18 @@ impl Receiver {
         }
         // A full call has left something behind. Otherwise, where traffic flows, more is there by the time this is
         // processed, and asking is cheaper than waiting first.
-        listening.speculative = count < self.ask;
-        listening.ready = count == self.ask || listening.credit > 0;
+        listening.speculative = count < ask;
+        listening.ready = count == ask || listening.credit > 0;
         listening.idle_polls = 0;
-        self.adapt(count, bytes);
+        if !listening.discovers {
+            self.adapt(count, bytes);
+        }
     }
 
     /// Makes sure that there is a buffer for each message asked for.
-    fn arm(&mut self) {
-        while self.armed.len() < self.ask {
-            self.armed.push(Armed::new(free_slab(&mut self.slabs)));
+    fn arm(&mut self, ask: usize) {
+        while self.armed.len() < ask {
+            self.armed.push(Armed::new(self.slabs.take_full()));
         }
     }
 
@@ -340,20 +347,11 @@ impl Receiver {
         if bytes <= COPY_MAX_BYTES {
             return self.copies.copy(&self.armed[slot].bytes()[..bytes]);
         }
-        let fresh = Armed::new(free_slab(&mut self.slabs));
+        let fresh = Armed::new(self.slabs.take_full());
         let filled = std::mem::replace(&mut self.armed[slot], fresh).release();
         self.slabs.remember(&filled);
         Payload::new(filled).slice(0..bytes)
     }
-}
-
-/// A buffer of full length; only a newly allocated one has to be zeroed.
-fn free_slab(slabs: &mut SlabPool) -> Arc<Vec<u8>> {
-    let mut slab = slabs.take();
-    if slab.len() < SLAB_BYTES {
-        Arc::get_mut(&mut slab).expect("a taken buffer has no other owner").resize(SLAB_BYTES, 0);
-    }
-    slab
 }
 
 /// Takes what earlier sends provoked, so that it does not make later ones fail.

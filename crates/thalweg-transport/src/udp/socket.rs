@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
 use super::UdpConfig;
+use crate::filter::Instruction;
 use crate::interfaces::Interface;
 use crate::sys::address::Family;
 use crate::sys::control::AsyncError;
@@ -93,6 +94,12 @@ impl UdpSocket {
         let path_news = AtomicBool::new(false);
         let sharing = Sharing::Exclusive;
         Ok(UdpSocket { socket, family, port: 0, sharing, receive_buffer_bytes: 0, path_news })
+    }
+
+    /// Lets the kernel look at each datagram first.
+    pub(crate) fn set_filter(&self, program: &[Instruction]) -> io::Result<()> {
+        let program: Vec<_> = program.iter().map(|instruction| instruction.encode()).collect();
+        self.socket.attach_filter(&program)
     }
 
     pub(crate) fn family(&self) -> Family {

@@ -10,14 +10,16 @@ use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Participant, ParticipantConfig};
 use thalweg_rtps::qos::check_participant_data;
 use thalweg_rtps::time::INFINITE;
-use thalweg_rtps::types::GuidPrefix;
+use thalweg_rtps::wire::write;
 use thalweg_transport::interfaces::InterfaceSelection;
 use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
-use crate::runtime::{AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Runtime, local_addresses, warn};
+use crate::runtime::{
+    AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
+};
 use crate::status::ParticipantStatus;
 use crate::{Error, ErrorKind};
 
@@ -227,19 +229,23 @@ impl DomainParticipantBuilder {
         self.check_lease()?;
         self.check_limits()?;
         let peers = self.resolve_peers()?;
-        let transport = udp::open(&self.udp).map_err(|error| match error {
-            udp::OpenError::DomainTooLarge(_) | udp::OpenError::UnknownInterface { .. } => {
-                Error::new(ErrorKind::BadParameter, OPERATION, format!("failed: {error}"))
-            }
-            udp::OpenError::System { .. } => Error::system(OPERATION, error),
-        })?;
+        let no_entropy = |error| Error::system(OPERATION, error);
+        let process = Process::this().map_err(no_entropy)?;
+        let prefix = process.new_prefix().map_err(no_entropy)?;
+        let refused_discovery = write::repetition_marks(prefix).to_vec();
+        let transport =
+            udp::open(&UdpConfig { refused_discovery, ..self.udp.clone() }).map_err(|error| match error {
+                udp::OpenError::DomainTooLarge(_) | udp::OpenError::UnknownInterface { .. } => {
+                    Error::new(ErrorKind::BadParameter, OPERATION, format!("failed: {error}"))
+                }
+                udp::OpenError::System { .. } => Error::system(OPERATION, error),
+            })?;
         log_notices(&transport.notices);
         let plan = AddressPlan { domain_id, ports: transport.ports, peers };
-        let random = entropy::bytes().map_err(|error| Error::system(OPERATION, error))?;
-        let prefix = GuidPrefix::of_thalweg(random);
         let mut config = ParticipantConfig::new(domain_id, prefix, local_addresses(&plan, &transport.interfaces));
         config.domain_tag = self.domain_tag;
-        config.seed = entropy::seed().map_err(|error| Error::system(OPERATION, error))?;
+        config.household = process.household;
+        config.seed = entropy::seed().map_err(no_entropy)?;
         config.entity_name = self.name;
         config.user_data = self.user_data;
         config.groups = groups;

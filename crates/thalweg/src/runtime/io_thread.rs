@@ -141,6 +141,7 @@ impl IoThread {
         }
         participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
         self.inbox.clear();
+        participant.handle_household(now);
         if is_due && participant.poll_timeout() <= now {
             participant.handle_timeout(now);
         }

@@ -3,6 +3,7 @@
 mod addresses;
 mod alarm;
 mod endpoints;
+mod household;
 mod io_thread;
 mod listener_slot;
 mod listeners;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use thalweg_rtps::participant::Participant;
+use thalweg_rtps::participant::{NewsFlag, Participant};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::EntityId;
@@ -28,6 +29,7 @@ pub(crate) use alarm::Alarm;
 #[cfg(all(loom, test))]
 pub(crate) use alarm::Wake;
 use endpoints::EndpointTable;
+pub(crate) use household::Process;
 pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
 pub(crate) use listener_slot::ListenerSlot;
 #[cfg(all(loom, test))]
@@ -48,6 +50,8 @@ pub(crate) struct Runtime {
 /// What all threads of a participant share.
 pub(crate) struct RuntimeState {
     pub(crate) participant: Shared<Participant>,
+    /// Whether other participants of the process have told it something.
+    household_news: NewsFlag,
     /// API calls that wait for the participant; the I/O thread lets them pass.
     callers: AtomicUsize,
     pub(crate) sender: Arc<Sender>,
@@ -73,6 +77,7 @@ impl Runtime {
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
     ) -> Result<Arc<Runtime>, Error> {
         let state = Arc::new(RuntimeState {
+            household_news: participant.household_news(),
             participant: Shared::new(participant),
             callers: AtomicUsize::new(0),
             sender,
@@ -85,6 +90,7 @@ impl Runtime {
             stopping: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });
+        household::add(Arc::downgrade(&state));
         if let Some((delivery, listener)) = listener {
             state.start_listening(delivery)?;
             state.participant_listener.set(delivery, listener);

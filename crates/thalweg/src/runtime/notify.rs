@@ -6,6 +6,7 @@ use thalweg_rtps::discovery::database::DiscoveryLimit;
 use thalweg_rtps::participant::Event;
 use thalweg_rtps::types::{EntityId, GuidPrefix};
 
+use super::household;
 use super::listeners::{Delivery, Notification};
 use super::{RuntimeState, warn};
 use crate::publication::WriterCell;
@@ -76,6 +77,7 @@ impl RuntimeState {
                 warn_of_limit(participant, limit, refused);
                 self.deliver_participant_status(ParticipantStatus::OverLimit { participant, limit, refused });
             }
+            Event::HousematesTold => household::wake_told(),
             // The I/O thread measures the way there.
             Event::AddressesChosen(_) => {}
             Event::ParticipantDiscovered(prefix) => {

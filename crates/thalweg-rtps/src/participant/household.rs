@@ -1,0 +1,230 @@
+//! Participants of one process: what they tell each other without the network, once they have met by it
+//! (docs/decisions/0021-participants-of-one-process.md).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Event;
+use super::Participant;
+use crate::discovery::challenge::HALVES;
+use crate::outbox::Outbox;
+use crate::payload::Payload;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
+use crate::wire::write;
+use crate::wire::{AckNack, Heartbeat, SequenceSet};
+
+/// Participants that share a process, and hence a fate: while one lives none of them can be silent, and what they announce of
+/// their endpoints reaches the others in memory. Their driver gives all of them the same one; the default is a household of one.
+#[derive(Clone, Debug, Default)]
+pub struct Household(Arc<Mutex<BTreeMap<GuidPrefix, Member>>>);
+
+#[derive(Debug)]
+struct Member {
+    domain: (u32, String),
+    /// What it has announced of each of its endpoints.
+    endpoints: BTreeMap<EntityId, Payload>,
+    /// Members that know it.
+    known_by: BTreeSet<GuidPrefix>,
+    /// What it has not looked at yet, of each endpoint the latest; nothing for one that is gone.
+    inbox: BTreeMap<Guid, Option<Payload>>,
+    has_news: NewsFlag,
+}
+
+/// Whether a member of a household has something to look at.
+#[derive(Clone, Debug, Default)]
+pub struct NewsFlag(Arc<AtomicBool>);
+
+impl NewsFlag {
+    /// True when [`Participant::handle_household`] is due.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Household {
+    /// The lock is held for a few steps in memory, and no other is taken below it.
+    fn members(&self) -> MutexGuard<'_, BTreeMap<GuidPrefix, Member>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many participants belong to it.
+    pub fn len(&self) -> usize {
+        self.members().len()
+    }
+
+    /// True while no participant belongs to it.
+    pub fn is_empty(&self) -> bool {
+        self.members().is_empty()
+    }
+}
+
+/// A participant's place in its household, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Housemates {
+    household: Household,
+    prefix: GuidPrefix,
+    has_news: NewsFlag,
+    /// Challenges of members that do not know this one yet, to be answered.
+    owed: Vec<(GuidPrefix, usize, SequenceNumber)>,
+}
+
+/// Answers that wait to be sent; members ask again.
+const OWED_MAX: usize = 1_024;
+
+impl Housemates {
+    pub(super) fn join(household: Household, prefix: GuidPrefix, domain: (u32, String)) -> Housemates {
+        let has_news = NewsFlag::default();
+        let member = Member {
+            domain,
+            endpoints: BTreeMap::new(),
+            known_by: BTreeSet::new(),
+            inbox: BTreeMap::new(),
+            has_news: has_news.clone(),
+        };
+        household.members().insert(prefix, member);
+        Housemates { household, prefix, has_news, owed: Vec::new() }
+    }
+
+    /// Whether this is another member.
+    pub(super) fn contain(&self, prefix: GuidPrefix) -> bool {
+        prefix != self.prefix && self.household.members().contains_key(&prefix)
+    }
+
+    /// The other members.
+    pub(super) fn prefixes(&self) -> BTreeSet<GuidPrefix> {
+        self.household.members().keys().copied().filter(|prefix| *prefix != self.prefix).collect()
+    }
+
+    /// True when there are others in the domain and all of them know this one.
+    pub(super) fn all_know_us(&self) -> bool {
+        let members = self.household.members();
+        let Some(own) = members.get(&self.prefix) else { return false };
+        let others = members.values().filter(|member| member.domain == own.domain).count() - 1;
+        others > 0 && own.known_by.len() == others
+    }
+
+    /// From now on this participant is told of the endpoints of another member, first of those that it has.
+    fn listen_to(&mut self, other: GuidPrefix) {
+        let mut members = self.household.members();
+        let Some(member) = members.get_mut(&other) else { return };
+        member.known_by.insert(self.prefix);
+        let announced: Vec<_> = member.endpoints.iter().map(|(entity, bytes)| (*entity, bytes.clone())).collect();
+        let Some(own) = members.get_mut(&self.prefix) else { return };
+        own.inbox.extend(announced.into_iter().map(|(entity, bytes)| (Guid::new(other, entity), Some(bytes))));
+        own.has_news.0.store(!own.inbox.is_empty(), Ordering::Release);
+    }
+
+    /// The other member is not known any more.
+    pub(super) fn forget(&mut self, other: GuidPrefix) {
+        let mut members = self.household.members();
+        if let Some(member) = members.get_mut(&other) {
+            member.known_by.remove(&self.prefix);
+        }
+        if let Some(own) = members.get_mut(&self.prefix) {
+            own.inbox.retain(|guid, _| guid.prefix != other);
+        }
+    }
+
+    /// Tells the members that know this one of an endpoint, or of its end; true when there are any.
+    pub(super) fn tell(&mut self, entity: EntityId, announced: Option<Payload>) -> bool {
+        let mut members = self.household.members();
+        let Some(own) = members.get_mut(&self.prefix) else { return false };
+        match &announced {
+            Some(bytes) => own.endpoints.insert(entity, bytes.clone()),
+            None => own.endpoints.remove(&entity),
+        };
+        let listeners = std::mem::take(&mut own.known_by);
+        for listener in &listeners {
+            if let Some(member) = members.get_mut(listener) {
+                member.inbox.insert(Guid::new(self.prefix, entity), announced.clone());
+                member.has_news.0.store(true, Ordering::Release);
+            }
+        }
+        let any = !listeners.is_empty();
+        if let Some(own) = members.get_mut(&self.prefix) {
+            own.known_by = listeners;
+        }
+        any
+    }
+
+    fn take_news(&mut self) -> BTreeMap<Guid, Option<Payload>> {
+        if !self.has_news.0.swap(false, Ordering::Acquire) {
+            return BTreeMap::new();
+        }
+        self.household.members().get_mut(&self.prefix).map(|own| std::mem::take(&mut own.inbox)).unwrap_or_default()
+    }
+}
+
+impl Drop for Housemates {
+    fn drop(&mut self) {
+        let mut members = self.household.members();
+        members.remove(&self.prefix);
+        members.values_mut().for_each(|member| {
+            member.known_by.remove(&self.prefix);
+        });
+    }
+}
+
+impl Participant {
+    /// Tells the driver, without this participant, whether [`Participant::handle_household`] is due.
+    pub fn household_news(&self) -> NewsFlag {
+        self.housemates.has_news.clone()
+    }
+
+    /// Learns what other participants of the [`Household`] have told of their endpoints; costs a look at a flag when they have
+    /// told nothing.
+    pub fn handle_household(&mut self, now: Instant) {
+        for (guid, announced) in self.housemates.take_news() {
+            if !self.database.participants.contains_key(&guid.prefix) {
+                continue;
+            }
+            match announced {
+                Some(bytes) if guid.entity.is_writer() => self.learn_publication(now, guid.prefix, &bytes),
+                Some(bytes) => self.learn_subscription(now, guid.prefix, &bytes),
+                None if guid.entity.is_writer() => self.remove_publication(now, guid),
+                None => self.remove_subscription(guid),
+            }
+        }
+    }
+
+    /// A member of the household is known now.
+    pub(super) fn meet_housemate(&mut self, now: Instant, prefix: GuidPrefix) {
+        self.housemates.listen_to(prefix);
+        self.handle_household(now);
+    }
+
+    /// Tells the household of an endpoint, or of its end.
+    pub(super) fn tell_housemates(&mut self, entity: EntityId, announced: Option<Payload>) {
+        if self.housemates.tell(entity, announced) {
+            self.push_event(Event::HousematesTold);
+        }
+    }
+
+    /// A member that does not know this participant yet asks for a proof of its address: no reader is matched that would answer.
+    pub(super) fn note_housemate_heartbeat(&mut self, source: GuidPrefix, heartbeat: &Heartbeat) {
+        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
+        let asks = heartbeat.last < heartbeat.first && !heartbeat.is_final;
+        if asks && self.housemates.owed.len() < OWED_MAX && self.housemates.contain(source) {
+            self.housemates.owed.push((source, half, heartbeat.first));
+        }
+    }
+
+    /// Answers the challenges of members.
+    pub(super) fn transmit_to_housemates(&mut self, outbox: &mut Outbox) {
+        for (prefix, half, base) in std::mem::take(&mut self.housemates.owed) {
+            let Some(known) = self.database.participants.get(&prefix) else { continue };
+            if known.reach.metatraffic.is_empty() {
+                continue;
+            }
+            let (writer, reader) = HALVES[half];
+            outbox.begin(&known.reach.metatraffic);
+            write::header(outbox.buffer(), self.config.prefix);
+            write::info_destination(outbox.buffer(), prefix);
+            let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
+            write::acknack(outbox.buffer(), &acknack);
+            outbox.finish();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Laws of participants that share a process.
+
+use super::tests::*;
+use super::*;
+use crate::qos::History;
+use crate::types::Keyed;
+
+/// `count` participants of one process, each a second after the one before.
+fn household(count: u8) -> (Net, Household) {
+    let (mut net, household) = (Net::new(0), Household::default());
+    for index in 1..=count {
+        net.add_with(index, |config| config.household = household.clone());
+        net.run_for(SECOND);
+    }
+    (net, household)
+}
+
+fn matched_readers(net: &Net, node: usize, writer: EntityId) -> usize {
+    let writer = net.nodes[node].participant.endpoints.writer(writer).expect("it has one").clone();
+    writer.lock().matched_readers().len()
+}
+
+fn known(net: &Net) -> Vec<usize> {
+    net.nodes.iter().map(|node| node.participant.participants().count()).collect()
+}
+
+#[test]
+fn housemates_learn_of_endpoints_without_proxies_for_discovery() {
+    let (mut net, household) = household(2);
+    let (qos, reader_qos) = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
+    let writer = net.writer(0, qos.clone(), Keyed::No);
+    let reader = net.reader(1, reader_qos.clone(), Keyed::No);
+    // The third one comes to what is there.
+    net.add_with(3, |config| config.household = household);
+    let late = net.reader(2, reader_qos, Keyed::No);
+    net.run_for(SECOND);
+    assert!(net.write(0, &writer, b"seen"));
+    net.run_for(SECOND);
+    assert_eq!((take(&net, &reader).len(), take(&net, &late).len()), (1, 1));
+    for writer in [EntityId::PUBLICATIONS_WRITER, EntityId::SUBSCRIPTIONS_WRITER, EntityId::PARTICIPANT_MESSAGE_WRITER]
+    {
+        assert_eq!(matched_readers(&net, 0, writer), 0, "{writer}");
+    }
+    let (now, guid) = (net.now, reader.lock().guid());
+    net.nodes[1].participant.delete_reader(now, guid.entity);
+    net.run_for(SECOND);
+    let writer = writer.lock().guid().entity;
+    assert_eq!(matched_readers(&net, 0, writer), 1);
+    assert!(net.nodes[0].participant.database.subscriptions.get(guid).is_none());
+}
+
+#[test]
+fn participants_outside_are_told_over_the_network() {
+    let (mut net, household) = household(2);
+    net.add(3);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    let outside = net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    assert!(net.write(0, &writer, b"seen"));
+    net.run_for(SECOND);
+    assert_eq!((take(&net, &outside).len(), household.len()), (1, 2));
+    assert_eq!(matched_readers(&net, 0, EntityId::PUBLICATIONS_WRITER), 1);
+}
+
+#[test]
+fn housemates_that_live_are_never_silent_and_one_that_is_gone_ends_with_its_lease() {
+    let (mut net, household) = household(3);
+    assert_eq!(known(&net), [2, 2, 2]);
+    net.loss = 1.0;
+    net.run_for(SECOND * 200);
+    assert_eq!(known(&net), [2, 2, 2]);
+    net.nodes.pop();
+    assert_eq!(household.len(), 2);
+    net.run_for(SECOND * 41);
+    assert_eq!(known(&net), [1, 1]);
+}
+
+/// Whether the announcements that left lately were marked as repetitions.
+fn marks(net: &Net) -> Vec<bool> {
+    net.sent.iter().filter(|sent| sent.announces).map(|sent| sent.marked).collect()
+}
+
+#[test]
+fn announcements_are_marked_as_repetitions_once_the_whole_household_knows() {
+    let (mut net, household) = household(2);
+    net.run_for(SECOND * 10);
+    net.sent.clear();
+    net.run_for(SECOND * 10);
+    assert!(!marks(&net).is_empty() && marks(&net).iter().all(|marked| *marked));
+    // One of the household does not hear the others.
+    net.nodes[1].cut_off = true;
+    net.add_with(3, |config| config.household = household);
+    net.run_for(SECOND * 10);
+    net.sent.clear();
+    net.run_for(SECOND * 10);
+    let of_first = net.sent.iter().filter(|sent| sent.announces && sent.from == 0);
+    assert!(of_first.clone().count() > 0 && of_first.clone().all(|sent| sent.marked), "it is known to both");
+    let of_third = net.sent.iter().filter(|sent| sent.announces && sent.from == 2);
+    assert!(of_third.clone().count() > 0 && of_third.clone().all(|sent| !sent.marked), "one does not know it");
+}
+
+#[test]
+fn an_idle_household_sends_announcements_alone() {
+    let (mut net, _) = household(5);
+    net.run_for(SECOND * 30);
+    net.sent.clear();
+    net.run_for(SECOND * 100);
+    assert!(net.sent.iter().all(|sent| sent.announces && sent.destinations == 1));
+    assert!((5 * 19..=5 * 24).contains(&net.sent.len()), "{} datagrams", net.sent.len());
+}

@@ -279,9 +279,11 @@ impl SoughtTopic {
     fn new(participant: &DomainParticipant, name: &str) -> SoughtTopic {
         let own = participant.guid_prefix();
         let writers =
-            participant.publications().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name));
-        let readers =
-            participant.subscriptions().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name));
+            participant.publications().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name.clone()));
+        let readers = participant
+            .subscriptions()
+            .into_iter()
+            .map(|known| (known.data.guid.prefix, known.data.topic_name.clone()));
         let of_others = |(prefix, name)| (prefix != own).then_some(name);
         let writers: Vec<String> = writers.filter_map(of_others).collect();
         let readers: Vec<String> = readers.filter_map(of_others).collect();

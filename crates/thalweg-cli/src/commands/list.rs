@@ -152,10 +152,10 @@ impl Domain {
             let mut member = Member::new(data);
             let belongs = |guid: thalweg::types::Guid| guid.prefix == data.guid_prefix;
             member.endpoints.extend(
-                writers.iter().map(|known| &known.data).filter(|data| belongs(data.guid)).map(Endpoint::writer),
+                writers.iter().map(|known| known.data.as_ref()).filter(|data| belongs(data.guid)).map(Endpoint::writer),
             );
             member.endpoints.extend(
-                readers.iter().map(|known| &known.data).filter(|data| belongs(data.guid)).map(Endpoint::reader),
+                readers.iter().map(|known| known.data.as_ref()).filter(|data| belongs(data.guid)).map(Endpoint::reader),
             );
             member
         };

@@ -255,9 +255,9 @@ impl ExplainedTopic {
         let owners = Owners(owners.collect());
         let (writers, readers) = (participant.publications(), participant.subscriptions());
         let writers: Vec<&PublicationData> =
-            writers.iter().map(|known| &known.data).filter(|data| data.topic_name == topic).collect();
+            writers.iter().map(|known| known.data.as_ref()).filter(|data| data.topic_name == topic).collect();
         let readers: Vec<&SubscriptionData> =
-            readers.iter().map(|known| &known.data).filter(|data| data.topic_name == topic).collect();
+            readers.iter().map(|known| known.data.as_ref()).filter(|data| data.topic_name == topic).collect();
         let mut explained = ExplainedTopic {
             domain: participant.domain_id(),
             topic: topic.to_owned(),

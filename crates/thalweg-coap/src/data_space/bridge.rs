@@ -120,7 +120,9 @@ impl Bridge {
                 is_reliable: data.qos.reliability.is_reliable(),
                 is_durable: data.qos.durability != Durability::Volatile,
             };
-            let topic = found.entry(data.topic_name).or_insert(FoundTopic { type_name: data.type_name, offered });
+            let topic = found
+                .entry(data.topic_name.clone())
+                .or_insert(FoundTopic { type_name: data.type_name.clone(), offered });
             topic.offered.is_reliable &= offered.is_reliable;
             topic.offered.is_durable &= offered.is_durable;
         }
@@ -128,7 +130,9 @@ impl Bridge {
             let data = known.data;
             if data.guid.prefix != own && !is_of_bridge(&data.qos.attached) && !is_of_resource(&data.topic_name) {
                 let offered = Offered { is_reliable: true, is_durable: true };
-                found.entry(data.topic_name).or_insert(FoundTopic { type_name: data.type_name, offered });
+                found
+                    .entry(data.topic_name.clone())
+                    .or_insert(FoundTopic { type_name: data.type_name.clone(), offered });
             }
         }
         found

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::endpoint_data::{PublicationData, SubscriptionData};
@@ -17,9 +18,9 @@ use crate::wire::WireError;
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
     /// What it announced, as it came: the same again says only that it is alive. Empty where that is long.
-    pub announced: Box<[u8]>,
-    /// What it announced.
-    pub data: ParticipantData,
+    pub announced: Arc<[u8]>,
+    /// What it announced; of a participant of the same process the one that all of them share.
+    pub data: Arc<ParticipantData>,
     /// How it is reached.
     pub reach: Reach,
     /// When it is dropped unless something is heard of it.
@@ -37,8 +38,8 @@ impl KnownParticipant {
     /// A participant whose lease does not end.
     pub fn new(data: ParticipantData, reach: Reach) -> KnownParticipant {
         KnownParticipant {
-            announced: Box::default(),
-            data,
+            announced: Arc::default(),
+            data: Arc::new(data),
             reach,
             lease_until: Instant::NEVER,
             heard_at: Instant::ZERO,
@@ -57,8 +58,8 @@ impl KnownParticipant {
 /// A remote (or own) endpoint with the local endpoints that are matched with it.
 #[derive(Clone, Debug)]
 pub struct Known<D> {
-    /// What was announced about it.
-    pub data: D,
+    /// What was announced about it; of a participant of the same process the one that all of them share.
+    pub data: Arc<D>,
     /// Entity ids of the matched local endpoints.
     pub matched: Vec<EntityId>,
     /// Memory that it is charged.
@@ -183,7 +184,8 @@ impl<D> Default for EndpointTable<D> {
 
 impl<D: EndpointData> EndpointTable<D> {
     /// Files an endpoint; what was matched with an earlier version stays.
-    pub fn insert(&mut self, data: D) {
+    pub fn insert(&mut self, data: impl Into<Arc<D>>) {
+        let data = data.into();
         let (guid, bytes) = (data.guid(), Self::charge(&data));
         let matched = self.remove(guid).map(|known| known.matched).unwrap_or_default();
         self.topics.insert(data.topic_name(), guid);
@@ -209,11 +211,15 @@ impl<D: EndpointData> EndpointTable<D> {
 
     /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
     pub fn learn(&mut self, participant: GuidPrefix, count_max: usize, room: usize, payload: &[u8]) -> Learned {
-        let data = match D::from_announcement(payload) {
-            Ok(data) if data.guid().prefix == participant => data,
-            _ => return Learned::Unusable,
-        };
-        let guid = data.guid();
+        match D::from_announcement(payload) {
+            Ok(data) if data.guid().prefix == participant => self.learn_data(count_max, room, Arc::new(data)),
+            _ => Learned::Unusable,
+        }
+    }
+
+    /// As [`EndpointTable::learn`] for what was read already.
+    pub fn learn_data(&mut self, count_max: usize, room: usize, data: Arc<D>) -> Learned {
+        let (guid, participant) = (data.guid(), data.guid().prefix);
         let before = self.known.get(&guid).map_or(0, |known| known.bytes);
         match self.known.get(&guid) {
             Some(known) if known.data == data => return Learned::Nothing,

@@ -84,6 +84,11 @@ impl Announcer {
         self.version = self.version.next();
     }
 
+    /// What is announced.
+    pub(super) fn announced(&self) -> &[u8] {
+        &self.payload
+    }
+
     pub(super) fn announce_soon(&mut self, now: Instant) {
         self.announce_at = now;
         self.quick_done = 0;

@@ -183,13 +183,14 @@ impl Participant {
             }
             return;
         }
-        self.learn_publication(now, prefix, &sample.payload);
-    }
-
-    pub(super) fn learn_publication(&mut self, now: Instant, prefix: GuidPrefix, announced: &[u8]) {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
-        let learned = self.database.publications.learn(prefix, count_max, room, announced);
+        let learned = self.database.publications.learn(prefix, count_max, room, &sample.payload);
+        self.use_publication(now, prefix, learned);
+    }
+
+    /// Matches a publication that was learned.
+    pub(super) fn use_publication(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
         if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
@@ -204,13 +205,14 @@ impl Participant {
             }
             return;
         }
-        self.learn_subscription(now, prefix, &sample.payload);
-    }
-
-    pub(super) fn learn_subscription(&mut self, now: Instant, prefix: GuidPrefix, announced: &[u8]) {
         let count_max = self.database.limits.endpoints_per_participant_max;
         let room = self.database.room_for(prefix);
-        let learned = self.database.subscriptions.learn(prefix, count_max, room, announced);
+        let learned = self.database.subscriptions.learn(prefix, count_max, room, &sample.payload);
+        self.use_subscription(now, prefix, learned);
+    }
+
+    /// Matches a subscription that was learned.
+    pub(super) fn use_subscription(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
         if let Some(guid) = self.note_learned(prefix, learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());

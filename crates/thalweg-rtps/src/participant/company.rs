@@ -2,6 +2,7 @@
 //! name is remembered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{LostReason, Participant};
 use crate::discovery::database::DiscoveryLimit;
@@ -92,7 +93,7 @@ impl Participant {
         self.describe_self();
         let known = self.database.participants.values().map(|known| &known.data);
         let others = known.filter(|data| data.guid_prefix != self.config.prefix && !self.company.accepts(data));
-        let left: Vec<ParticipantData> = others.cloned().collect();
+        let left: Vec<Arc<ParticipantData>> = others.cloned().collect();
         left.iter().for_each(|data| self.avoid(now, data));
         self.announcer.announce_soon(now);
     }

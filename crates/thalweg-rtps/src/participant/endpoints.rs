@@ -238,9 +238,8 @@ impl Participant {
 
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
         let (instance, timestamp) = (KeyHash(guid.to_bytes()), self.timestamp(now));
-        let payload = Payload::from(bytes);
-        self.tell_housemates(guid.entity, (kind == ChangeKind::Write).then(|| payload.clone()));
-        let change = NewChange { kind, instance, timestamp, payload };
+        self.tell_housemates(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice()));
+        let change = NewChange { kind, instance, timestamp, payload: Payload::from(bytes) };
         let Some(writer) = self.endpoints.writer(via) else { return };
         let written = writer.lock().write(now, change);
         if let Ok(written) = written {

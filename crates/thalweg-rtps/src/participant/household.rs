@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Event;
 use super::Participant;
 use crate::discovery::challenge::HALVES;
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::participant_data::ParticipantData;
 use crate::outbox::Outbox;
-use crate::payload::Payload;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::write;
@@ -23,13 +24,32 @@ pub struct Household(Arc<Mutex<BTreeMap<GuidPrefix, Member>>>);
 #[derive(Debug)]
 struct Member {
     domain: (u32, String),
+    /// What it announces of itself, as it is and as others read it.
+    announced: Option<(Arc<[u8]>, Arc<ParticipantData>)>,
     /// What it has announced of each of its endpoints.
-    endpoints: BTreeMap<EntityId, Payload>,
+    endpoints: BTreeMap<EntityId, Told>,
     /// Members that know it.
     known_by: BTreeSet<GuidPrefix>,
     /// What it has not looked at yet, of each endpoint the latest; nothing for one that is gone.
-    inbox: BTreeMap<Guid, Option<Payload>>,
+    inbox: BTreeMap<Guid, Option<Told>>,
     has_news: NewsFlag,
+}
+
+/// An endpoint as others read its announcement, once for the whole process.
+#[derive(Clone, Debug)]
+enum Told {
+    Publication(Arc<PublicationData>),
+    Subscription(Arc<SubscriptionData>),
+}
+
+impl Told {
+    fn read(entity: EntityId, announced: &[u8]) -> Option<Told> {
+        if entity.is_writer() {
+            PublicationData::decode(announced).ok().map(|data| Told::Publication(Arc::new(data)))
+        } else {
+            SubscriptionData::decode(announced).ok().map(|data| Told::Subscription(Arc::new(data)))
+        }
+    }
 }
 
 /// Whether a member of a household has something to look at.
@@ -78,6 +98,7 @@ impl Housemates {
         let has_news = NewsFlag::default();
         let member = Member {
             domain,
+            announced: None,
             endpoints: BTreeMap::new(),
             known_by: BTreeSet::new(),
             inbox: BTreeMap::new(),
@@ -85,6 +106,25 @@ impl Housemates {
         };
         household.members().insert(prefix, member);
         Housemates { household, prefix, has_news, owed: Vec::new() }
+    }
+
+    /// What this participant announces of itself.
+    pub(super) fn describe(&mut self, announced: &[u8]) {
+        let read = ParticipantData::decode(announced).ok();
+        if let Some(own) = self.household.members().get_mut(&self.prefix) {
+            own.announced = read.map(|data| (announced.into(), Arc::new(data)));
+        }
+    }
+
+    /// What a participant has announced, the member's own where it is one and says the same.
+    pub(super) fn share(&self, data: ParticipantData, announced: Arc<[u8]>) -> (Arc<ParticipantData>, Arc<[u8]>) {
+        let members = self.household.members();
+        match members.get(&data.guid_prefix).and_then(|member| member.announced.as_ref()) {
+            Some((bytes, shared)) if **shared == data => {
+                (Arc::clone(shared), if **bytes == *announced { Arc::clone(bytes) } else { announced })
+            }
+            _ => (Arc::new(data), announced),
+        }
     }
 
     /// Whether this is another member.
@@ -110,9 +150,9 @@ impl Housemates {
         let mut members = self.household.members();
         let Some(member) = members.get_mut(&other) else { return };
         member.known_by.insert(self.prefix);
-        let announced: Vec<_> = member.endpoints.iter().map(|(entity, bytes)| (*entity, bytes.clone())).collect();
+        let told: Vec<_> = member.endpoints.iter().map(|(entity, told)| (*entity, told.clone())).collect();
         let Some(own) = members.get_mut(&self.prefix) else { return };
-        own.inbox.extend(announced.into_iter().map(|(entity, bytes)| (Guid::new(other, entity), Some(bytes))));
+        own.inbox.extend(told.into_iter().map(|(entity, told)| (Guid::new(other, entity), Some(told))));
         own.has_news.0.store(!own.inbox.is_empty(), Ordering::Release);
     }
 
@@ -128,17 +168,18 @@ impl Housemates {
     }
 
     /// Tells the members that know this one of an endpoint, or of its end; true when there are any.
-    pub(super) fn tell(&mut self, entity: EntityId, announced: Option<Payload>) -> bool {
+    pub(super) fn tell(&mut self, entity: EntityId, announced: Option<&[u8]>) -> bool {
+        let told = announced.and_then(|announced| Told::read(entity, announced));
         let mut members = self.household.members();
         let Some(own) = members.get_mut(&self.prefix) else { return false };
-        match &announced {
-            Some(bytes) => own.endpoints.insert(entity, bytes.clone()),
+        match &told {
+            Some(told) => own.endpoints.insert(entity, told.clone()),
             None => own.endpoints.remove(&entity),
         };
         let listeners = std::mem::take(&mut own.known_by);
         for listener in &listeners {
             if let Some(member) = members.get_mut(listener) {
-                member.inbox.insert(Guid::new(self.prefix, entity), announced.clone());
+                member.inbox.insert(Guid::new(self.prefix, entity), told.clone());
                 member.has_news.0.store(true, Ordering::Release);
             }
         }
@@ -149,7 +190,7 @@ impl Housemates {
         any
     }
 
-    fn take_news(&mut self) -> BTreeMap<Guid, Option<Payload>> {
+    fn take_news(&mut self) -> BTreeMap<Guid, Option<Told>> {
         if !self.has_news.0.swap(false, Ordering::Acquire) {
             return BTreeMap::new();
         }
@@ -176,13 +217,22 @@ impl Participant {
     /// Learns what other participants of the [`Household`] have told of their endpoints; costs a look at a flag when they have
     /// told nothing.
     pub fn handle_household(&mut self, now: Instant) {
-        for (guid, announced) in self.housemates.take_news() {
-            if !self.database.participants.contains_key(&guid.prefix) {
+        let count_max = self.database.limits.endpoints_per_participant_max;
+        for (guid, told) in self.housemates.take_news() {
+            let prefix = guid.prefix;
+            if !self.database.participants.contains_key(&prefix) {
                 continue;
             }
-            match announced {
-                Some(bytes) if guid.entity.is_writer() => self.learn_publication(now, guid.prefix, &bytes),
-                Some(bytes) => self.learn_subscription(now, guid.prefix, &bytes),
+            let room = self.database.room_for(prefix);
+            match told {
+                Some(Told::Publication(data)) => {
+                    let learned = self.database.publications.learn_data(count_max, room, data);
+                    self.use_publication(now, prefix, learned);
+                }
+                Some(Told::Subscription(data)) => {
+                    let learned = self.database.subscriptions.learn_data(count_max, room, data);
+                    self.use_subscription(now, prefix, learned);
+                }
                 None if guid.entity.is_writer() => self.remove_publication(now, guid),
                 None => self.remove_subscription(guid),
             }
@@ -196,7 +246,7 @@ impl Participant {
     }
 
     /// Tells the household of an endpoint, or of its end.
-    pub(super) fn tell_housemates(&mut self, entity: EntityId, announced: Option<Payload>) {
+    pub(super) fn tell_housemates(&mut self, entity: EntityId, announced: Option<&[u8]>) {
         if self.housemates.tell(entity, announced) {
             self.push_event(Event::HousematesTold);
         }

@@ -108,3 +108,24 @@ fn an_idle_household_sends_announcements_alone() {
     assert!(net.sent.iter().all(|sent| sent.announces && sent.destinations == 1));
     assert!((5 * 19..=5 * 24).contains(&net.sent.len()), "{} datagrams", net.sent.len());
 }
+
+#[test]
+fn what_a_housemate_announces_is_held_once_for_all() {
+    let (mut net, _) = household(3);
+    net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    net.reader(0, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    let prefix = net.nodes[0].participant.guid_prefix();
+    let [one, other] = [1, 2].map(|node| &net.nodes[node].participant.database);
+    let [first, second] = [one, other].map(|database| &database.participants[&prefix]);
+    assert!(Arc::ptr_eq(&first.data, &second.data) && Arc::ptr_eq(&first.announced, &second.announced));
+    for guid in one.publications.of_participant(prefix) {
+        let [first, second] = [one, other].map(|database| database.publications.get(guid).expect("it was told"));
+        assert!(Arc::ptr_eq(&first.data, &second.data));
+    }
+    for guid in one.subscriptions.of_participant(prefix) {
+        let [first, second] = [one, other].map(|database| database.subscriptions.get(guid).expect("it was told"));
+        assert!(Arc::ptr_eq(&first.data, &second.data));
+    }
+    assert_eq!((one.publications.iter().count(), one.subscriptions.iter().count()), (1, 1));
+}

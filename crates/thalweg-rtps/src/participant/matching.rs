@@ -319,6 +319,8 @@ fn with_matched(on_topic: &[Guid], matched: &[EntityId]) -> Vec<EntityId> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::tests::*;
     use super::*;
     use crate::participant::{KeySource, ReaderConfig, WriterConfig};
@@ -377,7 +379,7 @@ mod tests {
         let participant = &mut net.nodes[0].participant;
         let known = participant.database.subscriptions.iter().next().expect("they have met");
         let (mut data, before) = (known.data.clone(), known.matched.clone());
-        data.topic_name = "new".to_owned();
+        Arc::make_mut(&mut data).topic_name = "new".to_owned();
         let reader = data.guid;
         participant.database.subscriptions.insert(data);
         participant.match_subscription(net.now, reader);
@@ -397,7 +399,8 @@ mod tests {
         net.run_for(SECOND);
         let guid = reader.lock().guid();
         let participant = &mut net.nodes[0].participant;
-        let announced = &mut participant.database.subscriptions.get_mut(guid).expect("they have met").data;
+        let known = participant.database.subscriptions.get_mut(guid).expect("they have met");
+        let announced = Arc::make_mut(&mut known.data);
         (announced.unicast, announced.multicast) = (own.0.to_vec(), own.1.to_vec());
         let matched = participant.reader_as_matched(guid).expect("they have met");
         assert_eq!((matched.unicast.as_slice(), matched.multicast), (unicast, multicast));

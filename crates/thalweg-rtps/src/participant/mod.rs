@@ -275,6 +275,7 @@ impl Participant {
     fn describe_self(&mut self) {
         let data = self.own_data();
         self.announcer.describe(&data);
+        self.housemates.describe(self.announcer.announced());
         self.company.set_own(Groups::of(&data));
         let local = &self.config.addresses;
         let source = local.default_unicast.first().and_then(|locator| locator.socket_address());

@@ -84,7 +84,8 @@ fn the_lifespan_that_a_writer_announces_holds_at_its_readers() {
     // As a vendor announces it whose writers may have one.
     let (guid, now) = (writer.lock().guid(), net.now);
     let participant = &mut net.nodes[1].participant;
-    participant.database.publications.get_mut(guid).expect("known").data.qos.timing.lifespan = SECOND / 2;
+    let known = participant.database.publications.get_mut(guid).expect("known");
+    Arc::make_mut(&mut known.data).qos.timing.lifespan = SECOND / 2;
     participant.match_publication(now, guid);
     net.write(0, &writer, &[1; 5]);
     net.run_for(SECOND / 4);

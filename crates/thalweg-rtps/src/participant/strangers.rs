@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Event, LostReason, Participant};
@@ -27,8 +28,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 const SERVED_MAX: usize = 64;
 
 /// An announcement of ordinary size, about 400 bytes; a longer one is decoded each time that it comes.
-fn kept(announced: &[u8]) -> Box<[u8]> {
-    if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced.into() } else { Box::default() }
+fn kept(announced: &[u8]) -> &[u8] {
+    if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced } else { &[] }
 }
 
 /// Bytes of an announcement that are kept for each participant.
@@ -103,9 +104,9 @@ impl Participant {
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             let is_there = known.reach.sends_from(local, source.ip());
             // An announcement that came by another interface does not move a participant whose addresses are the same.
-            if known.data == data {
-                if is_there {
-                    known.announced = kept(announced);
+            if *known.data == data {
+                if is_there && *known.announced != *kept(announced) {
+                    known.announced = kept(announced).into();
                 }
                 return;
             }
@@ -118,7 +119,7 @@ impl Participant {
             }
             let reach = Reach::within(local, host, &data, source, Some(known.reach.proved().to_vec()));
             if is_there && !reach.metatraffic.is_empty() {
-                known.announced = kept(announced);
+                known.announced = kept(announced).into();
                 return self.update_participant(now, data, reach);
             }
         } else if !self.company.accepts(&data) {
@@ -139,7 +140,7 @@ impl Participant {
     fn update_participant(&mut self, now: Instant, data: ParticipantData, reach: Reach) {
         let prefix = data.guid_prefix;
         let Some(known) = self.database.participants.get_mut(&prefix) else { return };
-        known.data = data;
+        (known.data, known.announced) = self.housemates.share(data, Arc::clone(&known.announced));
         known.reach = reach.keeping_path_of(&known.reach);
         known.heard_at = now;
         known.renew_lease(now);
@@ -338,17 +339,17 @@ impl Participant {
         let (local, host) = (&self.config.addresses, self.config.host);
         let (source, prefix) = (SocketAddr::new(stranger.source(), 0), stranger.data.guid_prefix);
         let mut reach = Reach::within(local, host, &stranger.data, source, Some(vec![address]));
-        let announced = kept(&stranger.announced);
+        let (data, announced) = self.housemates.share(stranger.data, kept(&stranger.announced).into());
         if let Some(from) = stranger.challenge.answered_from() {
             reach.senders.add(from);
         }
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.announced = announced;
-            return self.update_participant(now, stranger.data, reach);
+            return self.update_participant(now, ParticipantData::clone(&data), reach);
         }
         let mut known = KnownParticipant {
             announced,
-            data: stranger.data,
+            data,
             reach,
             lease_until: now,
             heard_at: now,

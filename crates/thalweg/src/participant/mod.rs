@@ -147,7 +147,8 @@ impl DomainParticipant {
 
     /// The other participants known now, as they announced themselves.
     pub fn discovered_participants(&self) -> Vec<ParticipantData> {
-        self.runtime.view(|participant| participant.participants().map(|known| known.data.clone()).collect())
+        self.runtime
+            .view(|participant| participant.participants().map(|known| ParticipantData::clone(&known.data)).collect())
     }
 
     /// The writers of the domain known now, this participant's included, and which local readers each is matched with.

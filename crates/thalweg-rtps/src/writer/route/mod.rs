@@ -16,7 +16,7 @@ pub use group::DROP_COST_PER_MILLE;
 use super::neighbourhood::Neighbourhood;
 use super::{MatchedReader, Writer};
 use crate::qos::Destination;
-use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
+use crate::types::{DATAGRAM_MIN_BYTES, ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
 use crate::wire::write;
 use group::Group;
 
@@ -156,6 +156,12 @@ impl Addresses {
 pub(super) fn fragment_bytes_in(datagram_bytes: usize) -> u16 {
     let bytes = (datagram_bytes - FRAGMENT_OVERHEAD_BYTES) & !7;
     u16::try_from(bytes).unwrap_or(u16::MAX - 7)
+}
+
+/// Fragment size of a sample that was collected with others and does not fit a path. Frames do not keep how their samples were cut, so
+/// the size depends on nothing: it is what every path takes.
+pub(super) fn collected_fragment_bytes() -> u16 {
+    fragment_bytes_in(DATAGRAM_MIN_BYTES)
 }
 
 impl Route {

@@ -209,7 +209,7 @@ impl Writer {
         if proxy.matched.vendor != VendorId::THALWEG && !nack.state.is_empty() {
             self.flow.note_loss();
         }
-        let limit = proxy.matched.datagram_bytes;
+        let limit = proxy.repair_bytes;
         let held = self.history.get(nack.sequence);
         // Where the path has become narrower in its midst, what was sent at first is of no use to the reader, but not lost.
         let first_cut = held.as_ref().and_then(|sample| sample.fragment_bytes);

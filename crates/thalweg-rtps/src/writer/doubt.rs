@@ -38,7 +38,7 @@ impl Writer {
         let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(DATAGRAM_MIN_BYTES)));
         let held = self.history.get(nack.sequence);
         let exists = held.is_none_or(|sample| {
-            let is_cut = cut_of(&sample, proxy.matched.datagram_bytes, self.outgoing.place).is_some();
+            let is_cut = cut_of(&sample, proxy.repair_bytes, self.outgoing.place).is_some();
             !is_cut || nack.state.base().saturating_sub(1) as usize <= most(sample.len())
         });
         self.counters.implausible += u64::from(!was_begun || !exists);

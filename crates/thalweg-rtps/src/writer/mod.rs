@@ -438,7 +438,8 @@ impl Writer {
         matched.reliable &= self.reliable;
         matched.wants_history &= self.keeps_history;
         if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
-            known.matched = matched;
+            let all_sent = self.outgoing.place.position();
+            known.renew(matched, known.acknowledged >= all_sent);
         } else {
             let next = self.history.last().next();
             let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);

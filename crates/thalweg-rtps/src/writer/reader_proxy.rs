@@ -97,6 +97,8 @@ const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
+    /// The datagram size that its repairs are cut for: of a sample that it has parts of they change in one direction only.
+    pub repair_bytes: usize,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
     /// First sample that had not been sent when it came; those from here to below `start` may have reached it all the same.
@@ -145,6 +147,7 @@ impl ReaderProxy {
             slowed_at: Position::default(),
             congestion: answers_from_afar.then(|| Box::new(Congestion::new(now))),
             round_trip: RoundTrip::assuming(matched.round_trip),
+            repair_bytes: matched.datagram_bytes,
             matched,
             start,
             met_at: joined.next(),
@@ -197,6 +200,19 @@ impl ReaderProxy {
     pub(super) fn judge_group(&mut self) -> bool {
         let may_leave = self.group.brings_nothing() && !self.matched.unicast.is_empty();
         may_leave && self.matched.multicast.take().is_some()
+    }
+
+    /// What discovery knows of it has changed. While it may have parts of a sample (`has_all` is false), a Thalweg reader counts in the
+    /// smallest fragments that it got. One of another vendor goes by the first: RTPS 2.5 §8.4.14.1 fixes the size, and Fast DDS 3.1.2 refuses
+    /// smaller ones or takes them for others (`CacheChange_t::add_fragments`).
+    pub(super) fn renew(&mut self, matched: MatchedReader, has_all: bool) {
+        let bytes = matched.datagram_bytes;
+        self.repair_bytes = match matched.vendor == VendorId::THALWEG {
+            _ if has_all => bytes,
+            true => self.repair_bytes.min(bytes),
+            false => self.repair_bytes.max(bytes),
+        };
+        self.matched = matched;
     }
 
     /// Another path is taken after `sent`: what was lost on the way to a group says nothing of it.

@@ -228,7 +228,7 @@ impl Writer {
                 start: reader.start,
                 forsaken: reader.forsaken,
                 gone,
-                limit: reader.matched.datagram_bytes,
+                limit: reader.repair_bytes,
                 batches: reader.matched.batches && self.form_max == Form::Batch,
                 scratch: &mut self.outgoing.scratch,
                 counters: &mut self.counters,

@@ -19,5 +19,6 @@ pub mod shared;
 pub mod time;
 pub mod trace;
 pub mod types;
+mod vendor;
 pub mod wire;
 pub mod writer;

@@ -24,7 +24,7 @@ const CRATES: [(&str, &[&str]); 12] = [
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng"],
-    &["count", "payload", "outbox", "shared", "round_trip", "trace"],
+    &["count", "payload", "outbox", "shared", "round_trip", "trace", "vendor"],
     &["wire", "qos"],
     &["history", "flow_control"],
     &["writer", "reader"],

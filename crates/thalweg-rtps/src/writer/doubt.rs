@@ -5,7 +5,7 @@ use super::repair::cut_of;
 use super::route::fragment_bytes_in;
 use super::{HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
-use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber, VendorId};
+use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber};
 use crate::wire::NackFrag;
 
 impl Writer {
@@ -51,6 +51,6 @@ impl ReaderProxy {
     /// for ever. No more often than it could need.
     pub(super) fn is_to_be_put_right(&self, now: Instant) -> bool {
         let pause = HEARTBEAT_PERIOD_MIN.max(self.round_trip.estimate());
-        self.matched.vendor == VendorId::THALWEG && now.since(self.asking.at) >= pause
+        self.matched.vendor.traits().asks_for_announced_only && now.since(self.asking.at) >= pause
     }
 }

@@ -172,7 +172,7 @@ impl ReaderProxy {
     /// DDS skips everything up to the last number of the first HEARTBEAT that it sees, and acknowledges it. Thalweg's readers start
     /// where they are told to.
     pub(super) fn must_prove_itself(&self) -> bool {
-        self.matched.reliable && !self.proven && self.matched.vendor != VendorId::THALWEG
+        self.matched.reliable && !self.proven && self.matched.vendor.traits().needs_proof_of_match
     }
 
     /// Counts towards acknowledgement: reliable and not given up for silence.
@@ -188,7 +188,7 @@ impl ReaderProxy {
     /// True when it has answered and does not know yet that nothing below `start` concerns it: that had not all left when it was told where
     /// it starts. It may hold parts of it, which nobody repeats.
     pub(super) fn is_to_be_told_again(&self) -> bool {
-        self.proven && self.base < self.start && self.matched.vendor == VendorId::THALWEG
+        self.proven && self.base < self.start && !self.matched.vendor.traits().needs_proof_of_match
     }
 
     /// It was asked several times in a row and has not answered.
@@ -207,10 +207,10 @@ impl ReaderProxy {
     /// smaller ones or takes them for others (`CacheChange_t::add_fragments`).
     pub(super) fn renew(&mut self, matched: MatchedReader, has_all: bool) {
         let bytes = matched.datagram_bytes;
-        self.repair_bytes = match matched.vendor == VendorId::THALWEG {
+        self.repair_bytes = match matched.vendor.traits().keeps_fragment_size {
             _ if has_all => bytes,
-            true => self.repair_bytes.min(bytes),
-            false => self.repair_bytes.max(bytes),
+            false => self.repair_bytes.min(bytes),
+            true => self.repair_bytes.max(bytes),
         };
         self.matched = matched;
     }

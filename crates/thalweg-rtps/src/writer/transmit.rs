@@ -11,7 +11,7 @@ use crate::history::WriterHistory;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
-use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::types::{Guid, Locator, SequenceNumber};
 use crate::wire::write;
 
 /// In which form collected samples travel.
@@ -146,7 +146,7 @@ impl Writer {
     /// Whether somebody is waited for, and all who are acknowledge fragments.
     fn parts_are_acknowledged(&self) -> bool {
         let mut awaited = self.readers.iter().filter(|reader| reader.is_awaited()).peekable();
-        awaited.peek().is_some() && awaited.all(|reader| reader.matched.vendor == VendorId::THALWEG)
+        awaited.peek().is_some() && awaited.all(|reader| reader.matched.vendor.traits().confirms_fragments)
     }
 
     /// First transmission to the readers of one form, as far as the window goes.
@@ -221,7 +221,8 @@ impl Writer {
             let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
             let budget = reader.repair_budget(now, burst);
             let forgotten = self.history.first().min(self.outgoing.place.sample).previous();
-            let gone = if reader.matched.vendor == VendorId::THALWEG { SequenceNumber::ZERO } else { forgotten };
+            let hangs_on_gap = reader.matched.vendor.traits().hangs_on_gap_of_begun_sample;
+            let gone = if hangs_on_gap { forgotten } else { SequenceNumber::ZERO };
             let mut repair = Repair {
                 history: &self.history,
                 place: self.outgoing.place,

@@ -38,8 +38,8 @@ pub(super) struct Route {
     widths: BTreeMap<usize, usize>,
     /// The least of these widths.
     datagram_bytes: usize,
-    /// Readers of other vendors.
-    foreign: usize,
+    /// Readers for which fragments keep their size.
+    fixed_sizes: usize,
     addresses: Addresses,
 }
 
@@ -173,7 +173,7 @@ impl Route {
             groups: BTreeMap::new(),
             widths: BTreeMap::new(),
             datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
-            foreign: 0,
+            fixed_sizes: 0,
             addresses: Addresses::default(),
         }
     }
@@ -222,7 +222,7 @@ impl Route {
         }
         let even = payload_bytes.div_ceil(payload_bytes.div_ceil(usize::from(largest)));
         let even = u16::try_from(even.next_multiple_of(8)).unwrap_or(largest);
-        Some(if self.foreign == 0 { even.min(largest) } else { largest })
+        Some(if self.fixed_sizes == 0 { even.min(largest) } else { largest })
     }
 
     /// Fragment size for a change that was written before readers with a narrower path came.
@@ -248,7 +248,7 @@ impl Route {
         let leg = Leg::new(reader, self.choice, &self.around);
         *self.widths.entry(leg.datagram_bytes).or_default() += 1;
         self.note_widths();
-        self.foreign += usize::from(leg.vendor != VendorId::THALWEG);
+        self.fixed_sizes += usize::from(leg.vendor.traits().keeps_fragment_size);
         if let Some(group) = leg.group {
             let state = self.groups.entry(group).or_default();
             state.add(&self.around, reader.guid.prefix, leg.link, &leg.unicast);
@@ -270,7 +270,7 @@ impl Route {
             }
         }
         self.note_widths();
-        self.foreign -= usize::from(leg.vendor != VendorId::THALWEG);
+        self.fixed_sizes -= usize::from(leg.vendor.traits().keeps_fragment_size);
         if let Some(group) = leg.group
             && let Some(state) = self.groups.get_mut(&group)
         {

@@ -15,6 +15,7 @@ pub mod round_trip;
 pub mod shared;
 pub mod trace;
 pub mod types;
+mod vendor;
 pub mod wire;
 pub mod writer;
 

@@ -6,7 +6,6 @@ use super::participant_data::{LinkMtu, ParticipantData};
 use super::senders::Senders;
 use crate::types::{
     DATAGRAM_MIN_BYTES, ETHERNET_V4_DATAGRAM_BYTES, ETHERNET_V6_DATAGRAM_BYTES, Locator, ON_HOST_DATAGRAM_BYTES,
-    VendorId,
 };
 use crate::writer::neighbourhood::{Link, same_subnet};
 
@@ -201,7 +200,7 @@ fn user_locators(data: &ParticipantData, on_this_host: bool) -> Vec<Locator> {
     let ip = |locator: &Locator| locator.socket_address().map(|address| address.ip());
     let has_loopback = |list: &[Locator]| list.iter().filter_map(ip).any(|ip| ip.is_ipv4() && ip.is_loopback());
     let unsaid = on_this_host
-        && data.vendor == VendorId::THALWEG
+        && data.vendor.traits().listens_on_loopback
         && has_loopback(&data.locators.metatraffic_unicast)
         && !has_loopback(&locators);
     let v4 = locators.iter().find_map(|locator| locator.socket_address().filter(SocketAddr::is_ipv4));
@@ -236,7 +235,7 @@ pub(crate) fn is_own(local: &LocalAddresses, ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::GuidPrefix;
+    use crate::types::{GuidPrefix, VendorId};
 
     fn locators(addresses: &[&str]) -> Vec<Locator> {
         addresses.iter().map(|text| Locator::from(text.parse::<SocketAddr>().expect("an address"))).collect()

@@ -11,7 +11,7 @@ use crate::history::{PayloadKind, ReadFilter, TakenSample};
 use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
 use crate::time::{INFINITE, Instant};
-use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
 use crate::writer::MatchedReader;
 
 /// The built-in writers with the readers that go with them.
@@ -58,7 +58,7 @@ pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> Matc
         vendor: known.data.vendor,
         reliable: true,
         keeps_history: true,
-        greets: known.data.vendor == VendorId::THALWEG && !known.has_spoken,
+        greets: known.data.vendor.traits().greets && !known.has_spoken,
         lifespan: INFINITE,
         round_trip: ROUND_TRIP_ASSUMED,
         unicast: known.reach.metatraffic.clone(),

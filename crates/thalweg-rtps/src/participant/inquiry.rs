@@ -16,7 +16,7 @@ use crate::payload::Payload;
 use crate::qos::{Durability, History, ReaderQos, WriterQos};
 use crate::reader::ReaderExplanation;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
+use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
 use crate::wire::WireError;
 use crate::wire::parameters::{ParameterList, ParameterReader, ParameterWriter};
 use crate::writer::{NewChange, WriterExplanation};
@@ -248,7 +248,7 @@ impl Participant {
     /// Matches the endpoints of questions and answers where one side asks.
     pub(super) fn match_inquiry(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(known) = self.database.participants.get(&prefix) else { return };
-        if known.data.vendor != VendorId::THALWEG {
+        if !known.data.vendor.traits().answers_questions {
             return;
         }
         let (mut asks, known) = (is_inspector(&known.data), known.clone());

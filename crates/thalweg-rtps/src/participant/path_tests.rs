@@ -72,6 +72,28 @@ fn a_sample_that_was_partly_lost_arrives_over_the_narrower_path() {
 }
 
 #[test]
+fn a_sample_that_was_partly_lost_arrives_over_a_path_that_was_narrow_for_a_while() {
+    for seed in 0..20 {
+        let mut net = Net::new(2);
+        net.rng = Rng::new(seed);
+        let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+        let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+        net.run_for(SECOND);
+        net.loss = 0.5;
+        net.write(0, &writer, &[7; 100_000]);
+        net.exchange();
+        for mtu in [700, 1_500, 900, 1_500] {
+            let (now, peer) = (net.now, net.nodes[1].participant.guid_prefix());
+            assert!(net.nodes[0].participant.set_path_mtu(now, peer, mtu));
+            net.run_for(Duration::from_millis(10));
+        }
+        net.loss = 0.2;
+        net.run_for(SECOND * 20);
+        assert_eq!(first_bytes(&take(&net, &reader)), [7], "seed {seed}");
+    }
+}
+
+#[test]
 fn datagrams_of_one_outbox_are_of_one_class() {
     let mut net = Net::new(2);
     let qos = |transport_priority| WriterQos { transport_priority, ..reliable_writer(History::KeepAll) };

@@ -17,7 +17,7 @@ use crate::history::ChangeKind;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, VendorId};
+use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 use crate::wire::parameters::ParameterList;
 use crate::wire::write;
 use crate::wire::{AckNack, Content, Data, Heartbeat, SequenceSet};
@@ -178,7 +178,7 @@ impl Participant {
             return self.strangers.ask_again(now, key);
         }
         let asks = !heartbeat.is_final && heartbeat.first > SequenceNumber::FIRST;
-        if asks && stranger.data.vendor == VendorId::THALWEG {
+        if asks && stranger.data.vendor.traits().challenges_strangers {
             stranger.earn(write::HEARTBEAT_LEN);
             stranger.owed.numbers[half] = Some(heartbeat.first);
             stranger.owed.to = Some(from.ip());

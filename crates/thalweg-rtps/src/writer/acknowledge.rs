@@ -8,7 +8,7 @@ use super::repair::cut_of;
 use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, lowest};
 use crate::time::Instant;
-use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::types::{Guid, SequenceNumber};
 use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, NackFrag, SequenceSet};
 
@@ -126,7 +126,7 @@ impl Writer {
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
-        if proxy.matched.vendor == VendorId::THALWEG && answer.asks_for_heartbeat() {
+        if proxy.matched.vendor.traits().asks_until_greeted && answer.asks_for_heartbeat() {
             proxy.last_heard = now;
         } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);
@@ -162,7 +162,8 @@ impl Writer {
         }
         let path_changed = proxy.adapt_path(now, &answered, place);
         // What it was not told of until now.
-        if proves && proxy.matched.vendor != VendorId::THALWEG && proxy.acknowledged.sample < unsent.previous() {
+        if proves && proxy.matched.vendor.traits().needs_proof_of_match && proxy.acknowledged.sample < unsent.previous()
+        {
             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
         }
         proxy.group.note_acknack(answer.asks, place);
@@ -211,10 +212,11 @@ impl Writer {
         proxy.proven = true;
         let suppression = proxy.suppression();
         proxy.repairs.paused_until = None;
-        if proxy.matched.vendor != VendorId::THALWEG && !nack.state.is_empty() {
+        let confirms = proxy.matched.vendor.traits().confirms_fragments;
+        if !confirms && !nack.state.is_empty() {
             self.flow.note_loss();
         }
-        let limit = proxy.matched.datagram_bytes;
+        let limit = proxy.repair_bytes;
         let held = self.history.get(nack.sequence);
         // Where the path has become narrower in its midst, what was sent at first is of no use to the reader, but not lost.
         let first_cut = held.as_ref().and_then(|sample| sample.fragment_bytes);
@@ -247,11 +249,10 @@ impl Writer {
         let took = announced.filter(|at| told > position || !proxy.repairs.followed(*at)).map(|at| now.since(at));
         proxy.told = proxy.told.max(told);
         let answered = self.flow.answered(told, took);
-        let ours = proxy.matched.vendor == VendorId::THALWEG;
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
-        let confirmed = ours && next_sample && position >= proxy.acknowledged;
+        let confirmed = confirms && next_sample && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
-        let path_changed = ours && proxy.adapt_path(now, &answered, self.outgoing.place.position());
+        let path_changed = confirms && proxy.adapt_path(now, &answered, self.outgoing.place.position());
         let is_news = proxy.is_up_to_date() && told.sample >= proxy.joined;
         if is_news {
             proxy.group.note_fragments(told, nack.state.iter());

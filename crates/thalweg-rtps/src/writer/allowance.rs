@@ -195,7 +195,7 @@ impl Writer {
     fn repair_cost(&self, now: Instant) -> Option<u64> {
         let reader = self.readers.at(self.next_repair(now)?);
         let first = reader.repairs.first(|pack| self.history.pack(pack).0)?;
-        let limit = reader.matched.datagram_bytes;
+        let limit = reader.repair_bytes;
         let frame = self.history.frame_with(first).map(|at| batch_bytes(at.frame));
         let bytes = match self.history.get(first) {
             Some(sample) if reader.repairs.large.is_empty() && sample.fragment_bytes.is_none() => {

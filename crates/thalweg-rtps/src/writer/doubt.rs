@@ -5,7 +5,7 @@ use super::repair::cut_of;
 use super::route::fragment_bytes_in;
 use super::{HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
-use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber, VendorId};
+use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber};
 use crate::wire::NackFrag;
 
 impl Writer {
@@ -38,7 +38,7 @@ impl Writer {
         let most = |bytes: usize| bytes.div_ceil(usize::from(fragment_bytes_in(DATAGRAM_MIN_BYTES)));
         let held = self.history.get(nack.sequence);
         let exists = held.is_none_or(|sample| {
-            let is_cut = cut_of(&sample, proxy.matched.datagram_bytes, self.outgoing.place).is_some();
+            let is_cut = cut_of(&sample, proxy.repair_bytes, self.outgoing.place).is_some();
             !is_cut || nack.state.base().saturating_sub(1) as usize <= most(sample.len())
         });
         self.counters.implausible += u64::from(!was_begun || !exists);
@@ -51,6 +51,6 @@ impl ReaderProxy {
     /// for ever. No more often than it could need.
     pub(super) fn is_to_be_put_right(&self, now: Instant) -> bool {
         let pause = HEARTBEAT_PERIOD_MIN.max(self.round_trip.estimate());
-        self.matched.vendor == VendorId::THALWEG && now.since(self.asking.at) >= pause
+        self.matched.vendor.traits().asks_for_announced_only && now.since(self.asking.at) >= pause
     }
 }

@@ -462,7 +462,9 @@ impl Writer {
         self.offered.restrict(&mut matched);
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
-            known.matched = matched;
+            let all_sent = self.outgoing.place.position();
+            let has_all = known.acknowledged >= all_sent;
+            known.renew(matched, has_all);
         } else {
             let next = self.history.last().next();
             let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);

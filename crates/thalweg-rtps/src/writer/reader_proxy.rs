@@ -97,6 +97,8 @@ const REPAIR_PATIENCE_MIN: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct ReaderProxy {
     pub matched: MatchedReader,
+    /// The datagram size that its repairs are cut for: of a sample that it has parts of they change in one direction only.
+    pub repair_bytes: usize,
     /// First sample that concerns it; earlier ones are answered by GAP.
     pub start: SequenceNumber,
     /// First sample that had not been sent when it came; those from here to below `start` may have reached it all the same.
@@ -145,6 +147,7 @@ impl ReaderProxy {
             slowed_at: Position::default(),
             congestion: answers_from_afar.then(|| Box::new(Congestion::new(now))),
             round_trip: RoundTrip::assuming(matched.round_trip),
+            repair_bytes: matched.datagram_bytes,
             matched,
             start,
             met_at: joined.next(),
@@ -169,7 +172,7 @@ impl ReaderProxy {
     /// DDS skips everything up to the last number of the first HEARTBEAT that it sees, and acknowledges it. Thalweg's readers start
     /// where they are told to.
     pub(super) fn must_prove_itself(&self) -> bool {
-        self.matched.reliable && !self.proven && self.matched.vendor != VendorId::THALWEG
+        self.matched.reliable && !self.proven && self.matched.vendor.traits().needs_proof_of_match
     }
 
     /// Counts towards acknowledgement: reliable and not given up for silence.
@@ -185,7 +188,7 @@ impl ReaderProxy {
     /// True when it has answered and does not know yet that nothing below `start` concerns it: that had not all left when it was told where
     /// it starts. It may hold parts of it, which nobody repeats.
     pub(super) fn is_to_be_told_again(&self) -> bool {
-        self.proven && self.base < self.start && self.matched.vendor == VendorId::THALWEG
+        self.proven && self.base < self.start && !self.matched.vendor.traits().needs_proof_of_match
     }
 
     /// It was asked several times in a row and has not answered.
@@ -197,6 +200,19 @@ impl ReaderProxy {
     pub(super) fn judge_group(&mut self) -> bool {
         let may_leave = self.group.brings_nothing() && !self.matched.unicast.is_empty();
         may_leave && self.matched.multicast.take().is_some()
+    }
+
+    /// What discovery knows of it has changed. While it may have parts of a sample (`has_all` is false), a Thalweg reader counts in the
+    /// smallest fragments that it got. One of another vendor goes by the first: RTPS 2.5 §8.4.14.1 fixes the size, and Fast DDS 3.1.2 refuses
+    /// smaller ones or takes them for others (`CacheChange_t::add_fragments`).
+    pub(super) fn renew(&mut self, matched: MatchedReader, has_all: bool) {
+        let bytes = matched.datagram_bytes;
+        self.repair_bytes = match matched.vendor.traits().keeps_fragment_size {
+            _ if has_all => bytes,
+            false => self.repair_bytes.min(bytes),
+            true => self.repair_bytes.max(bytes),
+        };
+        self.matched = matched;
     }
 
     /// Another path is taken after `sent`: what was lost on the way to a group says nothing of it.

@@ -8,7 +8,7 @@ use super::congestion::Congestion;
 use super::flow::{Position, RECEIVE_BUFFER_ASSUMED_BYTES};
 use super::lowest;
 use super::reader_proxy::{Owed, ReaderProxy};
-use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::types::{Guid, SequenceNumber};
 
 /// The readers, found by GUID, under a tree of summaries: a change of one costs the summaries above it, O(log n), and the summary of
 /// all is there without a look at any.
@@ -132,7 +132,7 @@ impl ReaderSummary {
                 unproved: reader.must_prove_itself(),
                 given_up: reader.is_given_up(),
                 elsewhere: awaited && !matched.on_this_host,
-                whole_only: awaited && matched.vendor != VendorId::THALWEG,
+                whole_only: awaited && !matched.vendor.traits().confirms_fragments,
             },
         }
     }

@@ -9,7 +9,7 @@ use super::pack::{
     sample_bytes,
 };
 use super::repairs::{Numbered, Repairs};
-use super::route::fragment_bytes_in;
+use super::route::{collected_fragment_bytes, fragment_bytes_in};
 use super::transmission::Place;
 use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
@@ -217,7 +217,8 @@ pub(super) fn cut_of(sample: &HeldSample<'_>, limit: usize, place: Place) -> Opt
     let fitting = fragment_bytes_in(limit);
     let fragment_bytes = match sample.fragment_bytes {
         Some(bytes) => bytes.min(fitting),
-        None => (sample.len() > usize::from(fitting)).then_some(fitting)?,
+        None if sample.len() <= usize::from(fitting) => return None,
+        None => sample.encapsulation.map_or(fitting, |_| collected_fragment_bytes()),
     };
     let fragments = match sample.sequence == place.sample {
         true => sent_of(place.fragment, sample.fragment_bytes, fragment_bytes),

@@ -94,6 +94,54 @@ fn what_arrives_after_fragments_were_repeated_may_be_the_repair() {
     assert!(repairs.followed(now) && !repairs.followed(later));
 }
 
+/// The sizes of the fragments that leave now.
+fn fragment_sizes(writer: &mut Writer, now: Instant) -> Vec<u16> {
+    let mut outbox = Outbox::new();
+    writer.poll_transmit(now, &mut outbox);
+    let mut sizes = Vec::new();
+    for datagram in outbox.datagrams() {
+        let bytes = datagram.to_vec();
+        for submessage in Message::parse(&bytes).expect("well-formed").submessages() {
+            if let Ok(Submessage::DataFrag(fragments)) = submessage {
+                sizes.push(fragments.fragment_size);
+            }
+        }
+    }
+    sizes.dedup();
+    sizes
+}
+
+#[test]
+fn fragments_of_a_sample_under_way_grow_no_more_and_for_other_vendors_keep_their_size() {
+    const FAST_DDS: VendorId = VendorId([1, 15]);
+    for vendor in [VendorId::THALWEG, FAST_DDS] {
+        let mut writer = writer(0);
+        let matched = MatchedReader { vendor, batches: false, receive_buffer_bytes: None, ..matched_reader(1) };
+        writer.match_reader(START, matched.clone());
+        acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+        send(&mut writer, START);
+        write(&mut writer, 5_000);
+        let first = fragment_sizes(&mut writer, START);
+        let mut now = START;
+        for (count, datagram_bytes) in (1..).zip([700, 1_200, 600, 1_472]) {
+            now += Duration::from_secs(1);
+            writer.match_reader(now, MatchedReader { datagram_bytes, ..matched.clone() });
+            let mut state = FragmentSet::new(2);
+            state.insert(2);
+            let (entity, sequence) = (writer.guid().entity, SequenceNumber(1));
+            let nack = NackFrag { reader: reader(1).entity, writer: entity, sequence, state, count };
+            writer.handle_nack_frag(now, reader(1), &nack);
+            let narrowest = if count < 3 { 700 } else { 600 };
+            let expect = if vendor == FAST_DDS { first.clone() } else { vec![route::fragment_bytes_in(narrowest)] };
+            assert_eq!(fragment_sizes(&mut writer, now), expect, "{vendor:?}, {datagram_bytes} bytes");
+        }
+        // Once it has all, its path as it is now counts.
+        acknowledge(&mut writer, now, 1, SequenceNumber(2), &[]);
+        writer.match_reader(now, MatchedReader { datagram_bytes: 1_000, ..matched.clone() });
+        assert_eq!(writer.readers.at(0).repair_bytes, 1_000);
+    }
+}
+
 #[test]
 fn readers_that_have_proved_the_match_are_asked_one_by_one_while_another_has_not() {
     let mut writer = writer(1);

@@ -8,7 +8,7 @@ use super::pack::{
     Packer, Pair, batch_bytes, fragment_datagram_bytes, fragments_of, push_batch, push_fragment, push_sample,
     sample_bytes,
 };
-use super::route::Route;
+use super::route::{Route, collected_fragment_bytes};
 use super::transmit::Form;
 use crate::history::{FrameAt, HeldSample, WriterHistory};
 use crate::time::Instant;
@@ -115,7 +115,8 @@ impl Transmission<'_> {
                 return Progress::TooWide { sample: held, fitting };
             }
             let frame = sample.encapsulation.and_then(|_| history.frame_with(held));
-            let sent = match (sample.fragment_bytes.or(narrower), frame) {
+            let collected = frame.as_ref().and(narrower).map(|_| collected_fragment_bytes());
+            let sent = match (sample.fragment_bytes.or(collected).or(narrower), frame) {
                 (Some(bytes), _) => after(self.fragments(now, packer, &sample, bytes, place, end), held),
                 (None, Some(at)) if self.form == Form::Batch && at.first == held && at.frame.len() > 1 => {
                     self.batch(packer, &at).unwrap_or_else(|| self.one_by_one(packer, &at, held, end))

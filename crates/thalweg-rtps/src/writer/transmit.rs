@@ -11,7 +11,7 @@ use crate::history::WriterHistory;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::trace::{self, Mark};
-use crate::types::{Guid, SequenceNumber, VendorId};
+use crate::types::{Guid, SequenceNumber};
 use crate::wire::write;
 
 /// In which form collected samples travel.
@@ -219,14 +219,15 @@ impl Writer {
             let burst = self.flow.repair_burst(reader.matched.receive_buffer_bytes);
             let budget = reader.repair_budget(now, burst);
             let forgotten = self.history.first().min(self.outgoing.place.sample).previous();
-            let gone = if reader.matched.vendor == VendorId::THALWEG { SequenceNumber::ZERO } else { forgotten };
+            let hangs_on_gap = reader.matched.vendor.traits().hangs_on_gap_of_begun_sample;
+            let gone = if hangs_on_gap { forgotten } else { SequenceNumber::ZERO };
             let mut repair = Repair {
                 history: &self.history,
                 place: self.outgoing.place,
                 start: reader.start,
                 forsaken: reader.forsaken,
                 gone,
-                limit: reader.matched.datagram_bytes,
+                limit: reader.repair_bytes,
                 batches: reader.matched.batches,
                 scratch: &mut self.outgoing.scratch,
                 counters: &mut self.counters,

@@ -7,7 +7,9 @@ use thalweg_rtps::qos::{History, Limits, Method, ReaderQos, Reliability, Transmi
 use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, settles};
 use thalweg_sim::network::{GroupFilter, Weather};
-use thalweg_sim::plan::{Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, WriterPlan};
+use thalweg_sim::plan::{
+    Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, WriterPlan,
+};
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{World, run};
 
@@ -248,6 +250,25 @@ fn a_volatile_reader_keeps_no_part_of_what_it_is_not_owed() {
         plan.weather = Weather { loss: 0.1, latency: Duration::from_millis(2), ..Weather::CLEAR };
         plan.processes[0].controller = Some(FlowControllerSettings::bytes_per_second(50_000));
         check(plan);
+    }
+}
+
+/// Samples that were collected for readers on the host, and did not fit the path of one that came before they left, were cut in halves at
+/// first and by the width of its path when they were repeated: the reader asked for its half for ever.
+#[test]
+fn samples_collected_for_readers_on_the_host_arrive_where_they_are_cut() {
+    for seed in 0..20 {
+        let transmission = Transmission::by(Method::asynchronous(Plan::CONTROLLER));
+        let (slow, reading) = durable(WriterQos { transmission, ..keep_all(None) }, reads_all(None));
+        let stamps = Stamps::HostClock;
+        let collected = WriterPlan { samples: 60, burst: 60, payload_bytes: 1_975, stamps, ..writer(0, slow) };
+        let late = ReaderPlan { created: at_ms(1_300), ..reader(2, reading.clone()) };
+        let mut plan = Plan { seed, ..plan(3, vec![collected], vec![reader(1, reading), late]) };
+        plan.processes[1].host = 0;
+        plan.weather = Weather { loss: 0.2, latency: Duration::from_millis(2), ..Weather::CLEAR };
+        plan.processes[0].controller = Some(FlowControllerSettings::bytes_per_second(50_000));
+        let outcome = check(plan);
+        assert_eq!(outcome.record().readers[1].values(), 60);
     }
 }
 

@@ -17,7 +17,7 @@ use super::neighbourhood::Neighbourhood;
 use super::transmit::Form;
 use super::{MatchedReader, Writer};
 use crate::qos::Destination;
-use crate::types::{ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
+use crate::types::{DATAGRAM_MIN_BYTES, ETHERNET_V4_DATAGRAM_BYTES, EntityId, Guid, Locator, VendorId};
 use crate::wire::write;
 use group::Group;
 
@@ -39,8 +39,8 @@ pub(super) struct Route {
     widths: BTreeMap<usize, usize>,
     /// The least of these widths.
     datagram_bytes: usize,
-    /// Readers of other vendors.
-    foreign: usize,
+    /// Readers for which fragments keep their size.
+    fixed_sizes: usize,
     addresses: Addresses,
 }
 
@@ -159,6 +159,12 @@ pub(super) fn fragment_bytes_in(datagram_bytes: usize) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX - 7)
 }
 
+/// Fragment size of a sample that was collected with others and does not fit a path. Frames do not keep how their samples were cut, so
+/// the size depends on nothing: it is what every path takes.
+pub(super) fn collected_fragment_bytes() -> u16 {
+    fragment_bytes_in(DATAGRAM_MIN_BYTES)
+}
+
 impl Route {
     pub(super) fn new(choice: Destination) -> Route {
         Route {
@@ -168,7 +174,7 @@ impl Route {
             groups: BTreeMap::new(),
             widths: BTreeMap::new(),
             datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
-            foreign: 0,
+            fixed_sizes: 0,
             addresses: Addresses::default(),
         }
     }
@@ -215,7 +221,7 @@ impl Route {
         }
         let even = payload_bytes.div_ceil(payload_bytes.div_ceil(usize::from(largest)));
         let even = u16::try_from(even.next_multiple_of(8)).unwrap_or(largest);
-        Some(if self.foreign == 0 { even.min(largest) } else { largest })
+        Some(if self.fixed_sizes == 0 { even.min(largest) } else { largest })
     }
 
     /// Fragment size for a change that was written before readers with a narrower path came.
@@ -233,7 +239,7 @@ impl Route {
         let leg = Leg::new(reader, self.choice, &self.around);
         *self.widths.entry(leg.datagram_bytes).or_default() += 1;
         self.note_widths();
-        self.foreign += usize::from(leg.vendor != VendorId::THALWEG);
+        self.fixed_sizes += usize::from(leg.vendor.traits().keeps_fragment_size);
         if let Some(group) = leg.group {
             let state = self.groups.entry(group).or_default();
             state.add(&self.around, reader.guid.prefix, leg.link, &leg.unicast);
@@ -255,7 +261,7 @@ impl Route {
             }
         }
         self.note_widths();
-        self.foreign -= usize::from(leg.vendor != VendorId::THALWEG);
+        self.fixed_sizes -= usize::from(leg.vendor.traits().keeps_fragment_size);
         if let Some(group) = leg.group
             && let Some(state) = self.groups.get_mut(&group)
         {

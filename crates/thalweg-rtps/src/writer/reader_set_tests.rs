@@ -63,7 +63,7 @@ fn check(set: &ReaderSet) {
     assert_eq!(told.any.given_up, all().any(ReaderProxy::is_given_up));
     assert_eq!(told.any.unproved, all().any(ReaderProxy::must_prove_itself));
     assert_eq!(told.any.elsewhere, awaited().any(|reader| !reader.matched.on_this_host));
-    assert_eq!(told.any.whole_only, awaited().any(|reader| reader.!matched.vendor.traits().confirms_fragments));
+    assert_eq!(told.any.whole_only, awaited().any(|reader| !reader.matched.vendor.traits().confirms_fragments));
     let shared: Vec<&ReaderProxy> =
         if following().next().is_some() { following().collect() } else { awaited().collect() };
     let paths = || shared.iter().filter_map(|reader| reader.congestion.as_ref());

@@ -581,6 +581,19 @@ mod tests {
     }
 
     #[test]
+    fn only_a_loss_that_a_path_may_have_by_itself_counts_as_its_own() {
+        for (lost, background) in [(6, 240..=320), (16, 0..=100)] {
+            let mut path = Congestion::new(Instant::ZERO);
+            (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+            for round in 4..=20 {
+                path.resume_at(Instant::from_nanos(round * 100_000_000));
+                small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+            }
+            assert!(background.contains(&path.background), "{lost} of 20 lost: {}", path.background);
+        }
+    }
+
+    #[test]
     fn while_no_round_trip_is_known_a_rate_grows_no_sooner_than_losses_are_told() {
         let mut path = Congestion::new(Instant::ZERO);
         (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));

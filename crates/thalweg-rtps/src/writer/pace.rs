@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn cuts_in_vain_are_judged_together() {
+        let mut cuts = CutsInVain::default();
+        cuts.note(Some(900), 20, 10);
+        cuts.note(Some(600), 20, 2);
+        assert_eq!((cuts.rounds, cuts.uncut, cuts.known, cuts.lost), (2, 900, 40, 12));
+        cuts.note(None, 20, 0);
+        assert_eq!(cuts.rounds, 0);
+    }
+
+    #[test]
     fn rates_that_share_a_link_become_equal() {
         let (mut one, mut other) = (pace(), Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0));
         for _ in 0..300 {

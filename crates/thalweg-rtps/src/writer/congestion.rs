@@ -228,9 +228,9 @@ impl Congestion {
         }
     }
 
-    /// So much left for this reader alone. If it is lost, that is told after `told_after` at the earliest.
-    pub(super) fn charge_repair(&mut self, now: Instant, cost: u64, told_after: Duration) {
-        self.judged.repair(now, cost, told_after);
+    /// So much left for this reader alone.
+    pub(super) fn charge_repair(&mut self, now: Instant, cost: u64) {
+        self.judged.repair(now, cost);
         self.charge(cost);
     }
 
@@ -312,6 +312,7 @@ impl Congestion {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
+        let arrived = known.saturating_sub(self.round.lost);
         // Before anything is paced, a window waits for its answers.
         let known = if self.is_paced() { known.max(self.round.lost) } else { sent.max(self.round.last_sent) };
         let observed = Observed {
@@ -326,7 +327,7 @@ impl Congestion {
             delivered: rate_of(acknowledged, elapsed),
             least: rate_of(sent / 20, elapsed),
             window: answer.window.min(WINDOW_MAX),
-            survived: rate_of(sent.saturating_sub(self.round.lost), elapsed),
+            survived: rate_of(arrived.max(sent / 20), elapsed),
             survived_twice: match self.round.last_sent {
                 0 => u64::MAX,
                 last_sent => {
@@ -364,10 +365,7 @@ impl Congestion {
     }
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
-        // More than the path's own loss, and more than chance makes of that.
-        let chance = self.background * (1_000 - self.background) * DATAGRAM / observed.known.max(DATAGRAM);
-        let usual = 2 * LOSS_MIN + self.background + chance.isqrt() * 3;
-        let lossy = observed.lost >= 2 * DATAGRAM && observed.share > usual;
+        let lossy = observed.lost >= 2 * DATAGRAM && observed.exceeds(self.background);
         match &mut self.phase {
             Phase::Open { window, drowned } => {
                 let rate = observed.rate(lossy);
@@ -410,7 +408,10 @@ impl Pace {
         let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
         // Shorter bursts may be all that it takes.
         let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
-        self.in_vain.note(lossy.then_some(self.rate), observed.known, observed.lost);
+        // No path loses more by itself.
+        let is_own = lossy && !observed.exceeds(BACKGROUND_MAX);
+        self.in_vain.note(is_own.then_some(self.rate), observed.known, observed.lost);
+        self.lossy = if lossy { self.lossy + 1 } else { 0 };
         self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };
         if let Some(before) = self.doubted.take() {
             if observed.share * 2 < *background {
@@ -432,7 +433,7 @@ impl Pace {
         } else if shortens {
             self.waited = false;
         } else if lossy {
-            let most = if self.in_vain.rounds > 1 { 1_000 } else { CUT_MAX };
+            let most = if self.lossy > 1 { 1_000 } else { CUT_MAX };
             self.slow_down(observed.share.saturating_sub(*background).min(most) + CUT_RANGE.start());
         } else {
             *background = ((*background * 7 + observed.share) / 8).min(BACKGROUND_MAX);
@@ -465,7 +466,7 @@ struct Observed {
     /// Each of the last few took longer than the one before.
     rises: bool,
     elapsed: Duration,
-    /// Rates in a second: what was acknowledged, and what was not lost.
+    /// Rates in a second: what was acknowledged, and what is known to have arrived.
     delivered: u64,
     survived: u64,
     /// The same of this round and the one before: what it lost may have been sent there.
@@ -477,6 +478,12 @@ struct Observed {
 }
 
 impl Observed {
+    /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
+    fn exceeds(&self, background: u64) -> bool {
+        let chance = background * (1_000 - background) * DATAGRAM / self.known.max(DATAGRAM);
+        self.share > 2 * LOSS_MIN + background + chance.isqrt() * 3
+    }
+
     /// What the path seems to carry.
     fn rate(&self, lossy: bool) -> u64 {
         let survived = match self.share < LOSS_MOST {
@@ -570,6 +577,19 @@ mod tests {
                 small_round(&mut path, round, round * 100, lost, Duration::ZERO);
             }
             assert_eq!(path.is_paced(), paced, "{losses:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_loss_that_a_path_may_have_by_itself_counts_as_its_own() {
+        for (lost, background) in [(6, 240..=320), (16, 0..=100)] {
+            let mut path = Congestion::new(Instant::ZERO);
+            (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+            for round in 4..=20 {
+                path.resume_at(Instant::from_nanos(round * 100_000_000));
+                small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+            }
+            assert!(background.contains(&path.background), "{lost} of 20 lost: {}", path.background);
         }
     }
 

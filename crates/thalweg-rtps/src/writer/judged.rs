@@ -12,7 +12,8 @@ use crate::time::Instant;
 pub(super) struct Judged {
     /// Repairs and history that left for this reader alone, so far.
     pub repaired: u64,
-    /// The same when it was looked at last, and the time before.
+    repaired_at: Instant,
+    /// How much had been repaired when an answer was looked at last, and the time before.
     lately: u64,
     before: u64,
     looked_at: Instant,
@@ -22,24 +23,27 @@ pub(super) struct Judged {
 
 impl Judged {
     pub(super) fn new(now: Instant) -> Judged {
-        Judged { repaired: 0, lately: 0, before: 0, looked_at: now, forgotten: (0, 0) }
+        Judged { repaired: 0, repaired_at: now, lately: 0, before: 0, looked_at: now, forgotten: (0, 0) }
     }
 
-    /// So much leaves for this reader alone. If it is lost, that is told after `told_after` at the earliest.
-    pub(super) fn repair(&mut self, now: Instant, cost: u64, told_after: Duration) {
-        self.look(now, told_after);
+    /// So much leaves for this reader alone.
+    pub(super) fn repair(&mut self, now: Instant, cost: u64) {
         self.repaired += cost;
+        self.repaired_at = now;
     }
 
-    /// What was repaired before the time before last has arrived, unless it is known to be lost.
+    /// The reader answers. What was repaired when it answered the time before last has arrived, unless it is known to be lost: it would
+    /// have been asked for again after `told_after`.
     pub(super) fn look(&mut self, now: Instant, told_after: Duration) {
         let period = told_after * 3 / 2;
-        let age = now.since(self.looked_at);
-        if age >= period {
-            self.before = if age >= period * 2 { self.repaired } else { self.lately };
+        if now.since(self.repaired_at) >= period {
             self.lately = self.repaired;
-            self.looked_at = now;
+        } else if now.since(self.looked_at) < period {
+            return;
         }
+        self.before = self.lately;
+        self.lately = self.repaired;
+        self.looked_at = now;
     }
 
     /// How much is known, of what left for all as far as it was `acknowledged`. What was forgotten counts as known.
@@ -66,29 +70,31 @@ mod tests {
     #[test]
     fn repairs_are_known_once_their_losses_were_told() {
         let mut judged = Judged::new(at(0));
-        let amount_at = |judged: &mut Judged, millis| {
+        let answer_at = |judged: &mut Judged, millis| {
             judged.look(at(millis), TOLD_AFTER);
             judged.amount(0)
         };
-        judged.repair(at(0), 100, TOLD_AFTER);
-        judged.repair(at(29), 10, TOLD_AFTER);
-        assert_eq!(amount_at(&mut judged, 30), 0);
-        judged.repair(at(31), 1, TOLD_AFTER);
-        assert_eq!(amount_at(&mut judged, 59), 0);
-        assert_eq!(amount_at(&mut judged, 60), 110);
-        assert_eq!(amount_at(&mut judged, 120), 111, "nothing happened for long");
+        judged.repair(at(1), 100);
+        assert_eq!(answer_at(&mut judged, 30), 0);
+        judged.repair(at(31), 10);
+        assert_eq!(answer_at(&mut judged, 59), 0);
+        assert_eq!(answer_at(&mut judged, 60), 100);
+        judged.repair(at(200), 1);
+        assert_eq!(answer_at(&mut judged, 200), 110, "nothing was heard for long");
+        assert_eq!(answer_at(&mut judged, 229), 110);
+        assert_eq!(answer_at(&mut judged, 230), 111);
     }
 
     #[test]
     fn what_left_before_the_rate_fell_is_not_counted_once_more() {
         let mut judged = Judged::new(at(0));
-        judged.repair(at(0), 100, TOLD_AFTER);
+        judged.repair(at(0), 100);
         judged.forget(1_000);
         let known = judged.amount(700);
         assert_eq!(known, 1_100, "of which 700 were acknowledged");
         judged.look(at(70), TOLD_AFTER);
         assert_eq!(judged.amount(1_000) - known, 0);
-        judged.repair(at(70), 10, TOLD_AFTER);
+        judged.repair(at(70), 10);
         judged.look(at(140), TOLD_AFTER);
         assert_eq!(judged.amount(1_200) - known, 210);
     }

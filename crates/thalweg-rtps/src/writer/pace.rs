@@ -19,6 +19,8 @@ pub(super) struct Pace {
     pub waited: bool,
     /// Rounds in a row in which nothing spoke against the rate.
     pub unopposed: u32,
+    /// Rounds in a row that lost much.
+    pub lossy: u32,
     pub in_vain: CutsInVain,
     /// Rounds since it was tried last whether the path's own loss goes away when less is sent.
     pub trusted: u32,
@@ -26,7 +28,7 @@ pub(super) struct Pace {
     pub doubted: Option<u64>,
 }
 
-/// Rounds in a row that lost much although less was sent than before.
+/// Rounds in a row that lost much although less was sent than before, and no more than a path may lose by itself.
 #[derive(Debug, Default)]
 pub(super) struct CutsInVain {
     pub rounds: u32,
@@ -38,9 +40,9 @@ pub(super) struct CutsInVain {
 }
 
 impl CutsInVain {
-    /// Another round is over; one that lost much was sent at a `lossy` rate.
-    pub(super) fn note(&mut self, lossy: Option<u64>, known: u64, lost: u64) {
-        let Some(rate) = lossy else {
+    /// Another round is over; `rate` is that of one that counts.
+    pub(super) fn note(&mut self, rate: Option<u64>, known: u64, lost: u64) {
+        let Some(rate) = rate else {
             *self = CutsInVain::default();
             return;
         };
@@ -73,6 +75,7 @@ impl Pace {
             burst: *BURST_RANGE.end(),
             waited: false,
             unopposed,
+            lossy: 0,
             in_vain: CutsInVain::default(),
             trusted: 0,
             doubted: None,
@@ -186,6 +189,16 @@ mod tests {
         let long = (0..10).take_while(|_| fast.shorten_bursts()).count();
         assert_eq!((long, fast.burst), (5, Duration::from_micros(15)), "until two datagrams leave at a time");
         assert!(!Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0).shorten_bursts());
+    }
+
+    #[test]
+    fn cuts_in_vain_are_judged_together() {
+        let mut cuts = CutsInVain::default();
+        cuts.note(Some(900), 20, 10);
+        cuts.note(Some(600), 20, 2);
+        assert_eq!((cuts.rounds, cuts.uncut, cuts.known, cuts.lost), (2, 900, 40, 12));
+        cuts.note(None, 20, 0);
+        assert_eq!(cuts.rounds, 0);
     }
 
     #[test]

@@ -284,12 +284,11 @@ impl ReaderProxy {
     pub(super) fn note_repaired(&mut self, now: Instant, spent: u64, is_spent: bool) -> bool {
         self.repairs.unasked += spent;
         self.repairs.paused_until = None;
-        let suppression = self.suppression();
-        let answer_at = now + (suppression * 2).max(REPAIR_PATIENCE_MIN);
+        let answer_at = now + (self.suppression() * 2).max(REPAIR_PATIENCE_MIN);
         let is_done = self.repairs.is_empty();
         let mut path = self.congestion.as_deref_mut();
         if let Some(path) = &mut path {
-            path.charge_repair(now, spent, suppression);
+            path.charge_repair(now, spent);
         }
         let (resume_at, enough) = match path.filter(|path| path.is_paced()) {
             Some(path) => (path.resume_at(now), self.repairs.unasked >= path.window() / 4),

@@ -438,8 +438,10 @@ impl Writer {
         matched.reliable &= self.reliable;
         matched.wants_history &= self.keeps_history;
         if let Some(known) = self.readers.iter_mut().find(|reader| reader.matched.guid == matched.guid) {
-            let all_sent = self.outgoing.place.position();
-            known.renew(matched, known.acknowledged >= all_sent);
+            // What it acknowledges of a sample may be counted in other fragments than what was sent of it.
+            let place = self.outgoing.place;
+            let has_all = place.fragment == 0 && known.acknowledged.sample >= place.sample.previous();
+            known.renew(matched, has_all);
         } else {
             let next = self.history.last().next();
             let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);

@@ -1,10 +1,15 @@
 //! Pauses, moves and narrow paths as they happen.
 
+use std::time::Duration;
+
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::GuidPrefix;
 
 use crate::plan::Plan;
 use crate::simulation::{Happening, Simulation};
+
+/// When hosts look again how wide the paths are; production does so once a minute.
+const WIDER_KNOWN_AFTER: Duration = Duration::from_millis(500);
 
 impl Simulation {
     /// When to go on with what a process that does not run would have to do. Timeouts that are void are not kept.
@@ -61,6 +66,10 @@ impl Simulation {
         let mtu_bytes = self.plan.paths[number].mtu_bytes;
         self.network.set_mtu(mtu_bytes);
         self.note(0, format!("paths carry packets of {mtu_bytes} bytes"));
+        // Nothing is refused that would tell of a wider path.
+        for host in (0..self.plan.hosts.len()).filter(|host| self.network.mtu_known(*host) < mtu_bytes) {
+            self.queue.plan(self.now + WIDER_KNOWN_AFTER, Happening::TellPath(host));
+        }
     }
 
     pub(crate) fn tell_path(&mut self, host: usize) {

@@ -2,20 +2,32 @@
 
 use std::collections::VecDeque;
 
+use super::skips::Skips;
 use super::writer_proxy::RequestCounts;
 use crate::types::{Guid, SequenceNumber};
 
-/// Writers remembered; the one that left first is forgotten first. Chosen for the writers of a large host on one topic; 8 KiB a
-/// reader.
+/// Writers remembered; the one that left first is forgotten first. Chosen for the writers of a large host on one topic; 16 KiB a
+/// reader, and half a KiB more for each that had skipped much.
 pub(super) const WRITERS_MAX: usize = 256;
+
+/// Where a reader was with a writer.
+#[derive(Debug)]
+pub(super) struct LeftOff {
+    /// The number expected next.
+    pub next: SequenceNumber,
+    /// The last number that a HEARTBEAT had named.
+    pub told: SequenceNumber,
+    /// What had been skipped beyond that, where something was delivered behind it: it may come back, and that is not delivered twice.
+    pub skips: Skips,
+}
 
 /// What is remembered of writers that are no longer matched.
 #[derive(Debug, Default)]
 pub(super) struct Departed {
     /// The highest counts of all of them: one that comes back may not have forgotten this reader.
     counts: RequestCounts,
-    /// The number expected next of each, in the order in which they left.
-    places: VecDeque<(Guid, SequenceNumber)>,
+    /// Where the reader was with each, in the order in which they left.
+    places: VecDeque<(Guid, LeftOff)>,
 }
 
 impl Departed {
@@ -27,19 +39,19 @@ impl Departed {
         self.counts
     }
 
-    /// A writer has left. `next` is the number expected of it, if it is known where this reader was.
-    pub(super) fn remember(&mut self, writer: Guid, counts: RequestCounts, next: Option<SequenceNumber>) {
+    /// A writer has left. `left_off` is where this reader was with it, if that is known.
+    pub(super) fn remember(&mut self, writer: Guid, counts: RequestCounts, left_off: Option<LeftOff>) {
         self.counts = self.counts.max(counts);
-        let Some(next) = next else { return };
+        let Some(left_off) = left_off else { return };
         if self.places.len() >= WRITERS_MAX {
             self.places.pop_front();
         }
-        self.places.push_back((writer, next));
+        self.places.push_back((writer, left_off));
     }
 
-    /// The number expected next of a writer that has come back.
-    pub(super) fn recall(&mut self, writer: Guid) -> Option<SequenceNumber> {
+    /// Where to go on with a writer that has come back.
+    pub(super) fn recall(&mut self, writer: Guid) -> Option<LeftOff> {
         let place = self.places.iter().position(|(departed, _)| *departed == writer)?;
-        self.places.remove(place).map(|(_, next)| next)
+        self.places.remove(place).map(|(_, left_off)| left_off)
     }
 }

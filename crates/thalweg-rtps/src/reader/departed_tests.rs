@@ -38,6 +38,35 @@ fn what_was_handed_over_before_is_not_handed_over_again() {
     assert_eq!((session.reader.counters().duplicates, lost(&session)), (3, 0));
 }
 
+/// A KEEP_LAST writer went on beyond all that a HEARTBEAT had named, and its reader lost it before another one came.
+#[test]
+fn what_was_handed_over_beyond_the_last_heartbeat_is_not_handed_over_again() {
+    for told in [60, 1] {
+        let mut session = reliable();
+        session.heartbeat(told, told - 1);
+        gap(&mut session, told, 104);
+        assert_eq!(session.data(&[104, 105]).taken(), [104, 105]);
+        lose_and_find(&mut session, matched_writer());
+        gap(&mut session, 1, 104);
+        session.heartbeat(104, 106).data(&[104, 105, 106]).check("samples 107:", &[106]);
+        assert_eq!(lost(&session), 0);
+    }
+}
+
+/// As above, but somebody made up what went on, and the writer says where it is.
+#[test]
+fn what_was_handed_over_beyond_the_last_heartbeat_may_still_have_been_made_up() {
+    let mut session = reliable();
+    session.data(&[1, 2]).heartbeat(1, 2).check("samples 3:", &[1, 2]);
+    gap(&mut session, 3, 104);
+    assert_eq!(session.data(&[104]).taken(), [104]);
+    lose_and_find(&mut session, matched_writer());
+    for _ in 0..3 {
+        session.heartbeat(1, 4).answer_after(LATER);
+    }
+    session.data(&[3, 4]).heartbeat(1, 4).check("samples 5:", &[3, 4]);
+}
+
 #[test]
 fn what_is_gone_meanwhile_is_lost() {
     let mut session = reliable();

@@ -297,11 +297,11 @@ impl Reader {
             Err(index) => {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
-                let next = self.departed.recall(matched.guid);
+                let left_off = self.departed.recall(matched.guid);
                 let counts = self.departed.counts();
                 let mut proxy = WriterProxy::new(now, matched, self.wants_history, budget, counts, crowd);
-                if let Some(next) = next {
-                    proxy.resume(next);
+                if let Some(left_off) = left_off {
+                    proxy.resume(left_off);
                 }
                 let due = proxy.requests.due;
                 self.writers.insert(index, proxy);

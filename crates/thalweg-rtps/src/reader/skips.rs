@@ -11,7 +11,7 @@ pub(super) const RANGES_MAX: usize = 32;
 
 /// The ranges below the number expected next that were skipped, ascending and apart; what lies between them was delivered. With
 /// too many, the two with the fewest delivered samples between them become one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Skips(Vec<Range>);
 
 impl Skips {
@@ -31,6 +31,11 @@ impl Skips {
             self.0.remove(closest + 1);
         }
         self.0.push((start, end));
+    }
+
+    /// Where the last range ends.
+    pub(super) fn end(&self) -> SequenceNumber {
+        self.0.last().map_or(SequenceNumber::ZERO, |range| range.1)
     }
 
     /// The first skipped number beyond `last`.

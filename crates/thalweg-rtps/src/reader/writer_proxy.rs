@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
+use super::departed::LeftOff;
 use super::doubt::Doubt;
 use super::reassembly::{Reassembly, ReassemblyBudget};
+use super::skips::Skips;
 use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
 use crate::count::{CountFilter, is_newer};
@@ -172,19 +174,26 @@ impl WriterProxy {
 
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs
     /// is forgotten; best-effort ones repeat nothing.
-    pub(super) fn place_to_resume(&self) -> Option<SequenceNumber> {
+    pub(super) fn place_to_resume(&self) -> Option<LeftOff> {
         // Where nothing has arrived, only claims tell where this reader is, and nobody could contradict them any more.
         let has_arrived = !self.window.skips.cover(SequenceNumber::FIRST, self.window.next());
         let is_known = self.matched.reliable && self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
-        is_known.then(|| self.window.acknowledged_by(told)).filter(|next| *next > SequenceNumber::FIRST)
+        let (next, acknowledged) = (self.window.next(), self.window.acknowledged_by(told));
+        let went_on = acknowledged < next && self.window.skips.end() < next;
+        let left_off = match went_on {
+            true => LeftOff { next, told, skips: self.window.skips.clone() },
+            false => LeftOff { next: acknowledged, told: acknowledged.previous(), skips: Skips::default() },
+        };
+        is_known.then_some(left_off).filter(|left_off| left_off.next > SequenceNumber::FIRST)
     }
 
-    /// The writer was matched before, and `next` was the number expected of it.
-    pub(super) fn resume(&mut self, next: SequenceNumber) {
-        self.window = Window::new(next);
-        self.announced = next.previous();
-        self.announced_by_heartbeat = Some(next.previous());
+    /// The writer was matched before.
+    pub(super) fn resume(&mut self, left_off: LeftOff) {
+        self.window = Window::new(left_off.next);
+        self.window.skips = left_off.skips;
+        self.announced = left_off.next.previous();
+        self.announced_by_heartbeat = Some(left_off.told);
         self.skip_history = false;
         self.resumed = true;
     }

@@ -462,8 +462,9 @@ impl Writer {
         self.offered.restrict(&mut matched);
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
-            let all_sent = self.outgoing.place.position();
-            let has_all = known.acknowledged >= all_sent;
+            // What it acknowledges of a sample may be counted in other fragments than what was sent of it.
+            let place = self.outgoing.place;
+            let has_all = place.fragment == 0 && known.acknowledged.sample >= place.sample.previous();
             known.renew(matched, has_all);
         } else {
             let next = self.history.last().next();

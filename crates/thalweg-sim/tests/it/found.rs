@@ -223,6 +223,20 @@ fn a_large_sample_under_way_arrives_over_a_path_that_has_become_narrower() {
     }
 }
 
+/// Repairs that became larger again were numbered otherwise than the reader counted.
+#[test]
+fn a_large_sample_under_way_arrives_over_a_path_that_was_narrow_for_a_while() {
+    for seed in 0..10 {
+        let large = WriterPlan { samples: 2, payload_bytes: 1_000_000, ..writer(0, keep_all(None)) };
+        let mut plan = Plan { seed, ..plan(2, vec![large], vec![reader(1, reads_all(None))]) };
+        plan.weather = Weather { loss: 0.02, latency: Duration::from_millis(10), ..Weather::CLEAR };
+        plan.processes[1].receive_buffer_bytes = 65_536;
+        plan.paths.push(PathPlan { at: at_ms(1_100), mtu_bytes: 900 });
+        plan.paths.push(PathPlan { at: at_ms(1_300), mtu_bytes: 1_400 });
+        check(plan);
+    }
+}
+
 #[test]
 fn history_goes_once_over_a_long_path_also_where_other_peers_are_near() {
     let (writing, reading) = durable(keep_all(None), reads_all(None));

@@ -42,7 +42,8 @@ fn forge(tag: &str, prefix: GuidPrefix, builtin_endpoints: u32, answer: Option<S
 /// `why` or `ls` as JSON.
 #[track_caller]
 fn ask(tag: &str, words: &[&str]) -> Value {
-    let said = run(&[words, &["--json", "--domain-tag", tag, "--settle", "2"]].concat()).expect_code(0);
+    let said =
+        run(&[words, &["--json", "--domain-tag", tag, "--settle", "2", "--survey", "0"]].concat()).expect_code(0);
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stdout))
 }
 
@@ -144,7 +145,7 @@ fn what_was_refused_because_nothing_proves_its_address_is_told() {
 fn ls_tells_what_it_refused_itself() {
     let tag = tag();
     let listing = start(&tag, "ls --settle 4");
-    let quiet = run(&["ls", "--domain-tag", &self::tag(), "--settle", "1"]).expect_code(0).stdout;
+    let quiet = run(&["ls", "--domain-tag", &self::tag(), "--settle", "1", "--survey", "0"]).expect_code(0).stdout;
     assert!(!quiet.contains("refused"), "{quiet}");
     for _ in 0..5 {
         forge(&tag, GuidPrefix([0xf1; 12]), 1, None);

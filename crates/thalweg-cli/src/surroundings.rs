@@ -2,6 +2,7 @@
 
 mod similar;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -107,6 +108,9 @@ struct SoughtTopic {
     /// Endpoints of others with this very name.
     writers: usize,
     readers: usize,
+    /// Their types and partitions; a partition of no name is left out.
+    types: BTreeSet<String>,
+    partitions: BTreeSet<String>,
     similar: Vec<SimilarTopic>,
 }
 
@@ -117,6 +121,8 @@ struct InterfaceView {
     up: bool,
     multicast: bool,
     used: bool,
+    /// Whether a multicast datagram came back; null where none was sent.
+    multicast_works: Option<bool>,
     /// Why it is not used, or what became of a multicast datagram.
     finding: String,
 }
@@ -165,12 +171,12 @@ impl NobodyFound {
             other_groups,
             advice: Vec::new(),
         };
-        found.advice = found.advise(around);
+        found.advice = found.advise();
         found
     }
 
     /// What to do about what was found out.
-    fn advise(&self, around: &Surroundings) -> Vec<String> {
+    fn advise(&self) -> Vec<String> {
         let mut advice = Vec::new();
         if let Some(topic) = &self.topic {
             advice.extend(
@@ -181,7 +187,9 @@ impl NobodyFound {
             let group = self.other_groups.first().map_or("default", String::as_str);
             advice.push(format!("--group {group} joins a group of those that are ignored, --group '*' joins all"));
         }
-        for heard in self.heard.iter().take(SHOWN_MAX) {
+        // Where the topic is used in this domain, something else keeps its endpoints apart.
+        let advised = if self.topic_is_used() { 0 } else { SHOWN_MAX };
+        for heard in self.heard.iter().take(advised) {
             advice.push(match (heard.domain == self.domain, heard.domain_tag == self.domain_tag) {
                 (true, true) => {
                     "those of this domain are heard and do not answer: let unicast UDP between the hosts pass \
@@ -198,12 +206,8 @@ impl NobodyFound {
                 }
             });
         }
-        let fails = |one: &SurveyedInterface| match &one.usage {
-            InterfaceUsage::Used(Some(trial)) => *trial != MulticastTrial::CameBack,
-            _ => false,
-        };
-        let failing: Vec<&str> =
-            around.interfaces.iter().filter(|one| fails(one)).map(|one| &*one.listed.interface.name).collect();
+        let fails = |one: &&InterfaceView| one.multicast_works == Some(false);
+        let failing: Vec<&str> = self.interfaces.iter().filter(fails).map(|one| one.name.as_str()).collect();
         if !failing.is_empty() {
             let (name, lo) =
                 (failing.join(", "), if failing.contains(&"lo") { " (ip link set lo multicast on)" } else { "" });
@@ -236,6 +240,11 @@ impl NobodyFound {
         advice
     }
 
+    /// Whether others in the domain use the topic that is looked for.
+    fn topic_is_used(&self) -> bool {
+        self.topic.as_ref().is_some_and(|topic| topic.writers + topic.readers > 0)
+    }
+
     /// The facts and the advice for people, in lines; of the network only where it is what keeps others away.
     pub fn to_text(&self) -> String {
         self.describe(self.participants == 0)
@@ -252,8 +261,7 @@ impl NobodyFound {
         let others = counted(self.participants, "other participant");
         let _ = writeln!(out, "{others} in domain {}{tag}", self.domain);
         if let Some(topic) = &self.topic {
-            let (writers, readers) = (counted(topic.writers, "writer"), counted(topic.readers, "reader"));
-            let _ = writeln!(out, "  topic {:?}: {writers} and {readers} of others", topic.name);
+            topic.describe(&mut out);
         }
         if self.ignored > 0 {
             let groups = if self.other_groups.is_empty() { "default".into() } else { self.other_groups.join(", ") };
@@ -262,7 +270,12 @@ impl NobodyFound {
         if with_network {
             self.interfaces.iter().for_each(|interface| interface.describe(&mut out));
         }
-        self.heard.iter().for_each(|heard| heard.describe(&mut out));
+        if with_network || !self.topic_is_used() {
+            self.heard.iter().take(LINES_MAX).for_each(|heard| heard.describe(&mut out));
+            if let Some(more) = self.heard.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+                let _ = writeln!(out, "  and {more} more, which `thalweg doctor --json` lists");
+            }
+        }
         if with_network && self.multicast && self.heard.is_empty() {
             let (domains, seconds) = (self.domains_listened, self.listened_s);
             let others = if self.participants == 0 { "nobody" } else { "nobody else" };
@@ -278,18 +291,39 @@ impl NobodyFound {
 impl SoughtTopic {
     fn new(participant: &DomainParticipant, name: &str) -> SoughtTopic {
         let own = participant.guid_prefix();
-        let writers =
-            participant.publications().into_iter().map(|known| (known.data.guid.prefix, known.data.topic_name.clone()));
-        let readers = participant
-            .subscriptions()
-            .into_iter()
-            .map(|known| (known.data.guid.prefix, known.data.topic_name.clone()));
-        let of_others = |(prefix, name)| (prefix != own).then_some(name);
-        let writers: Vec<String> = writers.filter_map(of_others).collect();
-        let readers: Vec<String> = readers.filter_map(of_others).collect();
-        let similar = similar::find(name, &writers, &readers);
-        let count = |names: &[String]| names.iter().filter(|other| *other == name).count();
-        SoughtTopic { name: name.to_owned(), writers: count(&writers), readers: count(&readers), similar }
+        let is_other = |guid: thalweg::types::Guid| guid.prefix != own;
+        let (mut writers, mut readers) = (participant.publications(), participant.subscriptions());
+        writers.retain(|known| is_other(known.data.guid));
+        readers.retain(|known| is_other(known.data.guid));
+        let writer_names: Vec<String> = writers.iter().map(|known| known.data.topic_name.clone()).collect();
+        let reader_names: Vec<String> = readers.iter().map(|known| known.data.topic_name.clone()).collect();
+        let similar = similar::find(name, &writer_names, &reader_names);
+        writers.retain(|known| known.data.topic_name == name);
+        readers.retain(|known| known.data.topic_name == name);
+        let types = writers.iter().map(|known| &known.data.type_name);
+        let types = types.chain(readers.iter().map(|known| &known.data.type_name)).cloned().collect();
+        let partitions = writers.iter().flat_map(|known| &known.data.qos.partition);
+        let partitions =
+            partitions.chain(readers.iter().flat_map(|known| &known.data.qos.partition)).cloned().collect();
+        SoughtTopic {
+            name: name.to_owned(),
+            writers: writers.len(),
+            readers: readers.len(),
+            types,
+            partitions,
+            similar,
+        }
+    }
+
+    fn describe(&self, out: &mut String) {
+        let (writers, readers) = (counted(self.writers, "writer"), counted(self.readers, "reader"));
+        let _ = writeln!(out, "  topic {:?}: {writers} and {readers} of others", self.name);
+        for (what, names) in [("types", &self.types), ("partitions", &self.partitions)] {
+            if !names.is_empty() {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let _ = writeln!(out, "    {what}: {}", names.join(", "));
+            }
+        }
     }
 }
 
@@ -311,6 +345,10 @@ impl InterfaceView {
             up: surveyed.listed.up,
             multicast: interface.multicast,
             used: matches!(surveyed.usage, InterfaceUsage::Used(_)),
+            multicast_works: match &surveyed.usage {
+                InterfaceUsage::Used(Some(trial)) => Some(*trial == MulticastTrial::CameBack),
+                _ => None,
+            },
             finding,
         }
     }
@@ -371,5 +409,10 @@ fn counted(count: usize, noun: &str) -> String {
 
 /// How long nobody is found before a survey begins that is not known to be needed.
 const BEGIN_AFTER: Duration = Duration::from_secs(1);
+/// Domains and tags that are named.
+const LINES_MAX: usize = 8;
 /// Participants of one domain that are named, and domains that are advised.
 const SHOWN_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests;

@@ -16,14 +16,15 @@ fn main() -> Result<(), Error> {
     let participant = DomainParticipant::new(0)?;
     let topic = participant.create_topic::<Tick>("ticks");
     let qos = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
-    let reader = participant.create_reader(&topic, qos)?;
-    reader.on_status(Delivery::Thread, |status| match status {
+    let on_status = |status| match status {
         ReaderStatus::SubscriptionMatched(matched) => println!("{} writers", matched.current),
         ReaderStatus::RequestedIncompatibleQos(incompatible) => {
             incompatible.mismatches.iter().for_each(|mismatch| println!("incompatible: {mismatch}"));
         }
         _ => {}
-    })?;
+    };
+    // Given at creation, a listener misses nothing; on_data and on_status of the reader replace it later.
+    let reader = participant.reader_builder(&topic).qos(qos).on_status(Delivery::Thread, on_status).create()?;
     let (done, all_heard) = mpsc::channel();
     // The default thread may take its time; Delivery::Inline is for quick work where microseconds count.
     reader.on_data(Delivery::Thread, move |reader: &DataReader<Tick>| {

@@ -157,7 +157,6 @@ fn create_writer<T: Value>(
     // `--dispose` and `--unregister` are two things here, as they are for the readers.
     qos.autodispose = false;
     let topic = participant.create_topic::<T>(&options.topic);
-    let writer = participant.create_writer(&topic, qos).map_err(Failure::from_cause)?;
     let tell = |status| match status {
         WriterStatus::PublicationMatched(matched) => {
             let verb = if matched.current_change >= 0 { "matched" } else { "lost" };
@@ -174,8 +173,8 @@ fn create_writer<T: Value>(
         }
         _ => {}
     };
-    writer.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
-    Ok(writer)
+    let writer = participant.writer_builder(&topic).qos(qos).on_status(Delivery::Thread, tell);
+    writer.create().map_err(Failure::from_cause)
 }
 
 fn wait_for_readers<T: Value>(

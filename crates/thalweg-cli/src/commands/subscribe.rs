@@ -90,8 +90,8 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
     let participant = options.network.participant_with(&options.member, &profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
-    let reader = participant.create_reader(&topic, qos).map_err(Failure::from_cause)?;
-    reader.on_status(Delivery::Thread, tell).map_err(Failure::from_cause)?;
+    let reader = participant.reader_builder(&topic).qos(qos).on_status(Delivery::Thread, tell);
+    let reader = reader.create().map_err(Failure::from_cause)?;
     let mut search = Search {
         strangers: Strangers::of(&participant, reader.guid()),
         lookaround: Lookaround::new(&participant, &options.network, &options.survey),

@@ -42,7 +42,8 @@ fn forge(tag: &str, prefix: GuidPrefix, builtin_endpoints: u32, answer: Option<S
 /// `why` or `ls` as JSON.
 #[track_caller]
 fn ask(tag: &str, words: &[&str]) -> Value {
-    let said = run(&[words, &["--json", "--domain-tag", tag, "--settle", "2"]].concat()).expect_code(0);
+    let said =
+        run(&[words, &["--json", "--domain-tag", tag, "--settle", "2", "--survey", "0"]].concat()).expect_code(0);
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stdout))
 }
 

@@ -33,7 +33,7 @@ impl ProcessDescription {
             value.map(|(_, value)| value.clone())
         };
         ProcessDescription {
-            host: find(&HOST),
+            host: find(&HOST).map(host_name),
             process_id: find(&PROCESS_ID),
             program: find(&PROGRAM).map(|path| file_name(&path)),
         }
@@ -52,6 +52,14 @@ impl ProcessDescription {
                 properties.push((name.to_owned(), value));
             }
         }
+    }
+}
+
+/// The name without the number that Fast DDS 2 puts behind it.
+fn host_name(host: String) -> String {
+    match host.rsplit_once(':') {
+        Some((name, number)) if !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => host,
     }
 }
 
@@ -83,8 +91,10 @@ mod tests {
         check(&[("a", "b"), ("__Hostname", "")], None, None, None);
         let cyclone = [("__ProcessName", "talker"), ("__Pid", "42"), ("__Hostname", "robot")];
         check(&cyclone, Some("robot"), Some("42"), Some("talker"));
-        let fast = [("fastdds.physical_data.host", "robot:1"), ("fastdds.physical_data.process", "42")];
-        check(&fast, Some("robot:1"), Some("42"), None);
+        let fast =
+            [("fastdds.physical_data.host", "golden-host:1078065610777559"), ("fastdds.physical_data.process", "42")];
+        check(&fast, Some("golden-host"), Some("42"), None);
+        check(&[("fastdds.physical_data.host", "01:0f")], Some("01:0f"), None, None);
         let connext = [
             ("dds.sys_info.hostname", "robot"),
             ("dds.sys_info.process_id", "42"),

@@ -125,7 +125,7 @@ pub(super) fn wait_for_matched(cell: &WriterCell, count: usize, timeout: Duratio
         if deadline.has_passed() || on_io_thread() {
             let cause =
                 format!("timed out after {timeout:?}: {} of {count} readers matched", writer.matched_readers().len());
-            let advice = "start the readers, or see the incompatible QoS status and `thalweg ls`";
+            let advice = "start the readers, or see the incompatible QoS status and `thalweg doctor`";
             return Err(Error::new(ErrorKind::Timeout, "wait_for_matched", cause)
                 .on_topic(&cell.topic.name)
                 .advise(advice));

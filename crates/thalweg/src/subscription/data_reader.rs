@@ -145,7 +145,7 @@ impl<T> DataReader<T> {
             if deadline.has_passed() || on_io_thread() {
                 let now = reader.matched_writers().len();
                 let cause = format!("timed out after {timeout:?}: {now} of {count} writers matched");
-                let advice = "start the writers, or see the incompatible QoS status and `thalweg ls`";
+                let advice = "start the writers, or see the incompatible QoS status and `thalweg doctor`";
                 return Err(Error::new(ErrorKind::Timeout, "wait_for_matched", cause)
                     .on_topic(&self.cell.topic.name)
                     .advise(advice));

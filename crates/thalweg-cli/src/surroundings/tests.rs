@@ -1,0 +1,118 @@
+use super::*;
+
+fn interface(name: &str, used: bool, multicast_works: Option<bool>) -> InterfaceView {
+    InterfaceView {
+        name: name.to_owned(),
+        addresses: vec!["192.0.2.7".to_owned()],
+        up: used,
+        multicast: true,
+        used,
+        multicast_works,
+        finding: "as found".to_owned(),
+    }
+}
+
+fn heard(domain: u32, domain_tag: &str, count: usize) -> HeardView {
+    let participant = |n: usize| HeardParticipantView {
+        guid_prefix: format!("{n:024x}"),
+        vendor: "Cyclone DDS".to_owned(),
+        name: "arm".to_owned(),
+        host: None,
+        process_id: Some(n.to_string()),
+        program: None,
+        address: "192.0.2.9".to_owned(),
+    };
+    HeardView { domain, domain_tag: domain_tag.to_owned(), participants: (0..count).map(participant).collect() }
+}
+
+/// Somebody alone in domain 0, on a network where multicast works.
+fn alone() -> NobodyFound {
+    NobodyFound {
+        domain: 0,
+        domain_tag: String::new(),
+        participants: 0,
+        topic: None,
+        multicast: true,
+        peers: Vec::new(),
+        interfaces: vec![interface("eth0", true, Some(true)), interface("wlan0", false, None)],
+        listened_s: 6.0,
+        domains_listened: 233,
+        heard: Vec::new(),
+        ignored: 0,
+        other_groups: Vec::new(),
+        advice: Vec::new(),
+    }
+}
+
+#[track_caller]
+fn check(mut found: NobodyFound, parts: &[&str], absent: &[&str]) {
+    found.advice = found.advise();
+    let text = found.to_text();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} not in {text}");
+    }
+    for part in absent {
+        assert!(!text.contains(part), "{part:?} in {text}");
+    }
+}
+
+#[test]
+fn interfaces_are_told_with_what_was_found_and_peers_advised_where_nobody_is_heard() {
+    let lines = [
+        "no other participant in domain 0\n",
+        "\n  uses eth0 (192.0.2.7): as found\n",
+        "\n  leaves out wlan0 (192.0.2.7): as found\n",
+        "\n  nobody heard in any of 233 domains within 6 s\n",
+        "--peer ADDRESS",
+    ];
+    check(alone(), &lines, &["make multicast work"]);
+    let failing = vec![interface("eth0", true, Some(false))];
+    check(NobodyFound { interfaces: failing, ..alone() }, &["-> make multicast work on eth0"], &[]);
+    let down = vec![interface("eth0", false, None)];
+    check(NobodyFound { interfaces: down, ..alone() }, &["-> no interface can be used: bring one up"], &["--peer"]);
+    let peers = vec!["192.0.2.8".to_owned()];
+    let ports = "through --peer 192.0.2.8: check the address, that a participant of this domain runs there, and that UDP \
+                 ports 7400 to 7475 pass";
+    check(NobodyFound { peers, ..alone() }, &[ports], &[]);
+    check(NobodyFound { multicast: false, ..alone() }, &["without multicast others are found"], &["nobody heard"]);
+}
+
+#[test]
+fn who_is_heard_elsewhere_is_named_with_the_option_that_leads_there() {
+    let domain = NobodyFound { heard: vec![heard(3, "", 2)], ..alone() };
+    let line = "  domain 3: 2 participants heard: Cyclone DDS \"arm\" process 0 at 192.0.2.9, Cyclone DDS";
+    check(domain, &[line, "-> --domain 3 meets those there"], &["nobody heard"]);
+    let tag = NobodyFound { heard: vec![heard(0, "lab", 1)], ..alone() };
+    check(tag, &["domain 0 with tag \"lab\": 1 participant heard", "-> --domain-tag lab meets"], &["--domain 0"]);
+    let untagged = NobodyFound { domain_tag: "lab".to_owned(), heard: vec![heard(0, "", 1)], ..alone() };
+    check(untagged, &["in domain 0 with tag \"lab\"", "-> leave out --domain-tag"], &[]);
+    let both = NobodyFound { heard: vec![heard(3, "lab", 1)], ..alone() };
+    check(both, &["-> --domain 3 --domain-tag lab meets those there"], &[]);
+    let silent = NobodyFound { heard: vec![heard(0, "", 1)], ..alone() };
+    check(silent, &["-> those of this domain are heard and do not answer: let unicast UDP"], &[]);
+    let many = NobodyFound { heard: (1..=20).map(|domain| heard(domain, "", 9)).collect(), ..alone() };
+    check(
+        many,
+        &["domain 8: 9 participants heard", ", …\n", "  and 12 more, which `thalweg doctor --json` lists"],
+        &["domain 9"],
+    );
+}
+
+#[test]
+fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_point() {
+    let ignored = NobodyFound { ignored: 2, other_groups: vec!["ops".to_owned(), "radar".to_owned()], ..alone() };
+    check(ignored, &["  2 participants of other groups ignored: ops, radar\n", "-> --group ops joins"], &[]);
+    let topic = |readers| SoughtTopic {
+        name: "chatter".to_owned(),
+        writers: 0,
+        readers,
+        types: BTreeSet::from(["T".to_owned()]),
+        partitions: BTreeSet::from(["left".to_owned()]),
+        similar: similar::find("chatter", &["rt/chatter".to_owned()], &[]),
+    };
+    let known =
+        |readers| NobodyFound { participants: 1, topic: Some(topic(readers)), heard: vec![heard(3, "", 1)], ..alone() };
+    let lines = ["1 other participant in domain 0", "no writer and 1 reader of others", "types: T", "partitions: left"];
+    check(known(1), &lines, &["domain 3", "uses eth0", "--peer"]);
+    check(known(0), &["domain 3: 1 participant heard", "-> did you mean \"rt/chatter\"?"], &["uses eth0", "--peer"]);
+}

@@ -191,9 +191,10 @@ impl Housemates {
     }
 
     fn take_news(&mut self) -> BTreeMap<Guid, Option<Told>> {
-        if !self.has_news.0.swap(false, Ordering::Acquire) {
+        if !self.has_news.is_set() {
             return BTreeMap::new();
         }
+        self.has_news.0.store(false, Ordering::Release);
         self.household.members().get_mut(&self.prefix).map(|own| std::mem::take(&mut own.inbox)).unwrap_or_default()
     }
 }

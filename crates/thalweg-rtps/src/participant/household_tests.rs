@@ -3,7 +3,7 @@
 use super::tests::*;
 use super::*;
 use crate::qos::History;
-use crate::types::Keyed;
+use crate::types::{Guid, Keyed};
 
 /// `count` participants of one process, each a second after the one before.
 fn household(count: u8) -> (Net, Household) {
@@ -128,4 +128,62 @@ fn what_a_housemate_announces_is_held_once_for_all() {
         assert!(Arc::ptr_eq(&first.data, &second.data));
     }
     assert_eq!((one.publications.iter().count(), one.subscriptions.iter().count()), (1, 1));
+}
+
+/// Members come, go without a word, and create and delete endpoints while a third of the datagrams is lost; in the end each knows what
+/// there is.
+fn live_and_settle(seed: u64) {
+    let (mut net, household) = household(2);
+    (net.rng, net.loss) = (Rng::new(seed), 0.3);
+    let mut endpoints: Vec<Vec<EntityId>> = vec![Vec::new(), Vec::new()];
+    for step in 0..60 {
+        let node = net.rng.below(net.nodes.len() as u64) as usize;
+        match net.rng.below(10) {
+            0 if net.nodes.len() < 6 => {
+                net.add_with(10 + step, |config| config.household = household.clone());
+                endpoints.push(Vec::new());
+            }
+            1 if net.nodes.len() > 2 => {
+                net.nodes.remove(node);
+                endpoints.remove(node);
+            }
+            2..=4 => {
+                let writer = net.writer(node, reliable_writer(History::KeepAll), Keyed::No);
+                endpoints[node].push(writer.lock().guid().entity);
+            }
+            5..=6 => {
+                let reader = net.reader(node, reliable_reader(History::KeepAll), Keyed::No);
+                endpoints[node].push(reader.lock().guid().entity);
+            }
+            _ if !endpoints[node].is_empty() => {
+                let index = net.rng.below(endpoints[node].len() as u64) as usize;
+                let (now, entity) = (net.now, endpoints[node].swap_remove(index));
+                net.nodes[node].participant.delete_writer(now, entity);
+                net.nodes[node].participant.delete_reader(now, entity);
+            }
+            _ => {}
+        }
+        let pause = Duration::from_millis(net.rng.below(400));
+        net.run_for(pause);
+    }
+    net.loss = 0.0;
+    net.run_for(SECOND * 60);
+    let mut all: Vec<Guid> = Vec::new();
+    for (node, entities) in net.nodes.iter().zip(&endpoints) {
+        all.extend(entities.iter().map(|entity| Guid::new(node.participant.guid_prefix(), *entity)));
+    }
+    all.sort();
+    assert_eq!(known(&net), vec![net.nodes.len() - 1; net.nodes.len()], "seed {seed}");
+    for node in &net.nodes {
+        let publications = node.participant.publications().map(|known| known.data.guid);
+        let mut found: Vec<Guid> =
+            publications.chain(node.participant.subscriptions().map(|known| known.data.guid)).collect();
+        found.sort();
+        assert_eq!(found, all, "seed {seed}");
+    }
+}
+
+#[test]
+fn members_that_come_and_go_know_in_the_end_what_there_is() {
+    (0..40).for_each(live_and_settle);
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Mutex, PoisonError, Weak};
 
-use thalweg_rtps::participant::Household;
+use thalweg_rtps::participant::{Household, NewsFlag};
 use thalweg_rtps::types::GuidPrefix;
 use thalweg_transport::entropy;
 
@@ -21,7 +21,7 @@ pub(crate) struct Process {
 }
 
 static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
-static RUNTIMES: Mutex<Vec<Weak<RuntimeState>>> = Mutex::new(Vec::new());
+static RUNTIMES: Mutex<Vec<(NewsFlag, Weak<RuntimeState>)>> = Mutex::new(Vec::new());
 
 impl Process {
     /// This process.
@@ -48,16 +48,18 @@ impl Process {
 }
 
 /// From now on it is woken when there is news for it.
-pub(super) fn add(runtime: Weak<RuntimeState>) {
+pub(super) fn add(has_news: NewsFlag, runtime: Weak<RuntimeState>) {
     let mut runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
-    runtimes.retain(|runtime| runtime.strong_count() > 0);
-    runtimes.push(runtime);
+    runtimes.retain(|(_, runtime)| runtime.strong_count() > 0);
+    runtimes.push((has_news, runtime));
 }
 
 /// Wakes those that there is news for.
 pub(super) fn wake_told() {
-    let runtimes: Vec<_> = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Weak::upgrade).collect();
-    for runtime in runtimes.into_iter().flatten().filter(|runtime| runtime.household_news.is_set()) {
-        runtime.alarm.wake();
-    }
+    let runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = runtimes.iter().filter(|(has_news, _)| has_news.is_set());
+    let told: Vec<_> = told.filter_map(|(_, runtime)| runtime.upgrade()).collect();
+    // One that ends here takes its sockets with it, not under the lock.
+    drop(runtimes);
+    told.iter().for_each(|runtime| runtime.alarm.wake());
 }

@@ -16,6 +16,7 @@ use thalweg_transport::{clock, thread};
 
 use super::RuntimeState;
 use super::addresses::{AddressPlan, local_addresses};
+use super::household;
 use super::paths::Paths;
 use crate::trace;
 
@@ -254,6 +255,7 @@ impl IoThread {
     /// Tells all peers that the participant leaves, before the sockets close.
     fn say_farewell(&mut self) {
         self.state.participant.lock().shutdown(clock::now());
+        household::wake_told();
         for _ in 0..FAREWELL_ROUNDS_MAX {
             let (more, class) = {
                 let mut participant = self.state.participant.lock();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use thalweg_rtps::participant::{NewsFlag, Participant};
+use thalweg_rtps::participant::Participant;
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::EntityId;
@@ -50,8 +50,6 @@ pub(crate) struct Runtime {
 /// What all threads of a participant share.
 pub(crate) struct RuntimeState {
     pub(crate) participant: Shared<Participant>,
-    /// Whether other participants of the process have told it something.
-    household_news: NewsFlag,
     /// API calls that wait for the participant; the I/O thread lets them pass.
     callers: AtomicUsize,
     pub(crate) sender: Arc<Sender>,
@@ -76,8 +74,8 @@ impl Runtime {
         options: IoOptions,
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
     ) -> Result<Arc<Runtime>, Error> {
+        let has_news = participant.household_news();
         let state = Arc::new(RuntimeState {
-            household_news: participant.household_news(),
             participant: Shared::new(participant),
             callers: AtomicUsize::new(0),
             sender,
@@ -90,7 +88,7 @@ impl Runtime {
             stopping: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });
-        household::add(Arc::downgrade(&state));
+        household::add(has_news, Arc::downgrade(&state));
         if let Some((delivery, listener)) = listener {
             state.start_listening(delivery)?;
             state.participant_listener.set(delivery, listener);

@@ -503,9 +503,12 @@ fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_i
     let right = subject.numbers_for(new);
     subject.answer(PREFIX, right, 2, address(new));
     while subject.participant().poll_event().is_some() {}
-    subject.run_for(SECOND);
+    subject.run_for(Duration::from_millis(400));
+    subject.sent.clear();
+    subject.run_for(Duration::from_millis(600));
     let events: Vec<Event> = std::iter::from_fn(|| subject.participant().poll_event()).collect();
     assert_eq!(events, [Event::AddressesChosen(PREFIX)]);
+    assert!(subject.bytes_to(new) > 0, "it may have forgotten us");
     subject.run_for(SECOND * 3);
     assert_eq!(subject.known(), 0, "it has said nothing there for a lease");
 }

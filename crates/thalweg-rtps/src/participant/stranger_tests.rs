@@ -503,9 +503,18 @@ fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_i
     let right = subject.numbers_for(new);
     subject.answer(PREFIX, right, 2, address(new));
     while subject.participant().poll_event().is_some() {}
-    subject.run_for(SECOND);
+    subject.run_for(Duration::from_millis(400));
+    subject.sent.clear();
+    subject.run_for(Duration::from_millis(600));
     let events: Vec<Event> = std::iter::from_fn(|| subject.participant().poll_event()).collect();
     assert_eq!(events, [Event::AddressesChosen(PREFIX)]);
+    let announces = |bytes: &[u8]| {
+        let message = Message::parse(bytes).expect("what we send can be read");
+        let is_spdp = |one| matches!(one, Ok(Submessage::Data(data)) if data.writer == EntityId::SPDP_WRITER);
+        message.submessages().any(is_spdp)
+    };
+    let greets = |(to, bytes): &(Locator, Vec<u8>)| *to == locator(new, 7410) && announces(bytes);
+    assert!(subject.sent.iter().any(greets), "it may have forgotten us");
     subject.run_for(SECOND * 3);
     assert_eq!(subject.known(), 0, "it has said nothing there for a lease");
 }

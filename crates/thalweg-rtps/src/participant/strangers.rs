@@ -320,8 +320,13 @@ impl Participant {
         let keys: Vec<StrangerKey> = self.strangers.of(prefix).collect();
         for key in keys {
             let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
-            if let Some(address) = proved {
+            let known = self.database.participants.get(&prefix);
+            let is_elsewhere =
+                |address: &IpAddr| known.is_some_and(|known| !known.reach.is_at(&self.config.addresses, *address));
+            if let Some(address) = proved.filter(is_elsewhere) {
                 self.meet(now, key, address);
+                // It may have forgotten us meanwhile.
+                self.announcer.greet(prefix);
             }
         }
     }

@@ -35,6 +35,8 @@ struct Answer {
     asks: bool,
     /// And for nothing that was sent.
     asks_in_vain: bool,
+    /// The last sample that it tells of: what it does not ask for up to there has arrived.
+    told: SequenceNumber,
     count: u32,
     is_final: bool,
 }
@@ -47,6 +49,7 @@ impl Answer {
             base,
             asks: first.is_some(),
             asks_in_vain: first.is_some_and(|first| first >= unsent),
+            told: base.previous(),
             count,
             is_final,
         }
@@ -70,6 +73,8 @@ impl Writer {
         let base = acknack.state.base();
         let unsent = self.outgoing.place.sample;
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
+        let told = acknack.state.last().unwrap_or(answer.told);
+        let answer = Answer { told, ..answer };
         let old = self.excused(reader);
         self.handle_answer(now, reader, &answer, |repairs, suppression| {
             // Large ones leave part by part.
@@ -132,7 +137,8 @@ impl Writer {
             self.heartbeat.round_trip.measured(took);
         }
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
-        let reached = Position::max(acknowledged, proxy.acknowledged);
+        let told = Position::whole(answer.told.min(unsent.previous()));
+        let reached = acknowledged.max(proxy.acknowledged).max(told);
         let answered = self.flow.answered(reached, took);
         let first_contact = !proxy.proven;
         proxy.proven |= !proxy.must_prove_itself() || !answer.is_preemptive();

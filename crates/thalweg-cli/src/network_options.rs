@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
-use thalweg_lab::station::{Multicast, Network};
+use thalweg_lab::station::{Multicast, StationNetwork};
 
 use crate::outcome::Failure;
 
@@ -86,8 +86,8 @@ impl NetworkOptions {
     }
 
     /// The same for an experiment's processes.
-    pub fn to_lab(&self) -> Network {
-        Network {
+    pub fn to_lab(&self) -> StationNetwork {
+        StationNetwork {
             domain: self.domain,
             domain_tag: self.domain_tag.clone(),
             peers: self.peers.clone(),

@@ -8,7 +8,7 @@ use crate::simulation::{Happening, Simulation};
 
 impl Simulation {
     /// When to go on with what a process that does not run would have to do. Timeouts that are void are not kept.
-    pub(crate) fn is_held_up(&mut self, happening: &Happening) -> Option<Instant> {
+    pub(crate) fn postpone(&mut self, happening: &Happening) -> Option<Instant> {
         let process = match *happening {
             Happening::Receive(process) | Happening::Timeout(process) => process,
             Happening::CreateWriter(number)

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod layers;
+mod names;
 mod source;
 mod texts;
 
@@ -59,6 +60,7 @@ pub fn run() -> Outcome {
     let mut findings = Findings::default();
     layers::check_crates(&files, &mut findings);
     layers::check_modules(&files, &mut findings);
+    names::check(&files, &mut findings);
     source::check(&files, &mut findings);
     texts::check(&files, &root(), &mut findings);
     for warning in &findings.warnings {

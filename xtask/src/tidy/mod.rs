@@ -49,8 +49,9 @@ impl File {
 
     /// The lines before the unit tests at the end of the file.
     fn production_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let numbered = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
-        numbered.take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+        // Other items may be for tests as well: `mod tests;` at the head of a file ends nothing.
+        let end = self.text.find("#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
+        self.text[..end].lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 

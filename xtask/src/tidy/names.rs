@@ -96,6 +96,7 @@ mod tests {
         let rtps = ("crates/thalweg-rtps/src/link.rs", "pub struct Link;\n");
         expect_errors(&[rtps, ("crates/thalweg-lab/src/report.rs", "pub enum Link<'a> {\n")], 1);
         expect_errors(&[rtps, ("xtask/src/main.rs", "pub type Link = u8;\n")], 1);
+        expect_errors(&[rtps, ("crates/thalweg-lab/src/a.rs", "#[cfg(test)]\nmod tests;\n\npub struct Link;\n")], 1);
         expect_errors(&[rtps, ("crates/thalweg-lab/src/report.rs", "pub trait Linked {\n")], 0);
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{Config, Delivery, Endpoint, Event, Limits, Outbox, Peer};
+use thalweg_coap::endpoint::{Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, CoapOutbox, Peer};
 use thalweg_coap::message::{
     Block, Code, ETag, MessageId, MessageType, MessageWriter, Observe, OptionNumber, RequestBuf, Response, Token,
 };
@@ -29,7 +29,7 @@ struct World {
     client: Endpoint,
     server: Endpoint,
     now: Instant,
-    outbox: Outbox,
+    outbox: CoapOutbox,
     /// Datagrams under way, with their direction.
     network: Vec<(bool, Vec<u8>)>,
     /// Requests that are answered later.
@@ -45,7 +45,7 @@ fn peer(port: u16) -> Peer {
 
 impl World {
     fn new() -> World {
-        let limits = Limits {
+        let limits = EndpointLimits {
             peers_max: PEERS_MAX,
             duplicates_max: 4,
             answer_bytes_max: ANSWER_BYTES_MAX,
@@ -61,7 +61,7 @@ impl World {
             client: Endpoint::new(config.clone(), [1, 2]),
             server: Endpoint::new(config, [3, 4]),
             now: Instant::from_nanos(1 << 40),
-            outbox: Outbox::default(),
+            outbox: CoapOutbox::default(),
             network: Vec::new(),
             slow: Vec::new(),
             requests: Vec::new(),
@@ -84,7 +84,7 @@ impl World {
             }
         }
         while let Some(event) = self.client.poll_event() {
-            if let Event::Response { response, .. } = event {
+            if let EndpointEvent::Response { response, .. } = event {
                 // A body is never put together from two states.
                 assert!(response.payload.windows(2).all(|pair| pair[0] == pair[1]) || response.code != Code::CONTENT);
             }
@@ -138,7 +138,7 @@ impl World {
             4 => RequestBuf::get("/a").with_uint(OptionNumber::BLOCK2, u32::from(argument)),
             _ => RequestBuf::post("/b", body).with_uint(OptionNumber::NO_RESPONSE, u32::from(argument & 0x1a)),
         };
-        let delivery = if argument & 1 == 0 { Delivery::Confirmable } else { Delivery::NonConfirmable };
+        let delivery = if argument & 1 == 0 { Confirmability::Confirmable } else { Confirmability::NonConfirmable };
         self.requests.extend(self.client.request(self.now, peer(2), request, delivery));
     }
 

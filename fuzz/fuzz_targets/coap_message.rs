@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::message::{Message, MessageWriter, RequestBuf};
+use thalweg_coap::message::{CoapMessage, MessageWriter, RequestBuf};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(message) = Message::parse(bytes) else { return };
+    let Ok(message) = CoapMessage::parse(bytes) else { return };
     let mut out = Vec::new();
     let mut writer = MessageWriter::new(&mut out, message.message_type, message.code, message.id, &message.token);
     for (number, value) in message.options {
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     writer.payload(message.payload);
     assert!(out.len() <= bytes.len(), "the shortest form is written");
-    let again = Message::parse(&out).expect("what is written can be read");
+    let again = CoapMessage::parse(&out).expect("what is written can be read");
     assert!(message.options.eq(again.options));
     assert_eq!((message.token, message.payload), (again.token, again.payload));
     // Inserted one by one from behind, the options come out in the same order.

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer};
+use thalweg_coap::endpoint::{Config, Confirmability, Endpoint, EndpointEvent, CoapOutbox, Peer};
 use thalweg_coap::message::{RequestBuf, Response};
-use thalweg_coap::oscore::{Context, Header, Keyring, OneRun, Parameters, Past};
+use thalweg_coap::oscore::{Context, OscoreHeader, Keyring, OneRun, ContextParameters, Past};
 use thalweg_rtps::time::Instant;
 
 fn peer(port: u16) -> Peer {
@@ -16,7 +16,7 @@ fn peer(port: u16) -> Peer {
 }
 
 fn context(sender: &[u8], recipient: &[u8]) -> Arc<Context> {
-    let parameters = Parameters::new(&[7; 16], sender, recipient).expect("they are sound");
+    let parameters = ContextParameters::new(&[7; 16], sender, recipient).expect("they are sound");
     Context::new(&parameters, 0, Box::new(OneRun), Past::Unused)
 }
 
@@ -35,18 +35,18 @@ fn believed(server: &mut Endpoint, now: Instant) -> Vec<RequestBuf> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    if let Some(header) = Header::parse(input) {
+    if let Some(header) = OscoreHeader::parse(input) {
         assert_eq!(header.encode(), input);
     }
     let now = Instant::from_nanos(1 << 40);
-    let mut outbox = Outbox::default();
+    let mut outbox = CoapOutbox::default();
     let (mut client, mut server) = (Endpoint::new(Config::default(), [1, 2]), Endpoint::new(Config::default(), [3, 4]));
     server.set_keyring(Arc::new(Keyring::new([context(b"s", b"c")]).expect("there is only one")));
     server.handle_datagram(now, peer(1), input);
     assert!(believed(&mut server, now).is_empty(), "nobody has the keys");
 
     let request = RequestBuf::put("/a?b", "body");
-    client.request_protected(now, peer(2), request.clone(), Delivery::Confirmable, &context(b"c", b"s")).expect("sent");
+    client.request_protected(now, peer(2), request.clone(), Confirmability::Confirmable, &context(b"c", b"s")).expect("sent");
     client.poll_transmit(&mut outbox);
     let datagram: Vec<u8> = outbox.iter().next().expect("a datagram").bytes.to_vec();
     let mut changed = datagram.clone();
@@ -74,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
         client.handle_datagram(now, peer(2), &changed);
     }
     while let Some(event) = client.poll_event() {
-        if let Event::Response { response, .. } = event {
+        if let EndpointEvent::Response { response, .. } = event {
             assert_eq!(&*response.payload, b"state");
         }
     }

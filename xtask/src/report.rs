@@ -3,7 +3,7 @@
 use crate::workspace::in_ci;
 
 /// How one suite went.
-pub struct Row {
+pub struct SuiteRow {
     pub suite: &'static str,
     pub passed: usize,
     pub failed: usize,
@@ -13,10 +13,10 @@ pub struct Row {
     pub seconds: f64,
 }
 
-impl Row {
+impl SuiteRow {
     /// A suite that could not run.
-    pub fn skipped(suite: &'static str, reason: String) -> Row {
-        Row { suite, passed: 0, failed: usize::from(in_ci()), ignored: 0, reason, seconds: 0.0 }
+    pub fn skipped(suite: &'static str, reason: String) -> SuiteRow {
+        SuiteRow { suite, passed: 0, failed: usize::from(in_ci()), ignored: 0, reason, seconds: 0.0 }
     }
 
     fn verdict(&self) -> &'static str {
@@ -47,7 +47,7 @@ pub fn closing_lines(text: &str) -> (usize, usize, usize) {
 }
 
 /// Prints the rows and whether all of them are good; in CI a skipped suite is not.
-pub fn print(rows: &[Row]) -> bool {
+pub fn print(rows: &[SuiteRow]) -> bool {
     println!("\n{:<14} {:>8} {:>7} {:>7} {:>8} {:>8}  why", "suite", "", "passed", "failed", "ignored", "seconds");
     for row in rows {
         let (suite, verdict) = (row.suite, row.verdict());

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::report::{self, Row};
+use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
 use crate::{Outcome, browser, compare, netns, peers};
 
@@ -51,7 +51,7 @@ pub fn run(names: &[String]) -> Outcome {
         println!("\n=== {suite} ===");
         let begun = Instant::now();
         let mut row = match start() {
-            Ok(tally) => Row {
+            Ok(tally) => SuiteRow {
                 suite,
                 passed: tally.passed,
                 failed: tally.failed,
@@ -59,7 +59,7 @@ pub fn run(names: &[String]) -> Outcome {
                 reason: tally.reason,
                 seconds: 0.0,
             },
-            Err(reason) => Row::skipped(suite, reason),
+            Err(reason) => SuiteRow::skipped(suite, reason),
         };
         row.seconds = begun.elapsed().as_secs_f64();
         rows.push(row);

@@ -6,7 +6,7 @@ use clap::Args;
 use thalweg::discovery::DiscoveryLimits;
 use thalweg::{DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
-use thalweg_lab::station::{Multicast, Network};
+use thalweg_lab::station::{Multicast, StationNetwork};
 
 use crate::outcome::Failure;
 
@@ -109,8 +109,8 @@ impl NetworkOptions {
     }
 
     /// The same for an experiment's processes.
-    pub fn to_lab(&self) -> Network {
-        Network {
+    pub fn to_lab(&self) -> StationNetwork {
+        StationNetwork {
             domain: self.domain,
             domain_tag: self.domain_tag.clone(),
             peers: self.peers.clone(),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use thalweg_lab::profile::{Kind, Profile};
-use thalweg_lab::station::{Destination, Limits, Method, Sending};
+use thalweg_lab::profile::{DataClass, Profile};
+use thalweg_lab::station::{Addressing, PackingLimits, PackingMethod, Sending};
 
 use crate::outcome::Failure;
 
@@ -97,12 +97,12 @@ impl SendingOptions {
     }
 
     /// The part of the profile that is meant for samples of `size` bytes.
-    pub fn kind(&self, size: u64) -> Kind {
+    pub fn kind(&self, size: u64) -> DataClass {
         match self.kind {
-            Some(KindName::HighFrequency) => Kind::HighFrequency,
-            Some(KindName::Large) => Kind::Large,
-            Some(KindName::Background) => Kind::Background,
-            None => Kind::of_size(size),
+            Some(KindName::HighFrequency) => DataClass::HighFrequency,
+            Some(KindName::Large) => DataClass::Large,
+            Some(KindName::Background) => DataClass::Background,
+            None => DataClass::of_size(size),
         }
     }
 
@@ -121,34 +121,36 @@ impl SendingOptions {
         };
         let method = match (name, found.method) {
             (None, method) => self.limit(method)?,
-            (Some(MethodName::Auto), _) => self.limit(Method::Auto)?,
-            (Some(MethodName::Immediate), _) => self.limit(Method::Immediate)?,
-            (Some(MethodName::Coalesce), Method::Coalesce(limits)) => self.limit(Method::Coalesce(limits))?,
-            (Some(MethodName::Coalesce), _) => self.limit(Method::Coalesce(Limits::default()))?,
-            (Some(MethodName::Batch), Method::Batch(limits)) => self.limit(Method::Batch(limits))?,
-            (Some(MethodName::Batch), _) => self.limit(Method::Batch(Limits::default()))?,
+            (Some(MethodName::Auto), _) => self.limit(PackingMethod::Auto)?,
+            (Some(MethodName::Immediate), _) => self.limit(PackingMethod::Immediate)?,
+            (Some(MethodName::Coalesce), PackingMethod::Coalesce(limits)) => {
+                self.limit(PackingMethod::Coalesce(limits))?
+            }
+            (Some(MethodName::Coalesce), _) => self.limit(PackingMethod::Coalesce(PackingLimits::default()))?,
+            (Some(MethodName::Batch), PackingMethod::Batch(limits)) => self.limit(PackingMethod::Batch(limits))?,
+            (Some(MethodName::Batch), _) => self.limit(PackingMethod::Batch(PackingLimits::default()))?,
             (Some(MethodName::Asynchronous), found) => {
                 let of_profile = match found {
-                    Method::Asynchronous { flow_controller } => Some(flow_controller),
+                    PackingMethod::Asynchronous { flow_controller } => Some(flow_controller),
                     _ => None,
                 };
                 let named = self.flow_controller.clone().or(of_profile);
                 let flow_controller = named.unwrap_or_else(|| thalweg::qos::BACKGROUND.to_owned());
-                self.limit(Method::Asynchronous { flow_controller })?
+                self.limit(PackingMethod::Asynchronous { flow_controller })?
             }
         };
         let destination = match self.destination {
             None => found.destination,
-            Some(DestinationName::Auto) => Destination::Auto,
-            Some(DestinationName::Unicast) => Destination::Unicast,
-            Some(DestinationName::Multicast) => Destination::Multicast,
+            Some(DestinationName::Auto) => Addressing::Auto,
+            Some(DestinationName::Unicast) => Addressing::Unicast,
+            Some(DestinationName::Multicast) => Addressing::Multicast,
         };
         Ok(Sending { method, destination, ..Sending::default() })
     }
 
     /// The method with the limits of the options.
-    fn limit(&self, method: Method) -> Result<Method, Failure> {
-        let limited = |limits: Limits| Limits {
+    fn limit(&self, method: PackingMethod) -> Result<PackingMethod, Failure> {
+        let limited = |limits: PackingLimits| PackingLimits {
             max_bytes: self.max_bytes.unwrap_or(limits.max_bytes),
             max_samples: self.max_samples.or(limits.max_samples),
             max_flush_delay_us: self
@@ -156,8 +158,8 @@ impl SendingOptions {
                 .map_or(limits.max_flush_delay_us, |delay| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX)),
         };
         match method {
-            Method::Coalesce(limits) => Ok(Method::Coalesce(limited(limits))),
-            Method::Batch(limits) => Ok(Method::Batch(limited(limits))),
+            PackingMethod::Coalesce(limits) => Ok(PackingMethod::Coalesce(limited(limits))),
+            PackingMethod::Batch(limits) => Ok(PackingMethod::Batch(limited(limits))),
             other if self.max_bytes.is_none() && self.max_samples.is_none() && self.flush_delay.is_none() => Ok(other),
             _ => Err(Failure::Usage(
                 "--max-bytes, --max-samples and --flush-delay limit what --method coalesce or batch collects; choose one of these"
@@ -181,11 +183,11 @@ mod tests {
     }
 
     fn profile() -> Profile {
-        let limits = Limits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
+        let limits = PackingLimits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
         let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None });
         Profile {
-            high_frequency: kind(Method::Batch(limits)),
-            background: kind(Method::Asynchronous { flow_controller: "slow".to_owned() }),
+            high_frequency: kind(PackingMethod::Batch(limits)),
+            background: kind(PackingMethod::Asynchronous { flow_controller: "slow".to_owned() }),
             ..Profile::empty()
         }
     }
@@ -198,29 +200,31 @@ mod tests {
 
     #[test]
     fn options_make_a_way_of_sending() {
-        let check =
-            |words: &str, expect: Method| assert_eq!(sending(words, &Profile::empty()).expect(words).method, expect);
-        check("", Method::Auto);
-        check("--method immediate", Method::Immediate);
-        let limits = Limits { max_bytes: 8_000, max_samples: Some(10), max_flush_delay_us: 250 };
-        check("--method batch --max-bytes 8000 --max-samples 10 --flush-delay 250us", Method::Batch(limits));
-        check("--method coalesce", Method::Coalesce(Limits::default()));
-        check("--method asynchronous", Method::Asynchronous { flow_controller: "background".to_owned() });
-        check("--flow-controller x", Method::Asynchronous { flow_controller: "x".to_owned() });
+        let check = |words: &str, expect: PackingMethod| {
+            assert_eq!(sending(words, &Profile::empty()).expect(words).method, expect)
+        };
+        check("", PackingMethod::Auto);
+        check("--method immediate", PackingMethod::Immediate);
+        let limits = PackingLimits { max_bytes: 8_000, max_samples: Some(10), max_flush_delay_us: 250 };
+        check("--method batch --max-bytes 8000 --max-samples 10 --flush-delay 250us", PackingMethod::Batch(limits));
+        check("--method coalesce", PackingMethod::Coalesce(PackingLimits::default()));
+        check("--method asynchronous", PackingMethod::Asynchronous { flow_controller: "background".to_owned() });
+        check("--flow-controller x", PackingMethod::Asynchronous { flow_controller: "x".to_owned() });
         let sending = sending("--destination multicast", &Profile::empty()).expect("allowed");
-        assert_eq!(sending.destination, Destination::Multicast);
+        assert_eq!(sending.destination, Addressing::Multicast);
     }
 
     #[test]
     fn options_replace_parts_of_a_profile() {
-        let check = |words: &str, expect: Method| assert_eq!(sending(words, &profile()).expect(words).method, expect);
-        let limits = Limits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
-        check("", Method::Batch(limits));
-        check("--max-bytes 5000", Method::Batch(Limits { max_bytes: 5_000, ..limits }));
-        check("--method batch", Method::Batch(limits));
-        check("--method coalesce", Method::Coalesce(Limits::default()));
-        check("--profile x --kind background", Method::Asynchronous { flow_controller: "slow".to_owned() });
-        check("--profile x --kind large", Method::Auto);
+        let check =
+            |words: &str, expect: PackingMethod| assert_eq!(sending(words, &profile()).expect(words).method, expect);
+        let limits = PackingLimits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
+        check("", PackingMethod::Batch(limits));
+        check("--max-bytes 5000", PackingMethod::Batch(PackingLimits { max_bytes: 5_000, ..limits }));
+        check("--method batch", PackingMethod::Batch(limits));
+        check("--method coalesce", PackingMethod::Coalesce(PackingLimits::default()));
+        check("--profile x --kind background", PackingMethod::Asynchronous { flow_controller: "slow".to_owned() });
+        check("--profile x --kind large", PackingMethod::Auto);
     }
 
     #[test]

@@ -10,17 +10,17 @@ use thalweg::types::Guid;
 use crate::outcome::remark;
 
 /// The writers and readers that share the topic of one of our endpoints and do not match it.
-pub struct Strangers<'a> {
+pub struct MismatchedEndpoints<'a> {
     participant: &'a DomainParticipant,
     own: Guid,
     looked: Instant,
     told: HashSet<String>,
 }
 
-impl<'a> Strangers<'a> {
+impl<'a> MismatchedEndpoints<'a> {
     /// Those of `own`, a writer or reader of `participant`.
-    pub fn of(participant: &'a DomainParticipant, own: Guid) -> Strangers<'a> {
-        Strangers { participant, own, looked: Instant::now(), told: HashSet::new() }
+    pub fn of(participant: &'a DomainParticipant, own: Guid) -> MismatchedEndpoints<'a> {
+        MismatchedEndpoints { participant, own, looked: Instant::now(), told: HashSet::new() }
     }
 
     /// Tells the user on standard error of types and partitions that differ, each once; looks every second. Incompatible QoS is

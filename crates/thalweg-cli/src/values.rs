@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use thalweg::Topic;
 
 /// A type whose values people type and read.
-pub trait Value: thalweg::TopicType {
+pub trait TextValue: thalweg::TopicType {
     /// Reads a value from what the user typed.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ pub struct ShapeType {
     pub shapesize: i32,
 }
 
-impl Value for Text {
+impl TextValue for Text {
     fn parse(text: &str) -> Result<Text, String> {
         match members(text, &["data"])? {
             Some(json) => Ok(Text { data: string(&json, "data")? }),
@@ -71,7 +71,7 @@ impl Value for Text {
     }
 }
 
-impl Value for Bytes {
+impl TextValue for Bytes {
     fn parse(text: &str) -> Result<Bytes, String> {
         let text = match members(text, &["data"])? {
             Some(json) => string(&json, "data")?,
@@ -100,7 +100,7 @@ impl Value for Bytes {
     }
 }
 
-impl Value for ShapeType {
+impl TextValue for ShapeType {
     fn parse(text: &str) -> Result<ShapeType, String> {
         let shape = match members(text, &["color", "x", "y", "shapesize"])? {
             Some(json) => ShapeType {
@@ -185,7 +185,7 @@ mod tests {
 
     /// Checks that `text` means `expect`, and that the JSON of a value means the value.
     #[track_caller]
-    fn check<T: Value + PartialEq + std::fmt::Debug>(text: &str, expect: Result<T, &str>) {
+    fn check<T: TextValue + PartialEq + std::fmt::Debug>(text: &str, expect: Result<T, &str>) {
         let got = T::parse(text);
         match expect {
             Ok(value) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
-use thalweg_coap::endpoint::{Config, Endpoint, Event, Outbox, Peer};
+use thalweg_coap::endpoint::{CoapOutbox, Config, Endpoint, EndpointEvent, Peer};
 use thalweg_coap::message::{
     Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token, content_format,
 };
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 #[track_caller]
 fn check(message_type: MessageType, code: Code) {
     let mut endpoint = Endpoint::new(Config::default(), [1, 2]);
-    let mut outbox = Outbox::default();
+    let mut outbox = CoapOutbox::default();
     let mut datagram = Vec::new();
     let mut now = Instant::ZERO;
     let mut answered = 0;
@@ -36,7 +36,7 @@ fn check(message_type: MessageType, code: Code) {
             endpoint.handle_datagram(now, Peer::from(([127, 0, 0, 1], 1024 + port as u16)), &datagram);
         }
         while let Some(event) = endpoint.poll_event() {
-            let Event::Request { exchange, request, .. } = event else { panic!("{event:?}") };
+            let EndpointEvent::Request { exchange, request, .. } = event else { panic!("{event:?}") };
             assert!(request.view().is_path("/request"));
             let response = Response::content("hello world", content_format::TEXT);
             endpoint.respond(now, exchange, response).expect("it is not answered yet");

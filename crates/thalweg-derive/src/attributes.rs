@@ -8,7 +8,7 @@ use syn::{Attribute, Error, Expr, LitInt, LitStr, Pat, Path, Result, Token, Type
 
 /// How a type may change between versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Extensibility {
+pub enum ExtensibilityAttribute {
     Final,
     Appendable,
     Mutable,
@@ -24,7 +24,7 @@ pub enum AutoId {
 /// What stands on the type.
 pub struct TypeAttributes {
     pub name: Option<LitStr>,
-    pub extensibility: Option<Extensibility>,
+    pub extensibility: Option<ExtensibilityAttribute>,
     pub auto_id: AutoId,
     pub plain: Option<Span>,
     /// On a union: the discriminator is its key.
@@ -186,11 +186,11 @@ fn word_of(meta: &ParseNestedMeta<'_>) -> Result<String> {
     meta.path.get_ident().map(ToString::to_string).ok_or_else(|| meta.error("expected one word"))
 }
 
-fn extensibility(literal: &LitStr) -> Result<Extensibility> {
+fn extensibility(literal: &LitStr) -> Result<ExtensibilityAttribute> {
     match literal.value().as_str() {
-        "final" => Ok(Extensibility::Final),
-        "appendable" => Ok(Extensibility::Appendable),
-        "mutable" => Ok(Extensibility::Mutable),
+        "final" => Ok(ExtensibilityAttribute::Final),
+        "appendable" => Ok(ExtensibilityAttribute::Appendable),
+        "mutable" => Ok(ExtensibilityAttribute::Mutable),
         _ => Err(Error::new(literal.span(), r#"expected "final", "appendable" or "mutable""#)),
     }
 }

@@ -7,7 +7,7 @@ use syn::{Error, Expr, Field, GenericArgument, Ident, Path, PathArguments, Resul
 
 use crate::attributes::{AutoId, DefaultValue, MemberAttributes, member_id};
 
-pub struct Member {
+pub struct DerivedMember {
     pub field: Ident,
     /// The name in IDL: raw identifiers lose their `r#`.
     pub name: String,
@@ -21,16 +21,16 @@ pub struct Member {
     pub default: DefaultValue,
 }
 
-impl Member {
+impl DerivedMember {
     /// The members with their ids: given ones, else sequential after the one before, else from the name.
     pub fn parse_all<'a>(fields: impl Iterator<Item = &'a Field>, auto_id: AutoId) -> Result<Vec<Self>> {
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<DerivedMember> = Vec::new();
         for field in fields {
             let next_id = match auto_id {
                 AutoId::Sequential => members.last().map_or(0, |previous| previous.id + 1),
                 AutoId::Hash => field.ident.as_ref().map_or(0, hashed_id),
             };
-            let member = Member::parse(field, next_id)?;
+            let member = DerivedMember::parse(field, next_id)?;
             if let Some(other) = members.iter().find(|other| other.id == member.id) {
                 let message = format!("member id {} is already that of `{}`", member.id, other.name);
                 return Err(Error::new(field.span(), message));
@@ -55,7 +55,7 @@ impl Member {
         if let (Some(span), Some("BTreeMap" | "HashMap")) = (attributes.key, last_segment(&field.ty).as_deref()) {
             return Err(Error::new(span, "a map cannot be a key"));
         }
-        Ok(Member {
+        Ok(DerivedMember {
             name: ident.to_string().trim_start_matches("r#").to_owned(),
             value_type: inner.unwrap_or(&field.ty).clone(),
             optional: inner.is_some(),
@@ -68,7 +68,7 @@ impl Member {
         })
     }
 
-    /// `Member { … }` of thalweg-cdr.
+    /// `DerivedMember { … }` of thalweg-cdr.
     pub fn header(&self, cdr: &Path) -> TokenStream {
         let (id, must_understand) = (self.id, self.must_understand);
         quote!(#cdr::Member { id: #id, must_understand: #must_understand })

@@ -4,17 +4,17 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Error, Fields, Path, Result};
 
-use crate::attributes::{Extensibility, TypeAttributes, has_repr};
-use crate::member::Member;
+use crate::attributes::{ExtensibilityAttribute, TypeAttributes, has_repr};
+use crate::member::DerivedMember;
 use crate::structure_key;
 use crate::{ImplHeader, type_name};
 
 /// A struct, with what its attributes say.
-pub struct Structure<'a> {
+pub struct DerivedStructure<'a> {
     pub cdr: &'a Path,
     pub name: String,
-    pub extensibility: Extensibility,
-    pub members: Vec<Member>,
+    pub extensibility: ExtensibilityAttribute,
+    pub members: Vec<DerivedMember>,
     pub plain: bool,
 }
 
@@ -23,11 +23,11 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields)
     if let Some(span) = attributes.key {
         return Err(Error::new(span, "`key` stands on the members that are the key"));
     }
-    let structure = Structure {
+    let structure = DerivedStructure {
         cdr: &attributes.cdr,
         name: type_name(input, attributes),
-        extensibility: attributes.extensibility.unwrap_or(Extensibility::Final),
-        members: Member::parse_all(fields.iter(), attributes.auto_id)?,
+        extensibility: attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final),
+        members: DerivedMember::parse_all(fields.iter(), attributes.auto_id)?,
         plain: attributes.plain.is_some(),
     };
     if let Some(span) = attributes.plain {
@@ -45,18 +45,18 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields)
     Ok(quote!(#(#implementations)* #plain_check))
 }
 
-impl Structure<'_> {
+impl DerivedStructure<'_> {
     pub fn is_keyed(&self) -> bool {
         self.members.iter().any(|member| member.key)
     }
 
     /// The key holder's members: those marked as key, or all of them (DDS-XTypes 1.3 §7.6.8.3).
-    pub fn key_members(&self) -> Vec<&Member> {
+    pub fn key_members(&self) -> Vec<&DerivedMember> {
         let keyed = self.is_keyed();
         self.members.iter().filter(|member| member.key || !keyed).collect()
     }
 
-    pub fn key_members_by_id(&self) -> Vec<&Member> {
+    pub fn key_members_by_id(&self) -> Vec<&DerivedMember> {
         let mut members = self.key_members();
         members.sort_by_key(|member| member.id);
         members
@@ -65,9 +65,9 @@ impl Structure<'_> {
     /// Runs `body`, an expression over `encoder`, in the frame of the extensibility.
     pub fn frame_encode(&self, body: TokenStream) -> TokenStream {
         match self.extensibility {
-            Extensibility::Final => body,
-            Extensibility::Appendable => quote!(encoder.appendable_type(|encoder| { #body })),
-            Extensibility::Mutable => quote!(encoder.mutable_type(|encoder| { #body })),
+            ExtensibilityAttribute::Final => body,
+            ExtensibilityAttribute::Appendable => quote!(encoder.appendable_type(|encoder| { #body })),
+            ExtensibilityAttribute::Mutable => quote!(encoder.mutable_type(|encoder| { #body })),
         }
     }
 
@@ -75,7 +75,7 @@ impl Structure<'_> {
         let cdr = self.cdr;
         let key_sizes = self.key_members_by_id().into_iter().map(|member| member.key_size(cdr));
         let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::ZERO #(.then(#key_sizes))*;);
-        if self.extensibility != Extensibility::Final {
+        if self.extensibility != ExtensibilityAttribute::Final {
             return key_size;
         }
         let min_bytes = self.members.iter().map(|member| match member.optional {
@@ -112,7 +112,7 @@ impl Structure<'_> {
             }
         });
         let body = self.frame_encode(quote!(#copied #by_member));
-        let elements = (self.plain && self.extensibility == Extensibility::Final).then(|| {
+        let elements = (self.plain && self.extensibility == ExtensibilityAttribute::Final).then(|| {
             quote! {
                 fn encode_elements(elements: &[Self], encoder: &mut #cdr::Encoder<'_>) -> #result {
                     if #cdr::plain::encode(elements, encoder) {
@@ -133,7 +133,7 @@ impl Structure<'_> {
     }
 
     /// The statement that writes one member in its place; `function` writes its value.
-    pub fn encode_member(&self, member: &Member, function: &TokenStream) -> TokenStream {
+    pub fn encode_member(&self, member: &DerivedMember, function: &TokenStream) -> TokenStream {
         let cdr = self.cdr;
         let (field, value_type) = (&member.field, &member.value_type);
         let named = member.named(&self.name);
@@ -141,7 +141,7 @@ impl Structure<'_> {
         let of_field = member.encode_value(cdr, &quote!(&self.#field), function);
         let of_value = member.encode_value(cdr, &quote!(value), function);
         match (self.extensibility, member.optional) {
-            (Extensibility::Mutable, optional) => {
+            (ExtensibilityAttribute::Mutable, optional) => {
                 let (pattern, value) = match optional {
                     true => (quote!(::core::option::Option::Some(value)), quote!(&self.#field)),
                     false => (quote!(value), quote!(&self.#field)),
@@ -164,13 +164,13 @@ impl Structure<'_> {
 
     fn size_hint(&self) -> TokenStream {
         let cdr = self.cdr;
-        if self.plain && self.extensibility == Extensibility::Final {
+        if self.plain && self.extensibility == ExtensibilityAttribute::Final {
             return quote!(::core::mem::size_of::<Self>());
         }
         let (frame, header) = match self.extensibility {
-            Extensibility::Final => (0usize, 3usize),
-            Extensibility::Appendable => (4, 3),
-            Extensibility::Mutable => (4, 11),
+            ExtensibilityAttribute::Final => (0usize, 3usize),
+            ExtensibilityAttribute::Appendable => (4, 3),
+            ExtensibilityAttribute::Mutable => (4, 11),
         };
         let slack = frame + header * self.members.len();
         let members = self.members.iter().map(|member| {
@@ -195,7 +195,7 @@ impl Structure<'_> {
         let transfer = structure_key::transfer_key(self);
         let fields = self.members.iter().map(|member| &member.field);
         let defaults = self.members.iter().map(|member| member.default_value(cdr));
-        let elements = (self.plain && self.extensibility == Extensibility::Final).then(|| {
+        let elements = (self.plain && self.extensibility == ExtensibilityAttribute::Final).then(|| {
             quote! {
                 fn decode_elements(
                     decoder: &mut #cdr::Decoder<'_>,
@@ -223,7 +223,7 @@ impl Structure<'_> {
 
     fn decode_body(&self) -> TokenStream {
         let cdr = self.cdr;
-        if self.extensibility == Extensibility::Mutable {
+        if self.extensibility == ExtensibilityAttribute::Mutable {
             return self.decode_mutable(|member| member.decode_value(cdr), |_| true);
         }
         let fields = self.members.iter().map(|member| {
@@ -240,13 +240,13 @@ impl Structure<'_> {
         });
         let body = quote!(#copied ::core::result::Result::Ok(Self { #(#fields),* }));
         match self.extensibility {
-            Extensibility::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
+            ExtensibilityAttribute::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
             _ => body,
         }
     }
 
     /// The expression that reads one member of a final or appendable struct, given the one that reads its value.
-    pub fn decode_member(&self, member: &Member, value: TokenStream) -> TokenStream {
+    pub fn decode_member(&self, member: &DerivedMember, value: TokenStream) -> TokenStream {
         let named = member.named(&self.name);
         let id = member.id;
         let present = match member.optional {
@@ -255,7 +255,7 @@ impl Structure<'_> {
         };
         match self.extensibility {
             // A key member is never missing: what names an instance cannot be guessed.
-            Extensibility::Appendable if !member.key => {
+            ExtensibilityAttribute::Appendable if !member.key => {
                 let missing = member.default_value(self.cdr);
                 quote!(if decoder.is_at_end() { #missing } else { #present })
             }
@@ -266,8 +266,8 @@ impl Structure<'_> {
     /// Reads a mutable struct: of the members that `wanted` names, the value by `read`; of the others, their default.
     pub fn decode_mutable(
         &self,
-        read: impl Fn(&Member) -> TokenStream,
-        wanted: impl Fn(&Member) -> bool,
+        read: impl Fn(&DerivedMember) -> TokenStream,
+        wanted: impl Fn(&DerivedMember) -> bool,
     ) -> TokenStream {
         let cdr = self.cdr;
         let slots: Vec<_> = (0..self.members.len()).map(|index| format_ident!("member_{index}")).collect();
@@ -320,19 +320,19 @@ impl Structure<'_> {
         let members = self.members.iter().map(|member| self.skip_member(member));
         let by_member = quote!(#(#members)* ::core::result::Result::Ok(()));
         match self.extensibility {
-            Extensibility::Final => by_member,
-            Extensibility::Appendable => quote! {
+            ExtensibilityAttribute::Final => by_member,
+            ExtensibilityAttribute::Appendable => quote! {
                 if decoder.representation() == #cdr::Representation::Xcdr2 {
                     return decoder.skip_delimited();
                 }
                 #by_member
             },
-            Extensibility::Mutable => quote!(decoder.mutable_type(|_, _| ::core::result::Result::Ok(true))),
+            ExtensibilityAttribute::Mutable => quote!(decoder.mutable_type(|_, _| ::core::result::Result::Ok(true))),
         }
     }
 
     /// The statement that passes over one member of a final or appendable struct.
-    pub fn skip_member(&self, member: &Member) -> TokenStream {
+    pub fn skip_member(&self, member: &DerivedMember) -> TokenStream {
         let cdr = self.cdr;
         let (id, value_type) = (member.id, &member.value_type);
         let named = member.named(&self.name);
@@ -341,7 +341,7 @@ impl Structure<'_> {
             false => quote!(<#value_type as #cdr::Decode>::skip(decoder)#named?;),
         };
         match self.extensibility {
-            Extensibility::Appendable => quote!(if !decoder.is_at_end() { #skipped }),
+            ExtensibilityAttribute::Appendable => quote!(if !decoder.is_at_end() { #skipped }),
             _ => skipped,
         }
     }
@@ -366,7 +366,7 @@ impl Structure<'_> {
         if !has_repr(&input.attrs, "C") || has_repr(&input.attrs, "packed") || has_repr(&input.attrs, "align") {
             return Err("a plain struct is `#[repr(C)]`, neither packed nor aligned otherwise");
         }
-        if self.extensibility == Extensibility::Mutable {
+        if self.extensibility == ExtensibilityAttribute::Mutable {
             return Err("a mutable struct is not plain: each member has a header");
         }
         if self.members.iter().any(|member| member.optional || member.max_len.is_some()) {
@@ -389,10 +389,10 @@ impl Structure<'_> {
     }
 }
 
-pub fn extensibility(cdr: &Path, extensibility: Extensibility) -> TokenStream {
+pub fn extensibility(cdr: &Path, extensibility: ExtensibilityAttribute) -> TokenStream {
     match extensibility {
-        Extensibility::Final => quote!(#cdr::Extensibility::Final),
-        Extensibility::Appendable => quote!(#cdr::Extensibility::Appendable),
-        Extensibility::Mutable => quote!(#cdr::Extensibility::Mutable),
+        ExtensibilityAttribute::Final => quote!(#cdr::Extensibility::Final),
+        ExtensibilityAttribute::Appendable => quote!(#cdr::Extensibility::Appendable),
+        ExtensibilityAttribute::Mutable => quote!(#cdr::Extensibility::Mutable),
     }
 }

@@ -3,13 +3,13 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use crate::attributes::Extensibility;
-use crate::member::Member;
-use crate::structure::Structure;
+use crate::attributes::ExtensibilityAttribute;
+use crate::member::DerivedMember;
+use crate::structure::DerivedStructure;
 
 /// The body of `encode_key`: in a payload, the key members as the struct has them; for a key hash, by their ids and
 /// without frame.
-pub fn encode_key(structure: &Structure<'_>) -> TokenStream {
+pub fn encode_key(structure: &DerivedStructure<'_>) -> TokenStream {
     let cdr = structure.cdr;
     let ordered = is_ordered(structure);
     let in_payload = structure.key_members().into_iter().map(|member| {
@@ -17,7 +17,7 @@ pub fn encode_key(structure: &Structure<'_>) -> TokenStream {
         structure.encode_member(member, &function)
     });
     let payload = structure.frame_encode(quote!(#(#in_payload)* ::core::result::Result::Ok(())));
-    if structure.extensibility != Extensibility::Mutable && ordered {
+    if structure.extensibility != ExtensibilityAttribute::Mutable && ordered {
         return payload;
     }
     let by_id = structure.key_members_by_id().into_iter().map(|member| {
@@ -44,15 +44,15 @@ pub fn encode_key(structure: &Structure<'_>) -> TokenStream {
 }
 
 /// The body of `decode_key`.
-pub fn decode_key(structure: &Structure<'_>) -> TokenStream {
+pub fn decode_key(structure: &DerivedStructure<'_>) -> TokenStream {
     let cdr = structure.cdr;
     let keyed = structure.is_keyed();
-    let wanted = |member: &Member| member.key || !keyed;
-    let read = |member: &Member| match member.optional {
+    let wanted = |member: &DerivedMember| member.key || !keyed;
+    let read = |member: &DerivedMember| match member.optional {
         true => member.decode_value(cdr),
         false => member.decode_key_value(cdr),
     };
-    if structure.extensibility == Extensibility::Mutable {
+    if structure.extensibility == ExtensibilityAttribute::Mutable {
         return structure.decode_mutable(read, wanted);
     }
     let fields = structure.members.iter().map(|member| {
@@ -65,19 +65,19 @@ pub fn decode_key(structure: &Structure<'_>) -> TokenStream {
     });
     let body = quote!(::core::result::Result::Ok(Self { #(#fields),* }));
     match structure.extensibility {
-        Extensibility::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
+        ExtensibilityAttribute::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
         _ => body,
     }
 }
 
 /// `transfer_key`, where the key can be copied member by member; nothing where it must be made first.
-pub fn transfer_key(structure: &Structure<'_>) -> TokenStream {
+pub fn transfer_key(structure: &DerivedStructure<'_>) -> TokenStream {
     let cdr = structure.cdr;
     if structure.key_members().iter().any(|member| member.optional) {
         return TokenStream::new();
     }
     let body = match structure.extensibility {
-        Extensibility::Mutable => transfer_mutable(structure),
+        ExtensibilityAttribute::Mutable => transfer_mutable(structure),
         _ if is_ordered(structure) => transfer_in_order(structure),
         _ => return TokenStream::new(),
     };
@@ -90,7 +90,7 @@ pub fn transfer_key(structure: &Structure<'_>) -> TokenStream {
 }
 
 /// Key members are copied and others skipped as they come; behind the last key member, only a nested struct goes on.
-fn transfer_in_order(structure: &Structure<'_>) -> TokenStream {
+fn transfer_in_order(structure: &DerivedStructure<'_>) -> TokenStream {
     let cdr = structure.cdr;
     let keyed = structure.is_keyed();
     let last_key = structure.members.iter().rposition(|member| member.key || !keyed);
@@ -101,7 +101,7 @@ fn transfer_in_order(structure: &Structure<'_>) -> TokenStream {
             let (value_type, named) = (&member.value_type, member.named(&structure.name));
             if member.key || !keyed {
                 let transferred = quote!(<#value_type as #cdr::Decode>::transfer_key(decoder, encoder)#named?;);
-                if member.key || structure.extensibility != Extensibility::Appendable {
+                if member.key || structure.extensibility != ExtensibilityAttribute::Appendable {
                     return transferred;
                 }
                 let missing = encode_default(structure, member);
@@ -117,13 +117,13 @@ fn transfer_in_order(structure: &Structure<'_>) -> TokenStream {
     let outermost =
         if rest.is_some() { quote!(let outermost = decoder.begin_key();) } else { quote!(decoder.begin_key();) };
     match structure.extensibility {
-        Extensibility::Appendable => quote!(#outermost decoder.appendable_type(|decoder| { #body })),
+        ExtensibilityAttribute::Appendable => quote!(#outermost decoder.appendable_type(|decoder| { #body })),
         _ => quote!(#outermost #body),
     }
 }
 
 /// Members come in any order: the places of the key members are noted, then copied by id.
-fn transfer_mutable(structure: &Structure<'_>) -> TokenStream {
+fn transfer_mutable(structure: &DerivedStructure<'_>) -> TokenStream {
     let cdr = structure.cdr;
     let members = structure.key_members_by_id();
     let slots: Vec<_> = (0..members.len()).map(|index| format_ident!("member_{index}")).collect();
@@ -167,7 +167,7 @@ fn transfer_mutable(structure: &Structure<'_>) -> TokenStream {
 }
 
 /// Writes the default of a member that is missing from a struct that is a key as a whole.
-fn encode_default(structure: &Structure<'_>, member: &Member) -> TokenStream {
+fn encode_default(structure: &DerivedStructure<'_>, member: &DerivedMember) -> TokenStream {
     let cdr = structure.cdr;
     let (value_type, named) = (&member.value_type, member.named(&structure.name));
     let default = member.default_value(cdr);
@@ -178,6 +178,6 @@ fn encode_default(structure: &Structure<'_>, member: &Member) -> TokenStream {
 }
 
 /// Whether the key members stand in the order of their ids.
-fn is_ordered(structure: &Structure<'_>) -> bool {
+fn is_ordered(structure: &DerivedStructure<'_>) -> bool {
     structure.key_members().is_sorted_by_key(|member| member.id)
 }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Path, Result, Type, Variant, parse_quote};
 
-use crate::attributes::{Extensibility, TypeAttributes, VariantAttributes};
+use crate::attributes::{ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::branch::{Branch, Wanted, parse_branches};
 use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
@@ -13,7 +13,7 @@ use crate::{ImplHeader, type_name};
 struct Union<'a> {
     cdr: &'a Path,
     name: String,
-    extensibility: Extensibility,
+    extensibility: ExtensibilityAttribute,
     discriminator: Type,
     discriminator_is_key: bool,
     branches: Vec<Branch<'a>>,
@@ -28,7 +28,7 @@ pub fn expand(
     let union = Union {
         cdr: &attributes.cdr,
         name: type_name(input, attributes),
-        extensibility: attributes.extensibility.unwrap_or(Extensibility::Final),
+        extensibility: attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final),
         discriminator: attributes.discriminator.clone().unwrap_or_else(|| parse_quote!(i32)),
         discriminator_is_key: attributes.key.is_some(),
         branches: parse_branches(variants)?,
@@ -55,7 +55,7 @@ impl Union<'_> {
             true => label_size,
             false => quote!(#label_size.then(#cdr::KeySize::ZERO #(.or(#value_sizes))*)),
         };
-        let min_bytes = (self.extensibility == Extensibility::Final)
+        let min_bytes = (self.extensibility == ExtensibilityAttribute::Final)
             .then(|| quote!(const MIN_BYTES: usize = <#discriminator as #cdr::Layout>::MIN_BYTES;));
         quote!(const KEY_SIZE: #cdr::KeySize = #key_size; #min_bytes)
     }
@@ -88,9 +88,9 @@ impl Union<'_> {
 
     fn frame_encode(&self, body: TokenStream) -> TokenStream {
         match self.extensibility {
-            Extensibility::Final => body,
-            Extensibility::Appendable => quote!(encoder.appendable_type(|encoder| { #body })),
-            Extensibility::Mutable => quote!(encoder.mutable_type(|encoder| { #body })),
+            ExtensibilityAttribute::Final => body,
+            ExtensibilityAttribute::Appendable => quote!(encoder.appendable_type(|encoder| { #body })),
+            ExtensibilityAttribute::Mutable => quote!(encoder.mutable_type(|encoder| { #body })),
         }
     }
 
@@ -156,7 +156,7 @@ impl Union<'_> {
     }
 
     fn as_parameter(&self, header: &TokenStream, written: TokenStream) -> TokenStream {
-        if self.extensibility != Extensibility::Mutable {
+        if self.extensibility != ExtensibilityAttribute::Mutable {
             return written;
         }
         let cdr = self.cdr;
@@ -187,14 +187,14 @@ impl Union<'_> {
 
     fn decode_as(&self, function: &TokenStream) -> TokenStream {
         let (cdr, discriminator) = (self.cdr, &self.discriminator);
-        if self.extensibility == Extensibility::Mutable {
+        if self.extensibility == ExtensibilityAttribute::Mutable {
             return self.decode_mutable(function);
         }
         let arms = self.branch_arms(|branch| {
             let value = branch.value.as_ref()?;
             let (read, missing) = (value.read(cdr, function), value.default_value(cdr));
             Some(match self.extensibility {
-                Extensibility::Appendable => quote!(if decoder.is_at_end() { #missing } else { #read }),
+                ExtensibilityAttribute::Appendable => quote!(if decoder.is_at_end() { #missing } else { #read }),
                 _ => read,
             })
         });
@@ -204,7 +204,7 @@ impl Union<'_> {
             match label { #arms }
         };
         match self.extensibility {
-            Extensibility::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
+            ExtensibilityAttribute::Appendable => quote!(decoder.appendable_type(|decoder| { #body })),
             _ => body,
         }
     }
@@ -288,9 +288,9 @@ impl Union<'_> {
         let arms = self.branch_arms(|branch| branch.value.as_ref().map(|value| value.default_value(cdr)));
         let label = quote!(<#discriminator as #cdr::Decode>::decode(decoder));
         let read = match self.extensibility {
-            Extensibility::Final => quote!(let label = #label?;),
-            Extensibility::Appendable => quote!(let label = decoder.appendable_type(|decoder| #label)?;),
-            Extensibility::Mutable => {
+            ExtensibilityAttribute::Final => quote!(let label = #label?;),
+            ExtensibilityAttribute::Appendable => quote!(let label = decoder.appendable_type(|decoder| #label)?;),
+            ExtensibilityAttribute::Mutable => {
                 let label_missing = self.label_missing();
                 quote! {
                     let mut label = ::core::option::Option::None;

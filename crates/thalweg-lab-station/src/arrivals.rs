@@ -2,7 +2,7 @@
 
 /// Which of the samples 0, 1, 2, … arrived, how often and in which order; one bit a sample.
 #[derive(Clone, Debug, Default)]
-pub struct Arrivals {
+pub struct ArrivalBitmap {
     seen: Vec<u64>,
     next: u64,
     received: u64,
@@ -11,11 +11,11 @@ pub struct Arrivals {
     impossible: u64,
 }
 
-impl Arrivals {
+impl ArrivalBitmap {
     /// Nothing has arrived; there is room for `count` samples, at most half a billion, before memory has to be found for more.
-    pub fn with_room_for(count: u64) -> Arrivals {
+    pub fn with_room_for(count: u64) -> ArrivalBitmap {
         let words = count.min(ROOM_MAX) / 64 + 1;
-        Arrivals { seen: Vec::with_capacity(words as usize), ..Arrivals::default() }
+        ArrivalBitmap { seen: Vec::with_capacity(words as usize), ..ArrivalBitmap::default() }
     }
 
     /// Notes that sample `number` arrived.
@@ -76,11 +76,11 @@ const ROOM_MAX: u64 = 1 << 29;
 
 #[cfg(test)]
 mod tests {
-    use super::Arrivals;
+    use super::ArrivalBitmap;
 
     #[track_caller]
     fn check(numbers: &[u64], sent: u64, expect: Option<&str>) {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalBitmap::default();
         numbers.iter().for_each(|number| arrivals.note(*number));
         assert_eq!(arrivals.fault(sent).as_deref(), expect, "{numbers:?}");
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_late_sample_is_received_and_not_a_duplicate() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalBitmap::default();
         [0, 2, 1, 1, 200, 100].into_iter().for_each(|number| arrivals.note(number));
         assert_eq!((arrivals.received(), arrivals.duplicates(), arrivals.out_of_order()), (5, 1, 2));
     }

@@ -21,20 +21,20 @@ mod subscriber;
 mod timetable;
 mod usage;
 
-pub use arrivals::Arrivals;
+pub use arrivals::ArrivalBitmap;
 pub use fault::Fault;
-pub use link::{Link, Message, Output, Stop, serve};
+pub use link::{Output, ParentPipe, Stop, WorkerMessage, serve};
 pub use middleware::{Middleware, Publication, Subscription};
 pub use note::Note;
 pub use order::{
-    Command, History, Order, Pace, PublisherPlace, PublisherReport, Qos, Reliability, SubscriberPlace,
-    SubscriberReport, Wake, Word, WorkerReport, WriterEffort,
+    HistorySetting, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand, SubscriberPlace,
+    SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
-pub use peer::{PeerSetup, Profile, Wait};
+pub use peer::{PeerProfile, PeerSetup, WaitMode};
 pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
-pub use records::{Raw, Received, Written, not_written, write_received, write_written};
+pub use records::{RawRecords, ReceivedSample, WrittenSample, not_written, write_received, write_written};
 pub use so_far::SoFar;
 pub use station::{serve_station, work};
-pub use timetable::{Phase, Timetable};
+pub use timetable::{PublisherPhase, Timetable};
 pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on};

@@ -20,7 +20,7 @@ use crate::fault::Fault;
 /// What a worker says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum WorkerMessage {
     /// A part of the work is done; the content is the order's own affair.
     Progress(Value),
     /// The work is done and this is its result. Nothing follows.
@@ -60,14 +60,14 @@ pub type Output = Box<dyn Write + Send>;
 
 /// A worker's way to its parent.
 #[derive(Clone)]
-pub struct Link {
+pub struct ParentPipe {
     stop: Stop,
     /// Lines that came after the order.
     further: Arc<Mutex<Receiver<String>>>,
     output: Arc<Mutex<Output>>,
 }
 
-impl Link {
+impl ParentPipe {
     /// Set when the parent closed the worker's input: finish soon.
     pub fn stop(&self) -> &Stop {
         &self.stop
@@ -94,10 +94,10 @@ impl Link {
     /// # Errors
     /// The parent is gone.
     pub fn progress(&self, content: &impl Serialize) -> Result<(), Fault> {
-        self.say(&Message::Progress(serde_json::to_value(content).map_err(Fault::here)?))
+        self.say(&WorkerMessage::Progress(serde_json::to_value(content).map_err(Fault::here)?))
     }
 
-    fn say(&self, message: &Message) -> Result<(), Fault> {
+    fn say(&self, message: &WorkerMessage) -> Result<(), Fault> {
         let mut line = serde_json::to_vec(message).map_err(Fault::here)?;
         line.push(b'\n');
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,11 +107,11 @@ impl Link {
 
 /// Runs one order from standard input and answers on `output`; returns the process's exit code.
 ///
-/// `work` gets the order and the way back; its result becomes [`Message::Done`], its error [`Message::Failed`]. While it runs, the end
+/// `work` gets the order and the way back; its result becomes [`WorkerMessage::Done`], its error [`WorkerMessage::Failed`]. While it runs, the end
 /// of standard input requests a stop; work that does not heed it within three seconds is cut off.
 pub fn serve<Order, Outcome, Failure>(
     output: Output,
-    work: impl FnOnce(Order, &Link) -> Result<Outcome, Failure>,
+    work: impl FnOnce(Order, &ParentPipe) -> Result<Outcome, Failure>,
 ) -> ExitCode
 where
     Order: DeserializeOwned,
@@ -120,16 +120,19 @@ where
 {
     die_with_parent();
     let (heard, further) = sync_channel(ORDERS_MAX);
-    let link =
-        Link { stop: Stop::default(), further: Arc::new(Mutex::new(further)), output: Arc::new(Mutex::new(output)) };
+    let link = ParentPipe {
+        stop: Stop::default(),
+        further: Arc::new(Mutex::new(further)),
+        output: Arc::new(Mutex::new(output)),
+    };
     let answer = read_order().map_err(Failure::from).and_then(|order| {
         watch_for_end(link.stop.clone(), heard);
         let outcome = work(order, &link)?;
         serde_json::to_value(outcome).map_err(|error| Failure::from(Fault::here(error)))
     });
     let (message, code) = match answer {
-        Ok(outcome) => (Message::Done(outcome), ExitCode::SUCCESS),
-        Err(error) => (Message::Failed(error.to_string()), ExitCode::FAILURE),
+        Ok(outcome) => (WorkerMessage::Done(outcome), ExitCode::SUCCESS),
+        Err(error) => (WorkerMessage::Failed(error.to_string()), ExitCode::FAILURE),
     };
     // A parent that is gone needs no answer.
     if link.say(&message).is_ok() { code } else { ExitCode::FAILURE }

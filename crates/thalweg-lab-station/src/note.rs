@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::ArrivalBitmap;
 use crate::fault::Fault;
 use crate::order::Order;
 use crate::publisher::parts;
-use crate::records::Received;
+use crate::records::ReceivedSample;
 use crate::so_far::Tally;
 use crate::timetable::Timetable;
 use crate::usage::monotonic_nanos;
@@ -26,7 +26,7 @@ pub struct Note {
     room: usize,
     unkept: u64,
     /// By number of the publisher.
-    arrivals: Vec<Arrivals>,
+    arrivals: Vec<ArrivalBitmap>,
     different: u64,
     last_ns: u64,
     timetable: Timetable,
@@ -47,7 +47,7 @@ impl Note {
             samples: Vec::with_capacity(room),
             room,
             unkept: 0,
-            arrivals: vec![Arrivals::with_room_for(numbers); order.timetable.publishers as usize],
+            arrivals: vec![ArrivalBitmap::with_room_for(numbers); order.timetable.publishers as usize],
             different: 0,
             last_ns: 0,
             timetable: order.timetable.clone(),
@@ -96,10 +96,10 @@ impl Note {
         self.unkept
     }
 
-    pub(crate) fn finish(self, origin_ns: u64) -> Vec<Received> {
+    pub(crate) fn finish(self, origin_ns: u64) -> Vec<ReceivedSample> {
         let received = |(id, written, received): &(u64, u64, u64)| {
             let (writer, number) = parts(*id);
-            Received {
+            ReceivedSample {
                 writer,
                 number,
                 written_ns: written.saturating_sub(origin_ns),

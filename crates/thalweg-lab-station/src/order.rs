@@ -18,7 +18,7 @@ pub struct Order<Setup> {
     /// When samples are due.
     pub timetable: Timetable,
     /// How the timetable is followed.
-    pub pace: Pace,
+    pub pace: TimetablePace,
     /// The publishers that live in this process.
     pub publishers: Vec<PublisherPlace>,
     /// The subscribers that live in it.
@@ -41,9 +41,9 @@ impl<Setup> Order<Setup> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Qos {
     /// Whether lost samples are sent again. Default reliable.
-    pub reliability: Reliability,
+    pub reliability: ReliabilitySetting,
     /// What writers and readers keep. Default all, up to 256 samples.
-    pub history: History,
+    pub history: HistorySetting,
     /// How long a write may wait for room. Default 10 s.
     #[serde(rename = "max_blocking_ns", with = "nanoseconds")]
     pub max_blocking: Duration,
@@ -52,7 +52,7 @@ pub struct Qos {
 /// Whether lost samples are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reliability {
+pub enum ReliabilitySetting {
     /// BEST_EFFORT.
     BestEffort,
     /// RELIABLE.
@@ -62,7 +62,7 @@ pub enum Reliability {
 /// What writers and readers keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum History {
+pub enum HistorySetting {
     /// KEEP_LAST with this depth.
     KeepLast(u32),
     /// KEEP_ALL with room for so many samples; a write waits while there is none.
@@ -71,7 +71,7 @@ pub enum History {
 
 /// How a timetable is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct TimetablePace {
     /// A sample that cannot be written within this time after it was due is not sent at all.
     #[serde(rename = "behind_max_ns", with = "nanoseconds")]
     pub behind_max: Duration,
@@ -124,7 +124,7 @@ pub struct SubscriberPlace {
 /// What a process is told later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum StationCommand {
     /// The time zero of the schedule on the host's monotonic clock.
     Start {
         /// In nanoseconds.
@@ -222,7 +222,7 @@ mod nanoseconds {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Order, Word};
+    use super::{Order, StationCommand, Word};
 
     /// The order that `peers/README.md` shows.
     const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
@@ -240,9 +240,9 @@ mod tests {
 
     #[test]
     fn commands_and_words_are_what_the_documentation_shows() {
-        check(&Command::Start { origin_ns: 7 }, r#"{"start":{"origin_ns":7}}"#);
-        check(&Command::Drain { written: vec![5] }, r#"{"drain":{"written":[5]}}"#);
-        check(&Command::Finish, r#""finish""#);
+        check(&StationCommand::Start { origin_ns: 7 }, r#"{"start":{"origin_ns":7}}"#);
+        check(&StationCommand::Drain { written: vec![5] }, r#"{"drain":{"written":[5]}}"#);
+        check(&StationCommand::Finish, r#""finish""#);
         check(&Word::Matched, r#""matched""#);
         check(&Word::Published(Vec::new()), r#"{"published":[]}"#);
         check(&Word::Drained, r#""drained""#);

@@ -14,9 +14,9 @@ pub struct PeerSetup {
     /// The address of each publisher's host, by the publisher's number: for those who connect instead of being found.
     pub publishers: Vec<Ipv4Addr>,
     /// The set of settings.
-    pub profile: Profile,
+    pub profile: PeerProfile,
     /// How subscribers learn of data, where the middleware has this way; else as it prefers.
-    pub wait: Wait,
+    pub wait: WaitMode,
     /// Bytes of a serialized sample without its encapsulation header: number, length and octets together make so many.
     pub sample_bytes: u64,
     /// Writers of each topic.
@@ -28,7 +28,7 @@ pub struct PeerSetup {
 /// A set of settings of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Profile {
+pub enum PeerProfile {
     /// As shipped.
     Default,
     /// The best settings known for these measurements.
@@ -38,7 +38,7 @@ pub enum Profile {
 /// How a subscriber learns that data are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wait {
+pub enum WaitMode {
     /// A callback in the thread that receives.
     Listener,
     /// A thread that sleeps until data are there.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::middleware::{Middleware, Publication};
-use crate::order::{Order, PublisherPlace, PublisherReport, Reliability, Wake};
-use crate::records::Written;
+use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
+use crate::records::WrittenSample;
 use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::{monotonic_nanos, request_exact_timers};
@@ -14,7 +14,7 @@ use crate::usage::{monotonic_nanos, request_exact_timers};
 /// A publisher that is through, and alive: readers may still need repairs.
 pub(crate) struct Published {
     pub(crate) report: PublisherReport,
-    pub(crate) samples: Vec<Written>,
+    pub(crate) samples: Vec<WrittenSample>,
     _alive: Box<dyn Publication>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn run<M: Middleware>(
     let mut publisher =
         Publisher { order, index: place.index, origin_ns, course, tally, samples: Vec::new(), refused: 0 };
     publisher.follow(publication.as_mut())?;
-    let acknowledged = order.qos.reliability == Reliability::BestEffort
+    let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
         || publication.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
     let report = PublisherReport {
         index: place.index,
@@ -57,7 +57,7 @@ struct Publisher<'a, Setup> {
     origin_ns: u64,
     course: &'a Course,
     tally: Arc<Tally>,
-    samples: Vec<Written>,
+    samples: Vec<WrittenSample>,
     refused: u64,
 }
 
@@ -85,7 +85,7 @@ impl<Setup> Publisher<'_, Setup> {
     fn write(&mut self, publication: &mut dyn Publication, now: u64, number: u64) -> Result<bool, Fault> {
         let is_written = publication.write(now, id(self.index, number))?;
         match is_written {
-            true => self.samples.push(Written {
+            true => self.samples.push(WrittenSample {
                 number,
                 written_ns: now - self.origin_ns,
                 returned_ns: monotonic_nanos() - self.origin_ns,

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 /// A sample that a publisher wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenSample {
     /// Its place among the publisher's samples, from 0.
     pub number: u64,
     /// Just before the write.
@@ -19,7 +19,7 @@ pub struct Written {
 
 /// An arrival at a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedSample {
     /// Number of its publisher.
     pub writer: u32,
     /// Its place among the publisher's samples, from 0.
@@ -32,22 +32,22 @@ pub struct Received {
 
 /// What all endpoints of a run saw, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Raw {
+pub struct RawRecords {
     /// In the order of the writes.
-    pub written: Vec<Vec<Written>>,
+    pub written: Vec<Vec<WrittenSample>>,
     /// In the order of arrival.
-    pub received: Vec<Vec<Received>>,
+    pub received: Vec<Vec<ReceivedSample>>,
 }
 
-impl Raw {
+impl RawRecords {
     /// Reads the files of a run with so many endpoints.
     ///
     /// # Errors
     /// A file is missing or damaged; the text names its line.
-    pub fn read(folder: &Path, publishers: u32, subscribers: u32) -> Result<Raw, Fault> {
+    pub fn read(folder: &Path, publishers: u32, subscribers: u32) -> Result<RawRecords, Fault> {
         let written = |index| {
             let rows = read_rows::<3>(&publisher_file(folder, index), WRITTEN_HEADER)?;
-            let row = |[number, written_ns, returned_ns]: [u64; 3]| Written { number, written_ns, returned_ns };
+            let row = |[number, written_ns, returned_ns]: [u64; 3]| WrittenSample { number, written_ns, returned_ns };
             Ok::<_, Fault>(rows.into_iter().map(row).collect())
         };
         let received = |index| {
@@ -55,11 +55,11 @@ impl Raw {
             let row = |[writer, number, written_ns, received_ns]: [u64; 4]| {
                 let writer = u32::try_from(writer).ok().filter(|writer| *writer < publishers);
                 let writer = writer.ok_or_else(|| Fault::Here(format!("{}: unknown publisher", path.display())))?;
-                Ok(Received { writer, number, written_ns, received_ns })
+                Ok(ReceivedSample { writer, number, written_ns, received_ns })
             };
             read_rows::<4>(&path, RECEIVED_HEADER)?.into_iter().map(row).collect()
         };
-        Ok(Raw {
+        Ok(RawRecords {
             written: (0..publishers).map(written).collect::<Result<_, _>>()?,
             received: (0..subscribers).map(received).collect::<Result<_, Fault>>()?,
         })
@@ -70,8 +70,8 @@ impl Raw {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_written(folder: &Path, index: u32, samples: &[Written]) -> Result<(), Fault> {
-    let row = |sample: &Written| [sample.number, sample.written_ns, sample.returned_ns];
+pub fn write_written(folder: &Path, index: u32, samples: &[WrittenSample]) -> Result<(), Fault> {
+    let row = |sample: &WrittenSample| [sample.number, sample.written_ns, sample.returned_ns];
     write_rows(&publisher_file(folder, index), WRITTEN_HEADER, samples.iter().map(row))
 }
 
@@ -79,8 +79,9 @@ pub fn write_written(folder: &Path, index: u32, samples: &[Written]) -> Result<(
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_received(folder: &Path, index: u32, samples: &[Received]) -> Result<(), Fault> {
-    let row = |sample: &Received| [u64::from(sample.writer), sample.number, sample.written_ns, sample.received_ns];
+pub fn write_received(folder: &Path, index: u32, samples: &[ReceivedSample]) -> Result<(), Fault> {
+    let row =
+        |sample: &ReceivedSample| [u64::from(sample.writer), sample.number, sample.written_ns, sample.received_ns];
     write_rows(&subscriber_file(folder, index), RECEIVED_HEADER, samples.iter().map(row))
 }
 

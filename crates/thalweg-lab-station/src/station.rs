@@ -7,9 +7,9 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::fault::Fault;
-use crate::link::{Link, Output, Stop, serve};
+use crate::link::{Output, ParentPipe, Stop, serve};
 use crate::middleware::Middleware;
-use crate::order::{Command, Order, Word, WorkerReport};
+use crate::order::{Order, StationCommand, Word, WorkerReport};
 use crate::process_usage::ProcessUsage;
 use crate::publisher::{self, Published};
 use crate::records::{write_received, write_written};
@@ -19,14 +19,14 @@ use crate::usage::{monotonic_nanos, pin_to_cpu};
 
 /// Takes an order from standard input, makes this process's part of the run and answers on `output`; returns the process's exit code.
 pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {
-    serve(output, |order: Order<M::Setup>, link: &Link| work::<M>(&order, link))
+    serve(output, |order: Order<M::Setup>, link: &ParentPipe| work::<M>(&order, link))
 }
 
 /// Makes one run's part of this process.
 ///
 /// # Errors
 /// An endpoint cannot go on, or the controller is gone.
-pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<WorkerReport, Fault> {
+pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result<WorkerReport, Fault> {
     let course = Course { stop: link.stop().clone(), state: Mutex::default(), tallies: Mutex::default() };
     std::thread::scope(|scope| {
         let (told, matched) = channel();
@@ -58,7 +58,7 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &Link) -> Result<Worke
 
 fn conduct<'scope, M: Middleware>(
     order: &Order<M::Setup>,
-    link: &Link,
+    link: &ParentPipe,
     course: &Course,
     matched: &Receiver<bool>,
     publishers: Vec<ScopedJoinHandle<'scope, Result<Published, Fault>>>,
@@ -73,7 +73,7 @@ fn conduct<'scope, M: Middleware>(
     }
     link.progress(&Word::Matched)?;
     let origin_ns = match link.next()? {
-        Some(Command::Start { origin_ns }) => origin_ns,
+        Some(StationCommand::Start { origin_ns }) => origin_ns,
         _ => return Err(Fault::Interrupted),
     };
     course.start(origin_ns);
@@ -86,13 +86,13 @@ fn conduct<'scope, M: Middleware>(
     let published = join_all(publishers)?;
     link.progress(&Word::Published(published.iter().map(|one| one.report.clone()).collect()))?;
     match link.next()? {
-        Some(Command::Drain { written }) => course.lock().drain = Some((monotonic_nanos(), written)),
+        Some(StationCommand::Drain { written }) => course.lock().drain = Some((monotonic_nanos(), written)),
         _ => return Err(Fault::Interrupted),
     }
     let drained = join_all(subscribers)?;
     link.progress(&Word::Drained)?;
     // Publishers live until the last subscriber of any process needs no repair.
-    let Some(Command::Finish) = link.next()? else { return Err(Fault::Interrupted) };
+    let Some(StationCommand::Finish) = link.next()? else { return Err(Fault::Interrupted) };
     SoFar::remove(&order.folder, &order.process_name());
     M::end_measurement(order, origin_ns)?;
     for one in &published {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use crate::fault::Fault;
 use crate::middleware::Middleware;
 use crate::note::{Note, Progress};
-use crate::order::{Order, Reliability, SubscriberPlace, SubscriberReport};
-use crate::records::Received;
+use crate::order::{Order, ReliabilitySetting, SubscriberPlace, SubscriberReport};
+use crate::records::ReceivedSample;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::monotonic_nanos;
 
 /// What a subscriber saw.
 pub(crate) struct Drained {
     pub(crate) report: SubscriberReport,
-    pub(crate) samples: Vec<Received>,
+    pub(crate) samples: Vec<ReceivedSample>,
 }
 
 /// Joins, finds its writers, tells so by `matched`, and notes what arrives until everything did or nothing more comes.
@@ -44,7 +44,7 @@ pub(crate) fn run<M: Middleware>(
     }
     let origin_ns = course.wait_for_start()?;
     // A reliable reader that has no room is sent the sample again.
-    let rejected = if order.qos.reliability == Reliability::BestEffort { subscription.rejected() } else { 0 };
+    let rejected = if order.qos.reliability == ReliabilitySetting::BestEffort { subscription.rejected() } else { 0 };
     let (overwritten, unkept) = (subscription.overwritten(), note.unkept());
     let report = SubscriberReport { index: place.index, overwritten, rejected, unkept };
     Ok(Drained { report, samples: note.finish(origin_ns) })

@@ -12,7 +12,7 @@ pub struct Timetable {
     /// How many publishers share the period.
     pub publishers: u32,
     /// Whether their samples are due at the same time.
-    pub phase: Phase,
+    pub phase: PublisherPhase,
     /// Samples of the warm-up, which do not count.
     pub first: u64,
     /// Samples that count.
@@ -22,7 +22,7 @@ pub struct Timetable {
 /// Whether the publishers' samples are due at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum PublisherPhase {
     /// Spread evenly over the period.
     Spread,
     /// All at once.
@@ -39,8 +39,8 @@ impl Timetable {
     /// When sample `number` of publisher `writer` is due: t0 + k/f, publishers spread over the period or not.
     pub fn due_ns(&self, writer: u32, number: u64) -> u64 {
         let share = match self.phase {
-            Phase::Spread => f64::from(writer) / f64::from(self.publishers),
-            Phase::Together => 0.0,
+            PublisherPhase::Spread => f64::from(writer) / f64::from(self.publishers),
+            PublisherPhase::Together => 0.0,
         };
         ((number as f64 + share) * 1e9 / self.rate_hz) as u64
     }

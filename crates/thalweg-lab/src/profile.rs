@@ -7,7 +7,7 @@ use thalweg::DomainParticipantBuilder;
 use thalweg::qos::WriterQos;
 
 use crate::error::LabError;
-use crate::station::{Method, Sending, TokenBucket};
+use crate::station::{PackingMethod, Sending, TokenBucket};
 
 /// Settings for the three kinds of data of paper 1, and where they were found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Profile {
     pub schema: String,
     /// Where and when it was found; of no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<ProfileOrigin>,
     /// Settings of the participant.
     #[serde(default)]
     pub participant: ParticipantSettings,
@@ -37,7 +37,7 @@ pub struct Profile {
 
 /// Where a profile comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct ProfileOrigin {
     /// The command that found it.
     pub by: String,
     /// Start of that run, in seconds since 1970 UTC.
@@ -72,7 +72,7 @@ pub struct KindSettings {
 
 /// A kind of data, by the words of paper 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DataClass {
     /// Small samples, thousands a second.
     HighFrequency,
     /// Several MiB a sample.
@@ -130,11 +130,11 @@ impl Profile {
     }
 
     /// What it sets for `kind`; `None` when it sets nothing.
-    pub fn kind(&self, kind: Kind) -> Option<&KindSettings> {
+    pub fn kind(&self, kind: DataClass) -> Option<&KindSettings> {
         match kind {
-            Kind::HighFrequency => self.high_frequency.as_ref(),
-            Kind::Large => self.large.as_ref(),
-            Kind::Background => self.background.as_ref(),
+            DataClass::HighFrequency => self.high_frequency.as_ref(),
+            DataClass::Large => self.large.as_ref(),
+            DataClass::Background => self.background.as_ref(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Profile {
     }
 
     /// Sets the part of a writer of `kind`.
-    pub fn apply_to_writer(&self, kind: Kind, qos: WriterQos) -> WriterQos {
+    pub fn apply_to_writer(&self, kind: DataClass, qos: WriterQos) -> WriterQos {
         match self.kind(kind) {
             Some(settings) => WriterQos { transmission: settings.sending.to_qos(), ..qos },
             None => qos,
@@ -156,27 +156,27 @@ impl Profile {
 
     /// The flow controller that this way of sending names, where the profile describes it.
     pub fn flow_controller(&self, sending: &Sending) -> Option<&TokenBucket> {
-        let Method::Asynchronous { flow_controller } = &sending.method else { return None };
+        let PackingMethod::Asynchronous { flow_controller } = &sending.method else { return None };
         self.flow_controllers.iter().find(|bucket| bucket.name == *flow_controller)
     }
 }
 
-impl Kind {
+impl DataClass {
     /// The kind that samples of this size are, where nothing else is known: more than 8 KiB is large.
-    pub fn of_size(bytes: u64) -> Kind {
-        if bytes <= 8 << 10 { Kind::HighFrequency } else { Kind::Large }
+    pub fn of_size(bytes: u64) -> DataClass {
+        if bytes <= 8 << 10 { DataClass::HighFrequency } else { DataClass::Large }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::station::Limits;
+    use crate::station::PackingLimits;
 
     fn profile() -> Profile {
-        let limits = Limits { max_bytes: 32_000, max_samples: None, max_flush_delay_us: 500 };
+        let limits = PackingLimits { max_bytes: 32_000, max_samples: None, max_flush_delay_us: 500 };
         Profile {
-            found: Some(Found {
+            found: Some(ProfileOrigin {
                 by: "thalweg lab run paper1".to_owned(),
                 started_unix_s: 1_795_294_025,
                 cpu: "Xeon \"Gold\"".to_owned(),
@@ -184,10 +184,13 @@ mod tests {
                 version: "0.1.0".to_owned(),
             }),
             participant: ParticipantSettings { receive_buffer_bytes: Some(4 << 20) },
-            high_frequency: Some(KindSettings { sending: Sending::by(Method::Batch(limits)), segment_bytes: None }),
+            high_frequency: Some(KindSettings {
+                sending: Sending::by(PackingMethod::Batch(limits)),
+                segment_bytes: None,
+            }),
             large: Some(KindSettings { sending: Sending::default(), segment_bytes: Some(256 << 10) }),
             background: Some(KindSettings {
-                sending: Sending::by(Method::Asynchronous { flow_controller: "tokens-10".to_owned() }),
+                sending: Sending::by(PackingMethod::Asynchronous { flow_controller: "tokens-10".to_owned() }),
                 segment_bytes: Some(32 << 10),
             }),
             flow_controllers: vec![TokenBucket::of_paper(Some(10))],
@@ -200,7 +203,7 @@ mod tests {
         let text = profile().to_toml().expect("text");
         let read = Profile::parse(&text).expect(&text);
         assert_eq!(read, profile(), "{text}");
-        let qos = read.apply_to_writer(Kind::HighFrequency, WriterQos::default());
+        let qos = read.apply_to_writer(DataClass::HighFrequency, WriterQos::default());
         let expect = thalweg::qos::Limits {
             max_bytes: 32_000,
             max_flush_delay: std::time::Duration::from_micros(500),
@@ -208,8 +211,8 @@ mod tests {
         };
         assert_eq!(qos.transmission.method, thalweg::qos::Method::Batch(expect));
         let controller = |kind| read.kind(kind).and_then(|settings| read.flow_controller(&settings.sending));
-        assert_eq!(controller(Kind::Background), Some(&TokenBucket::of_paper(Some(10))));
-        assert_eq!(controller(Kind::Large), None);
+        assert_eq!(controller(DataClass::Background), Some(&TokenBucket::of_paper(Some(10))));
+        assert_eq!(controller(DataClass::Large), None);
     }
 
     #[test]
@@ -228,6 +231,6 @@ mod tests {
     fn a_profile_of_nothing_changes_nothing() {
         let read = Profile::parse("schema = \"thalweg.profile/1\"").expect("allowed");
         assert_eq!(read, Profile::empty());
-        assert_eq!(read.apply_to_writer(Kind::Large, WriterQos::default()), WriterQos::default());
+        assert_eq!(read.apply_to_writer(DataClass::Large, WriterQos::default()), WriterQos::default());
     }
 }

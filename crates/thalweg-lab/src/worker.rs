@@ -10,7 +10,7 @@ use crate::network::{self, RelayOrder};
 use crate::paper1::pair::{self, PairOrder};
 use crate::paper5::{self, LoadOrder};
 use crate::perf::{self, Measurement, PerfOptions};
-use crate::process::Link;
+use crate::process::ParentPipe;
 use crate::quick::bursts::{self, BurstOrder};
 use crate::quick::duel::{self, DuelOrder};
 use crate::trial::{self, TrialOrder};
@@ -42,10 +42,10 @@ pub(crate) enum Order {
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
 pub fn run_worker() -> ExitCode {
-    serve(Box::new(std::io::stdout()), |order: Order, link: &Link| obey(order, link))
+    serve(Box::new(std::io::stdout()), |order: Order, link: &ParentPipe| obey(order, link))
 }
 
-fn obey(order: Order, link: &Link) -> Result<serde_json::Value, LabError> {
+fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> {
     match order {
         Order::PerfReader(options) => match options.measurement {
             Measurement::Latency => perf::pong(&options, link.stop()).map(|()| serde_json::Value::Null),

@@ -14,7 +14,7 @@ use thalweg_rtps::writer::{NewChange, Writer};
 
 use crate::plan::{InstanceSharing, Stamps, TopicPlan, WriterPlan};
 use crate::record::{ReaderRecord, WriterRecord, WrittenRecord};
-use crate::sample::Sample;
+use crate::sample::SimulatedSample;
 
 /// An application that writes.
 pub(crate) struct WriterApplication {
@@ -34,7 +34,7 @@ pub(crate) struct WriterApplication {
 
 /// A change until it is accepted.
 pub(crate) struct Pending {
-    pub(crate) sample: Sample,
+    pub(crate) sample: SimulatedSample,
     pub(crate) kind: ChangeKind,
     /// When it was refused for the first time.
     pub(crate) refused_at: Option<Instant>,
@@ -87,7 +87,7 @@ impl WriterApplication {
             InstanceSharing::Shared => 0,
         };
         let instance = self.rng.below(u64::from(plan.instances.max(1))) as u8;
-        let sample = Sample { owner, instance, index: self.record.written.len() as u32 };
+        let sample = SimulatedSample { owner, instance, index: self.record.written.len() as u32 };
         self.pending = Some(Pending { sample, kind, refused_at: None, waits: 0 });
     }
 

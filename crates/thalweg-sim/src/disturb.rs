@@ -13,7 +13,7 @@ const WIDER_KNOWN_AFTER: Duration = Duration::from_millis(500);
 
 impl Simulation {
     /// When to go on with what a process that does not run would have to do. Timeouts that are void are not kept.
-    pub(crate) fn is_held_up(&mut self, happening: &Happening) -> Option<Instant> {
+    pub(crate) fn postpone(&mut self, happening: &Happening) -> Option<Instant> {
         let process = match *happening {
             Happening::Receive(process) | Happening::Timeout(process) => process,
             Happening::CreateWriter(number)

@@ -11,7 +11,7 @@ use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
-use crate::network::{Family, GroupFilter, Weather};
+use crate::network::{GroupFilter, IpVersion, Weather};
 use crate::plan::{
     Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
 };
@@ -54,7 +54,7 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
         links: Vec::new(),
         processes: (0..processes).map(|number| draw_process(&mut rng, number, hosts)).collect(),
         topics: Vec::new(),
-        family: if rng.chance(0.2) { Family::V6 } else { Family::V4 },
+        family: if rng.chance(0.2) { IpVersion::V6 } else { IpVersion::V4 },
         weather: draw_weather(&mut rng, fixed),
         splits: Vec::new(),
         pauses: Vec::new(),

@@ -11,7 +11,7 @@ use thalweg_rtps::writer::WriterOptions;
 
 use crate::plan::{Pace, Plan};
 use crate::record::{TakenRecord, WrittenRecord};
-use crate::sample::Sample;
+use crate::sample::SimulatedSample;
 use crate::simulation::{Happening, Simulation};
 use crate::trace::Step;
 
@@ -52,7 +52,7 @@ impl Simulation {
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
             qos: plan.qos.clone(),
-            keys: KeySource::Function(Sample::key_of()),
+            keys: KeySource::Function(SimulatedSample::key_of()),
         };
         let (process, pace) = (plan.process, plan.pace);
         let now = self.processes[process].local(self.now);
@@ -255,7 +255,7 @@ impl Simulation {
         };
         let plan = &self.plan.topics[topic].writers[writer.record.index.place];
         let found = match info.valid {
-            true => Sample::decode(&taken.payload, plan.payload_bytes).map(Some),
+            true => SimulatedSample::decode(&taken.payload, plan.payload_bytes).map(Some),
             false => Ok(None),
         };
         let written = writer.record.written.iter().find(|written| written.sequence == info.sequence);
@@ -272,7 +272,7 @@ impl Simulation {
             self.breach(format!("reader {number} took {} of {}: {complaint}", info.sequence, info.writer));
         }
         let keyed = self.plan.topics[topic].keyed == Keyed::Yes;
-        let told = Sample::decode_key(&taken.payload).map(|sample| sample.key());
+        let told = SimulatedSample::decode_key(&taken.payload).map(|sample| sample.key());
         if keyed && told != Some(info.instance) {
             self.breach(format!("reader {number} took {} whose key is not told", info.sequence));
         }

@@ -9,7 +9,7 @@ use thalweg_rtps::time::Instant;
 
 /// A datagram on its way to a process.
 #[derive(Clone, Debug)]
-pub struct Datagram {
+pub struct DatagramInTransit {
     /// Where it came from.
     pub source: SocketAddr,
     /// Its bytes, shared by all receivers.
@@ -22,7 +22,7 @@ const OVERHEAD_BYTES: usize = 512;
 /// Receive buffer and processor of one process.
 #[derive(Debug)]
 pub struct Inbox {
-    waiting: VecDeque<Datagram>,
+    waiting: VecDeque<DatagramInTransit>,
     waiting_bytes: usize,
     bytes_max: usize,
     cost: Duration,
@@ -38,7 +38,7 @@ impl Inbox {
 
     /// Puts a datagram into the buffer, or drops it when that is full. Returns when the processor will be done with
     /// receiving it, if nothing else was waiting: call [`Inbox::take`] then.
-    pub fn put(&mut self, now: Instant, datagram: Datagram) -> Result<Option<Instant>, Datagram> {
+    pub fn put(&mut self, now: Instant, datagram: DatagramInTransit) -> Result<Option<Instant>, DatagramInTransit> {
         let charged = datagram.bytes.len() + OVERHEAD_BYTES;
         if self.waiting_bytes + charged > self.bytes_max {
             self.dropped += 1;
@@ -51,7 +51,7 @@ impl Inbox {
     }
 
     /// Removes the next datagram; also returns when the one behind it will be due, if there is one.
-    pub fn take(&mut self, now: Instant) -> Option<(Datagram, Option<Instant>)> {
+    pub fn take(&mut self, now: Instant) -> Option<(DatagramInTransit, Option<Instant>)> {
         let datagram = self.waiting.pop_front()?;
         self.waiting_bytes -= datagram.bytes.len() + OVERHEAD_BYTES;
         self.free_at = now;
@@ -69,8 +69,8 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    fn datagram(bytes: usize) -> Datagram {
-        Datagram { source: "10.0.0.1:7411".parse().unwrap(), bytes: Payload::from(vec![0; bytes]) }
+    fn datagram(bytes: usize) -> DatagramInTransit {
+        DatagramInTransit { source: "10.0.0.1:7411".parse().unwrap(), bytes: Payload::from(vec![0; bytes]) }
     }
 
     fn at(nanos: u64) -> Instant {

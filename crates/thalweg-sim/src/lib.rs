@@ -33,4 +33,4 @@ mod world;
 pub use draw_wide::WIDE_SEEDS_FROM;
 pub use series::{Report, run_seeds};
 pub use toll::Toll;
-pub use world::{Breach, Outcome, World, run, trace};
+pub use world::{Breach, World, WorldOutcome, run, trace};

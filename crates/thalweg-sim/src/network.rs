@@ -67,7 +67,7 @@ pub enum GroupFilter {
 
 /// Which internet protocol a world speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
+pub enum IpVersion {
     /// IPv4: hosts are 10.0.x.y, the group is 239.255.0.1.
     #[default]
     V4,
@@ -75,30 +75,30 @@ pub enum Family {
     V6,
 }
 
-impl Family {
+impl IpVersion {
     /// The address of a host.
     pub fn address_of(self, host: usize) -> IpAddr {
         let number = u16::try_from(host + 1).unwrap_or(u16::MAX);
         let [high, low] = number.to_be_bytes();
         match self {
-            Family::V4 => IpAddr::V4(Ipv4Addr::new(10, 0, high, low)),
-            Family::V6 => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, number)),
+            IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(10, 0, high, low)),
+            IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, number)),
         }
     }
 
     /// The address by which a host reaches itself.
     pub fn loopback(self) -> IpAddr {
         match self {
-            Family::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            Family::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpVersion::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpVersion::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
         }
     }
 
     /// The multicast group of DDS.
     pub fn group(self) -> IpAddr {
         match self {
-            Family::V4 => IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)),
-            Family::V6 => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1)),
+            IpVersion::V4 => IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1)),
+            IpVersion::V6 => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1)),
         }
     }
 }
@@ -154,7 +154,7 @@ struct Socket {
 pub struct Network {
     rng: Rng,
     weather: Weather,
-    family: Family,
+    family: IpVersion,
     filter: GroupFilter,
     /// The address of each host.
     addresses: Vec<IpAddr>,
@@ -177,7 +177,7 @@ pub struct Network {
 
 impl Network {
     /// A network of `hosts` hosts without sockets. Filtered groups reach only processes of the same host.
-    pub fn new(seed: u64, hosts: usize, weather: Weather, family: Family, filter: GroupFilter) -> Network {
+    pub fn new(seed: u64, hosts: usize, weather: Weather, family: IpVersion, filter: GroupFilter) -> Network {
         Network {
             rng: Rng::new(seed),
             weather,
@@ -296,7 +296,7 @@ impl Network {
                 };
                 let lost = match last_host {
                     Some((known, lost)) if known == socket.host => lost,
-                    _ => self.is_swallowed(to) || self.is_lost(socket.host, bytes),
+                    _ => self.is_swallowed(to) || self.draw_loss(socket.host, bytes),
                 };
                 last_host = Some((socket.host, lost));
                 self.deliver(departs, host, &socket, lost, fates);
@@ -343,7 +343,7 @@ impl Network {
         self.filter == GroupFilter::UserData && to.ip().is_multicast() && to.port() != DISCOVERY_PORT
     }
 
-    fn is_lost(&mut self, to_host: usize, bytes: usize) -> bool {
+    fn draw_loss(&mut self, to_host: usize, bytes: usize) -> bool {
         if self.weather.loss == 0.0 || self.entered.contains(&to_host) {
             return false;
         }
@@ -387,7 +387,7 @@ impl Network {
     /// Whether a datagram is refused on its way because its host takes the paths for wider than they are. Once it knows, the
     /// datagram is cut into IP packets.
     fn is_too_large(&self, host: usize, bytes: usize) -> bool {
-        let headers = if self.family == Family::V4 { 28 } else { 48 };
+        let headers = if self.family == IpVersion::V4 { 28 } else { 48 };
         bytes + headers > self.mtu_bytes as usize && self.mtus_known[host] > self.mtu_bytes
     }
 
@@ -414,9 +414,9 @@ mod tests {
     const GROUP: &str = "239.255.0.1:7400";
 
     fn three_hosts(weather: Weather) -> Network {
-        let mut network = Network::new(1, 3, weather, Family::V4, GroupFilter::Nothing);
+        let mut network = Network::new(1, 3, weather, IpVersion::V4, GroupFilter::Nothing);
         for host in 0..3 {
-            network.listen(host, host, SocketAddr::new(Family::V4.address_of(host), 7411));
+            network.listen(host, host, SocketAddr::new(IpVersion::V4.address_of(host), 7411));
             network.listen(host, host, GROUP.parse().unwrap());
         }
         network
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn groups_stay_on_the_host_where_multicast_is_blocked() {
-        let mut network = Network::new(1, 2, Weather::CLEAR, Family::V4, GroupFilter::Everything);
+        let mut network = Network::new(1, 2, Weather::CLEAR, IpVersion::V4, GroupFilter::Everything);
         network.listen(0, 0, GROUP.parse().unwrap());
         network.listen(1, 1, GROUP.parse().unwrap());
         assert_eq!(send(&mut network, GROUP, 100), "0:15");

@@ -10,7 +10,7 @@ use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
 use crate::lane::HostLink;
-use crate::network::{Family, GroupFilter, Weather};
+use crate::network::{GroupFilter, IpVersion, Weather};
 pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
 /// A whole scenario. The same plan always leads to the same course of events.
@@ -27,7 +27,7 @@ pub struct Plan {
     /// What is written and read.
     pub topics: Vec<TopicPlan>,
     /// Which internet protocol the hosts speak.
-    pub family: Family,
+    pub family: IpVersion,
     /// How the network between hosts behaves.
     pub weather: Weather,
     /// Times in which some hosts cannot reach the others.
@@ -207,7 +207,7 @@ impl Plan {
             links: Vec::new(),
             processes: (0..processes).map(process).collect(),
             topics: Vec::new(),
-            family: Family::V4,
+            family: IpVersion::V4,
             weather: Weather::CLEAR,
             splits: Vec::new(),
             pauses: Vec::new(),

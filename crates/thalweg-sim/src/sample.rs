@@ -9,7 +9,7 @@ use thalweg_rtps::types::KeyHash;
 
 /// What a sample says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct SimulatedSample {
     /// Owner of the instance: the writer, or zero when writers share instances.
     pub owner: u32,
     /// Instance within the owner's.
@@ -25,7 +25,7 @@ pub const SAMPLE_BYTES_MIN: usize = 16;
 /// Bytes that tell the key, with the encapsulation header.
 const KEY_BYTES: usize = 12;
 
-impl Sample {
+impl SimulatedSample {
     /// The instance that the sample belongs to on a keyed topic.
     pub fn key(&self) -> KeyHash {
         let mut hash = [0; 16];
@@ -59,29 +59,29 @@ impl Sample {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn decode(encoded: &[u8], bytes: usize) -> Result<Sample, String> {
+    pub fn decode(encoded: &[u8], bytes: usize) -> Result<SimulatedSample, String> {
         let bytes = bytes.max(SAMPLE_BYTES_MIN);
         if encoded.len() < bytes || encoded.len() > bytes.next_multiple_of(4) {
             return Err(format!("{} bytes instead of {bytes}", encoded.len()));
         }
-        let key = Sample::decode_key(encoded).ok_or("no key")?;
+        let key = SimulatedSample::decode_key(encoded).ok_or("no key")?;
         let index = u32::from_le_bytes([encoded[12], encoded[13], encoded[14], encoded[15]]);
         match (SAMPLE_BYTES_MIN..bytes).find(|place| encoded[*place] != filling(index, *place)) {
             Some(place) => Err(format!("byte {place} is damaged")),
-            None => Ok(Sample { index, ..key }),
+            None => Ok(SimulatedSample { index, ..key }),
         }
     }
 
     /// Reads owner and instance of a sample or key.
-    pub fn decode_key(encoded: &[u8]) -> Option<Sample> {
+    pub fn decode_key(encoded: &[u8]) -> Option<SimulatedSample> {
         let head = encoded.get(..KEY_BYTES)?;
         let owner = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        (head[..4] == ENCAPSULATION).then_some(Sample { owner, instance: head[8], index: 0 })
+        (head[..4] == ENCAPSULATION).then_some(SimulatedSample { owner, instance: head[8], index: 0 })
     }
 
     /// How a participant finds the instance of such samples.
     pub fn key_of() -> KeyOf {
-        Arc::new(|encoded: &[u8], _: PayloadKind| Sample::decode_key(encoded).map(|sample| sample.key()))
+        Arc::new(|encoded: &[u8], _: PayloadKind| SimulatedSample::decode_key(encoded).map(|sample| sample.key()))
     }
 }
 
@@ -95,18 +95,18 @@ mod tests {
 
     #[test]
     fn a_sample_comes_back_and_shows_damage() {
-        let sample = Sample { owner: 3, instance: 7, index: 1234 };
+        let sample = SimulatedSample { owner: 3, instance: 7, index: 1234 };
         for bytes in [0, 16, 17, 1_000] {
             let encoded = sample.encode(bytes);
-            assert_eq!(Sample::decode(&encoded, bytes), Ok(sample));
-            assert_eq!(Sample::decode_key(&encoded).map(|key| key.key()), Some(sample.key()));
+            assert_eq!(SimulatedSample::decode(&encoded, bytes), Ok(sample));
+            assert_eq!(SimulatedSample::decode_key(&encoded).map(|key| key.key()), Some(sample.key()));
         }
         let mut padded = sample.encode(17).to_vec();
         padded.extend_from_slice(&[0; 3]);
-        assert_eq!(Sample::decode(&padded, 17), Ok(sample));
+        assert_eq!(SimulatedSample::decode(&padded, 17), Ok(sample));
         padded[16] ^= 1;
-        assert_eq!(Sample::decode(&padded, 17), Err("byte 16 is damaged".to_string()));
-        assert!(Sample::decode(&padded[..16], 17).is_err());
-        assert_eq!(Sample::decode_key(&sample.encode_key()).map(|key| key.key()), Some(sample.key()));
+        assert_eq!(SimulatedSample::decode(&padded, 17), Err("byte 16 is damaged".to_string()));
+        assert!(SimulatedSample::decode(&padded[..16], 17).is_err());
+        assert_eq!(SimulatedSample::decode_key(&sample.encode_key()).map(|key| key.key()), Some(sample.key()));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use crate::world::{Breach, Outcome, World};
+use crate::world::{Breach, World, WorldOutcome};
 
 /// What a series of seeds showed.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn of(outcome: &Outcome) -> Report {
+    fn of(outcome: &WorldOutcome) -> Report {
         let record = outcome.record();
         Report {
             seeds: 1,

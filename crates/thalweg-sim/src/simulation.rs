@@ -11,7 +11,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid};
 
 use crate::application::{ReaderApplication, WriterApplication};
-use crate::inbox::Datagram;
+use crate::inbox::DatagramInTransit;
 use crate::intruder::Intruder;
 use crate::laws::liveness::settling_bound;
 use crate::network::{Fate, Network};
@@ -34,10 +34,10 @@ pub(crate) enum Happening {
     Enter {
         host: usize,
         to: SocketAddr,
-        datagram: Datagram,
+        datagram: DatagramInTransit,
     },
     /// A datagram reaches a process's receive buffer.
-    Arrive(usize, Datagram),
+    Arrive(usize, DatagramInTransit),
     /// A process's processor is free for the next datagram.
     Receive(usize),
     Timeout(usize),
@@ -212,7 +212,7 @@ impl Simulation {
             }
             let Some((at, turn, happening)) = self.queue.pop() else { break };
             self.now = at;
-            match self.is_held_up(&happening) {
+            match self.postpone(&happening) {
                 Some(resumes) => self.queue.postpone(resumes, turn, happening),
                 None => self.happen(happening),
             }

@@ -6,7 +6,7 @@ use thalweg_rtps::payload::Payload;
 use thalweg_rtps::rng::Rng;
 
 use crate::dissect::{continues_sample, is_well_formed};
-use crate::inbox::Datagram;
+use crate::inbox::DatagramInTransit;
 use crate::network::{Fate, PACKET_BYTES};
 use crate::simulation::{CALMING_DOWN, Happening, Simulation};
 use crate::toll::{Blame, charge};
@@ -16,7 +16,7 @@ use crate::trace::{Missed, Step};
 const OUTPUT_ROUNDS_MAX: u32 = 10_000;
 
 impl Simulation {
-    pub(crate) fn arrive(&mut self, process: usize, datagram: Datagram) {
+    pub(crate) fn arrive(&mut self, process: usize, datagram: DatagramInTransit) {
         if self.processes[process].participant.is_none() {
             return;
         }
@@ -115,7 +115,7 @@ impl Simulation {
     }
 
     /// A datagram reaches the lane into a host.
-    pub(crate) fn enter(&mut self, host: usize, to: SocketAddr, datagram: &Datagram) {
+    pub(crate) fn enter(&mut self, host: usize, to: SocketAddr, datagram: &DatagramInTransit) {
         self.fates.clear();
         self.network.enter(self.now, host, to, datagram.bytes.len(), &mut self.fates);
         self.follow(None, datagram.source, to, &datagram.bytes);
@@ -133,7 +133,7 @@ impl Simulation {
                 Fate::Arrives { .. } | Fate::Enters { .. } => {}
             }
             let missed = |why| Step::Missed { why, bytes: bytes.len() };
-            let datagram = || Datagram { source, bytes: bytes.clone() };
+            let datagram = || DatagramInTransit { source, bytes: bytes.clone() };
             match *fate {
                 Fate::Arrives { process, at } => {
                     let mut datagram = datagram();

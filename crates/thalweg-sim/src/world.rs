@@ -125,19 +125,19 @@ impl World {
     }
 
     /// Lets it happen.
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self) -> WorldOutcome {
         run(self.plan(), Detail::Tail)
     }
 }
 
 /// Carries out a plan.
-pub fn run(plan: Plan, detail: Detail) -> Outcome {
-    Outcome { record: Simulation::new(plan, detail).run() }
+pub fn run(plan: Plan, detail: Detail) -> WorldOutcome {
+    WorldOutcome { record: Simulation::new(plan, detail).run() }
 }
 
 /// A world that is over.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct WorldOutcome {
     record: Record,
 }
 
@@ -160,7 +160,7 @@ impl std::fmt::Display for Breach {
     }
 }
 
-impl Outcome {
+impl WorldOutcome {
     /// What happened.
     pub fn record(&self) -> &Record {
         &self.record
@@ -176,7 +176,7 @@ impl Outcome {
     /// # Panics
     /// When it is broken; the message names the seed and shows the last things that happened.
     #[track_caller]
-    pub fn check<L: Fn(&Record) -> Result<(), String>>(&self, law: L) -> &Outcome {
+    pub fn check<L: Fn(&Record) -> Result<(), String>>(&self, law: L) -> &WorldOutcome {
         let breach = law(&self.record).err().map(|how| self.breach(std::any::type_name::<L>(), how));
         assert!(breach.is_none(), "{}", breach.map(|breach| breach.to_string()).unwrap_or_default());
         self
@@ -185,9 +185,9 @@ impl Outcome {
     /// Checks every law.
     ///
     /// # Panics
-    /// As [`Outcome::check`].
+    /// As [`WorldOutcome::check`].
     #[track_caller]
-    pub fn check_all(&self) -> &Outcome {
+    pub fn check_all(&self) -> &WorldOutcome {
         let breach = self.verify().err();
         assert!(breach.is_none(), "{}", breach.map(|breach| breach.to_string()).unwrap_or_default());
         self

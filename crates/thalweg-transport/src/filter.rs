@@ -9,32 +9,32 @@ use socket2::SockFilter;
 
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct FilterInstruction {
     code: u16,
     then: u8,
     otherwise: u8,
     operand: u32,
 }
 
-const fn plain(code: u16, operand: u32) -> Instruction {
-    Instruction { code, then: 0, otherwise: 0, operand }
+const fn plain(code: u16, operand: u32) -> FilterInstruction {
+    FilterInstruction { code, then: 0, otherwise: 0, operand }
 }
 
 /// Instructions that a jump skips: where the comparison holds, and where it does not.
 pub type Skips = (u8, u8);
 
-const fn jump(code: u16, operand: u32, (then, otherwise): Skips) -> Instruction {
-    Instruction { code, then, otherwise, operand }
+const fn jump(code: u16, operand: u32, (then, otherwise): Skips) -> FilterInstruction {
+    FilterInstruction { code, then, otherwise, operand }
 }
 
-impl Instruction {
+impl FilterInstruction {
     /// A = bytes of the datagram, the UDP header's included.
-    pub const fn length() -> Instruction {
+    pub const fn length() -> FilterInstruction {
         plain(LD | W | LEN, 0)
     }
 
     /// A = the byte at `offset`.
-    pub const fn byte(offset: u32) -> Instruction {
+    pub const fn byte(offset: u32) -> FilterInstruction {
         plain(LD | B | ABS, offset)
     }
 
@@ -42,7 +42,7 @@ impl Instruction {
     ///
     /// # Panics
     /// For another width.
-    pub const fn bytes_at_x(width: usize, offset: u32) -> Instruction {
+    pub const fn bytes_at_x(width: usize, offset: u32) -> FilterInstruction {
         let size = match width {
             1 => B,
             2 => H,
@@ -53,42 +53,42 @@ impl Instruction {
     }
 
     /// A = 32 random bits.
-    pub const fn random() -> Instruction {
+    pub const fn random() -> FilterInstruction {
         plain(LD | W | ABS, RANDOM)
     }
 
     /// A = A & `mask`.
-    pub const fn and(mask: u32) -> Instruction {
+    pub const fn and(mask: u32) -> FilterInstruction {
         plain(ALU | AND, mask)
     }
 
     /// A = A − X.
-    pub const fn subtract_x() -> Instruction {
+    pub const fn subtract_x() -> FilterInstruction {
         plain(ALU | SUB | X, 0)
     }
 
     /// X = A.
-    pub const fn to_x() -> Instruction {
+    pub const fn to_x() -> FilterInstruction {
         plain(MISC_TAX, 0)
     }
 
     /// Compares A = `value`.
-    pub const fn if_equal(value: u32, skips: Skips) -> Instruction {
+    pub const fn if_equal(value: u32, skips: Skips) -> FilterInstruction {
         jump(JMP | JEQ, value, skips)
     }
 
     /// Compares A ≥ `value`.
-    pub const fn if_at_least(value: u32, skips: Skips) -> Instruction {
+    pub const fn if_at_least(value: u32, skips: Skips) -> FilterInstruction {
         jump(JMP | JGE, value, skips)
     }
 
     /// Lets the datagram in.
-    pub const fn accept() -> Instruction {
+    pub const fn accept() -> FilterInstruction {
         plain(RET, u32::MAX)
     }
 
     /// Drops it.
-    pub const fn drop() -> Instruction {
+    pub const fn drop() -> FilterInstruction {
         plain(RET, 0)
     }
 

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use thalweg_lab_station as lab;
-use thalweg_lab_station::{Fault, History, Note, Order, PeerSetup, PublisherPlace, Reliability, SubscriberPlace};
+use thalweg_lab_station::{
+    Fault, HistorySetting, Note, Order, PeerSetup, PublisherPlace, ReliabilitySetting, SubscriberPlace,
+};
 
 use crate::middleware::{Channel, End, Keep, Middleware, Profile, Reader, Setup, Sink, Wait, WriteError, Writer};
 use crate::{Interface, options};
@@ -59,12 +61,12 @@ impl<M: Middleware> lab::Middleware for Peer<M> {
 fn setup<M: Middleware>(order: &Order<PeerSetup>, end: End) -> Result<Setup, String> {
     let asked = &order.setup;
     let profile = match asked.profile {
-        lab::Profile::Default => Profile::Default,
-        lab::Profile::Tuned => Profile::Tuned,
+        lab::PeerProfile::Default => Profile::Default,
+        lab::PeerProfile::Tuned => Profile::Tuned,
     };
     let wait = match asked.wait {
-        lab::Wait::Listener => Wait::Listener,
-        lab::Wait::Block => Wait::Block,
+        lab::WaitMode::Listener => Wait::Listener,
+        lab::WaitMode::Block => Wait::Block,
     };
     let wait = Some(wait).filter(|wait| M::WAITS.contains(wait));
     let interface = Interface::with_address(asked.address)?;
@@ -76,14 +78,14 @@ fn setup<M: Middleware>(order: &Order<PeerSetup>, end: End) -> Result<Setup, Str
 
 fn channel(order: &Order<PeerSetup>, topic: &str) -> Channel {
     let keep = match order.qos.history {
-        History::KeepLast(depth) => Keep::Last(depth),
-        History::KeepAll(room) => Keep::AllOf(room),
+        HistorySetting::KeepLast(depth) => Keep::Last(depth),
+        HistorySetting::KeepAll(room) => Keep::AllOf(room),
     };
     Channel {
         topic: topic.to_owned(),
         type_name: "ThalwegScenario",
         keep,
-        best_effort: order.qos.reliability == Reliability::BestEffort,
+        best_effort: order.qos.reliability == ReliabilitySetting::BestEffort,
         durable: false,
         samples_max: None,
         max_blocking: order.qos.max_blocking,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::rows::{Place, Row, What};
+use super::rows::{ComparisonRow, Place, What};
 use super::table::median;
 use crate::Outcome;
 use crate::netns::Host;
@@ -95,7 +95,7 @@ pub struct Contestant {
 }
 
 /// Where runs take place.
-pub struct Stage {
+pub struct Testbed {
     /// A host with a loopback interface alone; without one, runs share this machine's interfaces.
     pub alone: Option<Host>,
     /// Two hosts joined by a link.
@@ -117,7 +117,7 @@ impl Contestant {
     }
 
     /// One run of both ends of a row with a setting: the figures by the keys that the programs print.
-    pub fn measure(&self, row: &Row, setting: &str, stage: &Stage) -> Outcome<Value> {
+    pub fn measure(&self, row: &ComparisonRow, setting: &str, stage: &Testbed) -> Outcome<Value> {
         match (row.what, row.place) {
             (What::Burst { count }, _) => self.burst(row, count, setting, stage),
             (_, Place::Link) => self.stream_over_link(row, setting, stage),
@@ -131,7 +131,7 @@ impl Contestant {
     }
 
     /// What both ends of a continuous measurement are told.
-    fn arguments(&self, row: &Row, setting: &str, stage: &Stage) -> Vec<String> {
+    fn arguments(&self, row: &ComparisonRow, setting: &str, stage: &Testbed) -> Vec<String> {
         let (measurement, particular) = match row.what {
             What::Latency { wait } => ("latency", ["--wait".to_owned(), wait.to_owned()]),
             What::Throughput { readers } => ("throughput", ["--readers".to_owned(), readers.to_string()]),
@@ -164,7 +164,7 @@ impl Contestant {
     }
 
     /// The median of several bursts of one pair of processes.
-    fn burst(&self, row: &Row, count: usize, setting: &str, stage: &Stage) -> Outcome<Value> {
+    fn burst(&self, row: &ComparisonRow, count: usize, setting: &str, stage: &Testbed) -> Outcome<Value> {
         const RUNS: usize = 5;
         let end = |role: &str, core: &str| {
             let mut arguments = self.arguments(row, setting, stage);
@@ -180,7 +180,7 @@ impl Contestant {
         Ok(json!({ "burst_ms": median(&runs), "runs_ms": runs }))
     }
 
-    fn stream_over_link(&self, row: &Row, setting: &str, stage: &Stage) -> Outcome<Value> {
+    fn stream_over_link(&self, row: &ComparisonRow, setting: &str, stage: &Testbed) -> Outcome<Value> {
         let (left, right) = stage.link.as_ref().ok_or("there are no hosts with a link")?;
         let end = |role: &str, cores: &str, host: &Host| {
             let mut arguments = self.arguments(row, setting, stage);

@@ -12,9 +12,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use contestant::{Contestant, Stage, Who};
-use rows::{Group, Place, Row, What};
-use table::{Measured, Verdict};
+use contestant::{Contestant, Testbed, Who};
+use rows::{ComparisonRow, Place, RowGroup, What};
+use table::{AimVerdict, Measured};
 
 use crate::netns::Host;
 use crate::workspace::{output, target};
@@ -24,7 +24,7 @@ use crate::{Outcome, netns};
 #[derive(Debug, PartialEq)]
 struct Request {
     quick: bool,
-    groups: Vec<Group>,
+    groups: Vec<RowGroup>,
     json: Option<PathBuf>,
 }
 
@@ -40,16 +40,16 @@ impl Request {
             }
         }
         if request.groups.is_empty() {
-            request.groups = Group::ALL.to_vec();
+            request.groups = RowGroup::ALL.to_vec();
         }
         Ok(request)
     }
 }
 
-fn group(name: &str) -> Outcome<Group> {
-    let found = Group::ALL.into_iter().find(|group| group.name() == name);
+fn group(name: &str) -> Outcome<RowGroup> {
+    let found = RowGroup::ALL.into_iter().find(|group| group.name() == name);
     found.ok_or_else(|| {
-        let known = Group::ALL.map(Group::name).join(", ");
+        let known = RowGroup::ALL.map(RowGroup::name).join(", ");
         format!("compare does not know {name}; it knows --quick, --json FILE and the groups {known}")
     })
 }
@@ -61,7 +61,7 @@ pub fn run(arguments: &[String]) -> Outcome {
     netns::remove_abandoned();
     let (groups, stage) = stage(&request.groups, seconds);
     let rows = groups.iter().flat_map(|group| group.rows().into_iter().map(|row| (*group, row)));
-    let rows: Vec<(Group, Row)> = rows.collect();
+    let rows: Vec<(RowGroup, ComparisonRow)> = rows.collect();
     let contestants = contestants(&rows)?;
     let (machine, before) = (machine(), load());
     println!("{machine}; load before {before}");
@@ -102,7 +102,7 @@ pub fn smoke(cyclone: &Path) -> Outcome {
         let whats = [What::Latency { wait: "block" }, What::Throughput { readers: 1 }, What::Burst { count: 100 }];
         for what in whats {
             let (entries, aims) = (Vec::new(), Vec::new());
-            let row = Row { what, size: 256, place: Place::TwoCores, entries, aims };
+            let row = ComparisonRow { what, size: 256, place: Place::TwoCores, entries, aims };
             let value = row.figure().of(&contestant.measure(&row, setting, &stage)?)?;
             println!("{}, {}: {value:.1} {}", contestant.who.name(), row.label(), row.figure().key().1);
         }
@@ -111,26 +111,26 @@ pub fn smoke(cyclone: &Path) -> Outcome {
 }
 
 /// The hosts that the groups need, and the groups that can be measured there.
-fn stage(groups: &[Group], seconds: &'static str) -> (Vec<Group>, Stage) {
+fn stage(groups: &[RowGroup], seconds: &'static str) -> (Vec<RowGroup>, Testbed) {
     let mut groups = groups.to_vec();
     let told = |reason: String| println!("*** {reason} ***");
     let alone = netns::available().and_then(|()| Host::new("compare"));
     let alone = alone.map_err(|reason| told(format!("runs share this machine's interfaces: {reason}"))).ok();
     let mut link = None;
-    if groups.contains(&Group::Veth) {
+    if groups.contains(&RowGroup::Veth) {
         match netns::available().and_then(|()| Host::pair(1500)) {
             Ok(hosts) => link = Some(hosts),
             Err(reason) => {
-                told(format!("{} is left out: {reason}", Group::Veth.name()));
-                groups.retain(|group| *group != Group::Veth);
+                told(format!("{} is left out: {reason}", RowGroup::Veth.name()));
+                groups.retain(|group| *group != RowGroup::Veth);
             }
         }
     }
-    (groups, Stage { alone, link, seconds })
+    (groups, Testbed { alone, link, seconds })
 }
 
 /// Builds the programs that the rows need; without Thalweg there is nothing to compare, without another there is a column less.
-fn contestants(rows: &[(Group, Row)]) -> Outcome<Vec<Contestant>> {
+fn contestants(rows: &[(RowGroup, ComparisonRow)]) -> Outcome<Vec<Contestant>> {
     let mut contestants = vec![Contestant::prepare(Who::Thalweg)?];
     for who in [Who::Cyclone, Who::FastDds, Who::Zenoh, Who::Raw] {
         if !rows.iter().any(|(_, row)| row.entries.iter().any(|entry| entry.who == who)) {
@@ -145,7 +145,13 @@ fn contestants(rows: &[(Group, Row)]) -> Outcome<Vec<Contestant>> {
 }
 
 /// All runs of a row: the entries in turn and then in turn backwards, so many times.
-fn measure(group: Group, row: Row, contestants: &[Contestant], stage: &Stage, rounds: usize) -> Measured {
+fn measure(
+    group: RowGroup,
+    row: ComparisonRow,
+    contestants: &[Contestant],
+    stage: &Testbed,
+    rounds: usize,
+) -> Measured {
     // One that fails twice will do so again, and its failures may take long.
     const FAILURES_MAX: usize = 2;
     let mut runs = vec![Vec::new(); row.entries.len()];
@@ -172,11 +178,11 @@ fn measure(group: Group, row: Row, contestants: &[Contestant], stage: &Stage, ro
 fn print_aims(measured: &[Measured]) {
     let aims = measured.iter().flat_map(|row| row.row.aims.iter().map(move |aim| (row, aim)));
     let aims: Vec<_> = aims.map(|(row, aim)| (row, aim, row.judge(aim).verdict)).collect();
-    for (row, aim, _) in aims.iter().filter(|(_, _, verdict)| *verdict != Verdict::Reached) {
+    for (row, aim, _) in aims.iter().filter(|(_, _, verdict)| *verdict != AimVerdict::Reached) {
         println!("{}, {}: {}", row.group.name(), row.row.label(), row.aim_text(aim));
     }
     let count = |wanted| aims.iter().filter(|(_, _, verdict)| *verdict == wanted).count();
-    let (reached, missed, open) = (count(Verdict::Reached), count(Verdict::Missed), count(Verdict::Open));
+    let (reached, missed, open) = (count(AimVerdict::Reached), count(AimVerdict::Missed), count(AimVerdict::Open));
     println!("{} aims: {reached} reached, {missed} missed, {open} not measured", aims.len());
 }
 

@@ -11,7 +11,7 @@ use crate::Outcome;
 
 /// Rows that are asked for together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum RowGroup {
     SmallStreams,
     LargeStreams,
     RoundTrips,
@@ -20,37 +20,43 @@ pub enum Group {
     Veth,
 }
 
-impl Group {
-    pub const ALL: [Group; 6] =
-        [Group::SmallStreams, Group::LargeStreams, Group::RoundTrips, Group::Bursts, Group::Crowd, Group::Veth];
+impl RowGroup {
+    pub const ALL: [RowGroup; 6] = [
+        RowGroup::SmallStreams,
+        RowGroup::LargeStreams,
+        RowGroup::RoundTrips,
+        RowGroup::Bursts,
+        RowGroup::Crowd,
+        RowGroup::Veth,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Group::SmallStreams => "small-streams",
-            Group::LargeStreams => "large-streams",
-            Group::RoundTrips => "round-trips",
-            Group::Bursts => "bursts",
-            Group::Crowd => "crowd",
-            Group::Veth => "veth",
+            RowGroup::SmallStreams => "small-streams",
+            RowGroup::LargeStreams => "large-streams",
+            RowGroup::RoundTrips => "round-trips",
+            RowGroup::Bursts => "bursts",
+            RowGroup::Crowd => "crowd",
+            RowGroup::Veth => "veth",
         }
     }
 
     /// The rows, in the order they are measured.
-    pub fn rows(self) -> Vec<Row> {
+    pub fn rows(self) -> Vec<ComparisonRow> {
         match self {
-            Group::SmallStreams => small_streams(),
-            Group::LargeStreams => large_streams(),
-            Group::RoundTrips => round_trips(),
-            Group::Bursts => bursts(),
-            Group::Crowd => crowd(),
-            Group::Veth => veth(),
+            RowGroup::SmallStreams => small_streams(),
+            RowGroup::LargeStreams => large_streams(),
+            RowGroup::RoundTrips => round_trips(),
+            RowGroup::Bursts => bursts(),
+            RowGroup::Crowd => crowd(),
+            RowGroup::Veth => veth(),
         }
     }
 }
 
 /// A measurement that several programs take in turns.
-pub struct Row {
+pub struct ComparisonRow {
     pub what: What,
     /// Bytes of payload a sample.
     pub size: usize,
@@ -84,23 +90,23 @@ pub enum Place {
 
 /// What the project wants of one of its entries.
 pub struct Aim {
-    pub figure: Figure,
+    pub figure: PrintedFigure,
     pub ours: Entry,
     /// Compared with the best of these.
     pub against: Vec<Entry>,
-    pub limit: Limit,
+    pub limit: RatioAim,
 }
 
 /// What the ratio of our figure to the other has to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
+pub enum RatioAim {
     AtLeast(f64),
     AtMost(f64),
 }
 
 /// A figure that programs print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum PrintedFigure {
     RoundTrip,
     Rate,
     WriterTime,
@@ -108,16 +114,16 @@ pub enum Figure {
     Burst,
 }
 
-impl Figure {
+impl PrintedFigure {
     /// The key under which it is printed, and its unit there.
     pub fn key(self) -> (&'static str, &'static str) {
         match self {
-            Figure::RoundTrip => ("p50_us", "µs"),
-            Figure::Rate => ("received_per_s", "/s"),
+            PrintedFigure::RoundTrip => ("p50_us", "µs"),
+            PrintedFigure::Rate => ("received_per_s", "/s"),
             // Seconds for a million samples are microseconds for one.
-            Figure::WriterTime => ("cpu_s_per_million_writer", "µs"),
-            Figure::ReaderTime => ("cpu_s_per_million_reader", "µs"),
-            Figure::Burst => ("burst_ms", "ms"),
+            PrintedFigure::WriterTime => ("cpu_s_per_million_writer", "µs"),
+            PrintedFigure::ReaderTime => ("cpu_s_per_million_reader", "µs"),
+            PrintedFigure::Burst => ("burst_ms", "ms"),
         }
     }
 
@@ -129,27 +135,27 @@ impl Figure {
 
     pub fn name(self) -> &'static str {
         match self {
-            Figure::RoundTrip => "round trip",
-            Figure::Rate => "samples a second",
-            Figure::WriterTime => "writer's processor time a sample",
-            Figure::ReaderTime => "reader's processor time a sample",
-            Figure::Burst => "first write to echo",
+            PrintedFigure::RoundTrip => "round trip",
+            PrintedFigure::Rate => "samples a second",
+            PrintedFigure::WriterTime => "writer's processor time a sample",
+            PrintedFigure::ReaderTime => "reader's processor time a sample",
+            PrintedFigure::Burst => "first write to echo",
         }
     }
 
     /// Whether more is better.
     pub fn is_rate(self) -> bool {
-        self == Figure::Rate
+        self == PrintedFigure::Rate
     }
 }
 
-impl Row {
+impl ComparisonRow {
     /// The figure that is shown of each entry.
-    pub fn figure(&self) -> Figure {
+    pub fn figure(&self) -> PrintedFigure {
         match self.what {
-            What::Latency { .. } => Figure::RoundTrip,
-            What::Throughput { .. } => Figure::Rate,
-            What::Burst { .. } => Figure::Burst,
+            What::Latency { .. } => PrintedFigure::RoundTrip,
+            What::Throughput { .. } => PrintedFigure::Rate,
+            What::Burst { .. } => PrintedFigure::Burst,
         }
     }
 
@@ -176,17 +182,17 @@ impl Row {
         format!("{what}{way}, {place}")
     }
 
-    fn new(what: What, size: usize, place: Place, entries: &[Entry]) -> Row {
-        Row { what, size, place, entries: entries.to_vec(), aims: Vec::new() }
+    fn new(what: What, size: usize, place: Place, entries: &[Entry]) -> ComparisonRow {
+        ComparisonRow { what, size, place, entries: entries.to_vec(), aims: Vec::new() }
     }
 
     /// Adds an aim for the figure of the row.
-    fn aim(self, ours: Entry, against: &[Entry], limit: Limit) -> Row {
+    fn aim(self, ours: Entry, against: &[Entry], limit: RatioAim) -> ComparisonRow {
         let figure = self.figure();
         self.aim_at(figure, ours, against, limit)
     }
 
-    fn aim_at(mut self, figure: Figure, ours: Entry, against: &[Entry], limit: Limit) -> Row {
+    fn aim_at(mut self, figure: PrintedFigure, ours: Entry, against: &[Entry], limit: RatioAim) -> ComparisonRow {
         self.aims.push(Aim { figure, ours, against: against.to_vec(), limit });
         self
     }
@@ -205,48 +211,48 @@ const FASTDDS_TUNED: Entry = Entry::fastdds("tuned");
 const ZENOH: Entry = Entry::zenoh("default");
 const ZENOH_TUNED: Entry = Entry::zenoh("tuned");
 
-fn small_streams() -> Vec<Row> {
+fn small_streams() -> Vec<ComparisonRow> {
     let mut rows = Vec::new();
     for size in [256, 1024] {
         let peers = [CYCLONE_BATCH, ZENOH, ZENOH_TUNED];
         let entries = [&[OURS_BATCH, OURS], &peers[..], &[RAW_BATCH]].concat();
-        let mut row = Row::new(STREAM, size, Place::TwoCores, &entries);
-        row = row.aim(OURS_BATCH, &peers, Limit::AtLeast(1.8));
-        row = row.aim(OURS, &[CYCLONE_BATCH], Limit::AtLeast(1.0));
+        let mut row = ComparisonRow::new(STREAM, size, Place::TwoCores, &entries);
+        row = row.aim(OURS_BATCH, &peers, RatioAim::AtLeast(1.8));
+        row = row.aim(OURS, &[CYCLONE_BATCH], RatioAim::AtLeast(1.0));
         if size == 256 {
-            row = row.aim(OURS, &[ZENOH, ZENOH_TUNED], Limit::AtLeast(1.0));
+            row = row.aim(OURS, &[ZENOH, ZENOH_TUNED], RatioAim::AtLeast(1.0));
         } else {
-            let (writer, reader) = (Limit::AtMost(0.5 / 1.14), Limit::AtMost(0.5 / 1.00));
-            row = row.aim_at(Figure::WriterTime, OURS_BATCH, &[CYCLONE_BATCH], writer);
-            row = row.aim_at(Figure::ReaderTime, OURS_BATCH, &[CYCLONE_BATCH], reader);
+            let (writer, reader) = (RatioAim::AtMost(0.5 / 1.14), RatioAim::AtMost(0.5 / 1.00));
+            row = row.aim_at(PrintedFigure::WriterTime, OURS_BATCH, &[CYCLONE_BATCH], writer);
+            row = row.aim_at(PrintedFigure::ReaderTime, OURS_BATCH, &[CYCLONE_BATCH], reader);
         }
         rows.push(row);
-        let one_by_one = Row::new(STREAM, size, Place::TwoCores, &[OURS_IMMEDIATE, CYCLONE, RAW]);
-        let one_by_one = one_by_one.aim(OURS_IMMEDIATE, &[RAW], Limit::AtLeast(0.9));
-        rows.push(one_by_one.aim(OURS_IMMEDIATE, &[CYCLONE], Limit::AtLeast(1.0)));
+        let one_by_one = ComparisonRow::new(STREAM, size, Place::TwoCores, &[OURS_IMMEDIATE, CYCLONE, RAW]);
+        let one_by_one = one_by_one.aim(OURS_IMMEDIATE, &[RAW], RatioAim::AtLeast(0.9));
+        rows.push(one_by_one.aim(OURS_IMMEDIATE, &[CYCLONE], RatioAim::AtLeast(1.0)));
     }
     rows
 }
 
-fn large_streams() -> Vec<Row> {
+fn large_streams() -> Vec<ComparisonRow> {
     let peers = [CYCLONE_TUNED, FASTDDS_TUNED, ZENOH_TUNED];
     let entries = [&[OURS], &peers[..], &[RAW]].concat();
-    let row = |size, limit| Row::new(STREAM, size, Place::TwoCores, &entries).aim(OURS, &peers, limit);
-    vec![row(64 << 10, Limit::AtLeast(26.0 / 16.3)), row(1 << 20, Limit::AtLeast(26.0 / 20.0))]
+    let row = |size, limit| ComparisonRow::new(STREAM, size, Place::TwoCores, &entries).aim(OURS, &peers, limit);
+    vec![row(64 << 10, RatioAim::AtLeast(26.0 / 16.3)), row(1 << 20, RatioAim::AtLeast(26.0 / 20.0))]
 }
 
-fn round_trips() -> Vec<Row> {
-    let at_most = Limit::AtMost;
+fn round_trips() -> Vec<ComparisonRow> {
+    let at_most = RatioAim::AtMost;
     let mut rows = Vec::new();
     for (place, limit) in [(Place::OneCore, 15.0 / 17.5), (Place::TwoCores, 52.0 / 57.5)] {
-        let row = Row::new(What::Latency { wait: "listener" }, 64, place, &[OURS, CYCLONE, RAW]);
+        let row = ComparisonRow::new(What::Latency { wait: "listener" }, 64, place, &[OURS, CYCLONE, RAW]);
         rows.push(row.aim(OURS, &[CYCLONE], at_most(limit)));
     }
-    let busy = Row::new(What::Latency { wait: "busy" }, 64, Place::TwoCores, &[OURS, RAW]);
+    let busy = ComparisonRow::new(What::Latency { wait: "busy" }, 64, Place::TwoCores, &[OURS, RAW]);
     rows.push(busy.aim(OURS, &[RAW], at_most(1.5)));
     for (size, wait) in [(64, "block"), (1024, "listener"), (1024, "block")] {
         for place in [Place::OneCore, Place::TwoCores] {
-            let row = Row::new(What::Latency { wait }, size, place, &[OURS, CYCLONE, RAW]);
+            let row = ComparisonRow::new(What::Latency { wait }, size, place, &[OURS, CYCLONE, RAW]);
             rows.push(row.aim(OURS, &[CYCLONE], at_most(1.0)));
         }
     }
@@ -258,7 +264,7 @@ fn round_trips() -> Vec<Row> {
         (1 << 20, Place::TwoCores, Some(650.0 / 968.0)),
     ] {
         let entries = [OURS, CYCLONE, CYCLONE_TUNED, FASTDDS_TUNED, RAW];
-        let row = Row::new(What::Latency { wait: "listener" }, size, place, &entries);
+        let row = ComparisonRow::new(What::Latency { wait: "listener" }, size, place, &entries);
         let row = row.aim(OURS, &[CYCLONE], at_most(0.7));
         rows.push(match limit {
             Some(limit) => row.aim(OURS, &tuned, at_most(limit)),
@@ -268,15 +274,15 @@ fn round_trips() -> Vec<Row> {
     rows
 }
 
-fn bursts() -> Vec<Row> {
+fn bursts() -> Vec<ComparisonRow> {
     let peers = [CYCLONE_TUNED, CYCLONE_BATCH, FASTDDS_TUNED, ZENOH_TUNED];
     let row = |count, size, ours: Entry, raw, limit| {
         let mut entries = [&[OURS], &peers[..], &[raw]].concat();
         if ours != OURS {
             entries.insert(0, ours);
         }
-        let row = Row::new(What::Burst { count }, size, Place::TwoCores, &entries);
-        row.aim(ours, &peers, Limit::AtMost(limit))
+        let row = ComparisonRow::new(What::Burst { count }, size, Place::TwoCores, &entries);
+        row.aim(ours, &peers, RatioAim::AtMost(limit))
     };
     vec![
         row(10_000, 256, OURS_BATCH, RAW_BATCH, 0.5),
@@ -286,16 +292,16 @@ fn bursts() -> Vec<Row> {
     ]
 }
 
-fn crowd() -> Vec<Row> {
+fn crowd() -> Vec<ComparisonRow> {
     let row = |readers, limit| {
         let entries = [OURS_BATCH, CYCLONE_BATCH, RAW_BATCH];
-        let row = Row::new(What::Throughput { readers }, 1024, Place::AllCores, &entries);
-        row.aim(OURS_BATCH, &[CYCLONE_BATCH], Limit::AtLeast(limit))
+        let row = ComparisonRow::new(What::Throughput { readers }, 1024, Place::AllCores, &entries);
+        row.aim(OURS_BATCH, &[CYCLONE_BATCH], RatioAim::AtLeast(limit))
     };
     vec![row(4, 500.0 / 257.0), row(16, 140.0 / 71.0)]
 }
 
-fn veth() -> Vec<Row> {
-    let row = Row::new(STREAM, 1024, Place::Link, &[OURS_BATCH, CYCLONE_BATCH, RAW_BATCH]);
-    vec![row.aim(OURS_BATCH, &[CYCLONE_BATCH], Limit::AtLeast(1.5 / 0.33))]
+fn veth() -> Vec<ComparisonRow> {
+    let row = ComparisonRow::new(STREAM, 1024, Place::Link, &[OURS_BATCH, CYCLONE_BATCH, RAW_BATCH]);
+    vec![row.aim(OURS_BATCH, &[CYCLONE_BATCH], RatioAim::AtLeast(1.5 / 0.33))]
 }

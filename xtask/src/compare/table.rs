@@ -3,31 +3,31 @@
 use serde_json::{Value, json};
 
 use super::contestant::{Entry, Who};
-use super::rows::{Aim, Figure, Group, Limit, Row};
+use super::rows::{Aim, ComparisonRow, PrintedFigure, RatioAim, RowGroup};
 
 /// What the runs of a row gave.
 pub struct Measured {
-    pub group: Group,
-    pub row: Row,
+    pub group: RowGroup,
+    pub row: ComparisonRow,
     /// The figures of each run, for each entry of the row.
     pub runs: Vec<Vec<Value>>,
 }
 
 /// Whether an aim is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AimVerdict {
     Reached,
     Missed,
     /// One side has no figure.
     Open,
 }
 
-impl Verdict {
+impl AimVerdict {
     pub fn text(self) -> &'static str {
         match self {
-            Verdict::Reached => "reached",
-            Verdict::Missed => "MISSED",
-            Verdict::Open => "NOT MEASURED",
+            AimVerdict::Reached => "reached",
+            AimVerdict::Missed => "MISSED",
+            AimVerdict::Open => "NOT MEASURED",
         }
     }
 }
@@ -38,28 +38,28 @@ pub struct Judged {
     /// The best of those that we are compared with; `None` if none of them has a figure.
     pub best: Option<Entry>,
     pub ratio: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: AimVerdict,
 }
 
-impl Limit {
+impl RatioAim {
     fn allows(self, ratio: f64) -> bool {
         match self {
-            Limit::AtLeast(limit) => ratio >= limit,
-            Limit::AtMost(limit) => ratio <= limit,
+            RatioAim::AtLeast(limit) => ratio >= limit,
+            RatioAim::AtMost(limit) => ratio <= limit,
         }
     }
 
     fn text(self) -> String {
         match self {
-            Limit::AtLeast(limit) => format!("≥ {limit:.2}"),
-            Limit::AtMost(limit) => format!("≤ {limit:.2}"),
+            RatioAim::AtLeast(limit) => format!("≥ {limit:.2}"),
+            RatioAim::AtMost(limit) => format!("≤ {limit:.2}"),
         }
     }
 }
 
 impl Measured {
     /// The median over the runs of an entry.
-    pub fn median(&self, entry: Entry, figure: Figure) -> Option<f64> {
+    pub fn median(&self, entry: Entry, figure: PrintedFigure) -> Option<f64> {
         let place = self.row.entries.iter().position(|own| *own == entry)?;
         let values: Vec<f64> = self.runs.get(place)?.iter().filter_map(|run| figure.of(run).ok()).collect();
         (!values.is_empty()).then(|| median(&values))
@@ -72,9 +72,9 @@ impl Measured {
         let best = others.reduce(|best, other| if better(other.1, best.1) { other } else { best });
         let ratio = value(aim.ours).zip(best).map(|(ours, (_, theirs))| ours / theirs);
         let verdict = match ratio {
-            Some(ratio) if aim.limit.allows(ratio) => Verdict::Reached,
-            Some(_) => Verdict::Missed,
-            None => Verdict::Open,
+            Some(ratio) if aim.limit.allows(ratio) => AimVerdict::Reached,
+            Some(_) => AimVerdict::Missed,
+            None => AimVerdict::Open,
         };
         Judged { best: best.map(|(entry, _)| entry), ratio, verdict }
     }
@@ -134,8 +134,8 @@ impl Measured {
         let aims = self.row.aims.iter().map(|aim| {
             let Judged { best, ratio, verdict } = self.judge(aim);
             let limit = match aim.limit {
-                Limit::AtLeast(limit) => json!({ "at_least": limit }),
-                Limit::AtMost(limit) => json!({ "at_most": limit }),
+                RatioAim::AtLeast(limit) => json!({ "at_least": limit }),
+                RatioAim::AtMost(limit) => json!({ "at_most": limit }),
             };
             json!({
                 "figure": aim.figure.key().0,
@@ -153,7 +153,7 @@ impl Measured {
 }
 
 /// A figure with its unit; rates in groups of three digits.
-fn shown(value: f64, figure: Figure) -> String {
+fn shown(value: f64, figure: PrintedFigure) -> String {
     let unit = figure.key().1;
     if !figure.is_rate() {
         let digits = if value < 10.0 { 2 } else { 1 };

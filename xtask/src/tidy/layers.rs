@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_crate_depends_downwards_only() {
         let lints = "\n[lints]\nworkspace = true\n";
-        check("crates/thalweg-rtps/Cargo.toml", &format!("[dependencies]\nthalweg-cdr.workspace = true{lints}"), 0);
+        check("crates/thalweg-rtps/Cargo.toml", &format!("[dependencies]\nthalweg-base.workspace = true{lints}"), 0);
         check(
             "crates/thalweg-rtps/Cargo.toml",
             &format!("[dependencies]\nthalweg-transport.workspace = true{lints}"),

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod layers;
+mod names;
 mod source;
 mod texts;
 
@@ -48,8 +49,9 @@ impl File {
 
     /// The lines before the unit tests at the end of the file.
     fn production_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        let numbered = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
-        numbered.take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+        // Other items may be for tests as well: `mod tests;` at the head of a file ends nothing.
+        let end = self.text.find("#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
+        self.text[..end].lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
@@ -59,6 +61,7 @@ pub fn run() -> Outcome {
     let mut findings = Findings::default();
     layers::check_crates(&files, &mut findings);
     layers::check_modules(&files, &mut findings);
+    names::check(&files, &mut findings);
     source::check(&files, &mut findings);
     texts::check(&files, &root(), &mut findings);
     for warning in &findings.warnings {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use thalweg_lab::agent::{Agent, Key, default_key_file};
+use thalweg_lab::agent::{Agent, AgentKey, default_key_file};
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::laboratory::{WORKER, from_lab};
@@ -39,11 +39,11 @@ pub struct AgentOptions {
 /// The key cannot be made or read, or the address cannot be used.
 pub fn run(options: &AgentOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(path) = &options.make_key {
-        Key::make(path).map_err(from_lab)?;
+        AgentKey::make(path).map_err(from_lab)?;
         return print_line(format_args!("A new key is in {}; copy it to all hosts of the lab.", path.display()));
     }
     let file = options.key.clone().unwrap_or_else(default_key_file);
-    let key = Key::load(&file).map_err(from_lab)?;
+    let key = AgentKey::load(&file).map_err(from_lab)?;
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(options.peer_dir.clone());
     let agent = Agent::open(options.bind, key, launcher).map_err(from_lab)?;
     print_line(format_args!("listening at {}", agent.address().map_err(from_lab)?))?;

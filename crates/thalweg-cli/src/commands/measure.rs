@@ -4,9 +4,9 @@ use std::io::BufReader;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions, Reliability};
+use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions, ReliabilityOption};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::station::{Network, Wait};
+use thalweg_lab::station::{StationNetwork, Wait};
 
 use super::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
@@ -23,12 +23,12 @@ use crate::sending_options::SendingOptions;
 pub struct MeasureOptions {
     /// What to measure.
     #[command(subcommand)]
-    pub measurement: Measurement,
+    pub measurement: MeasureCommand,
 }
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]
-pub enum Measurement {
+pub enum MeasureCommand {
     /// Measures the round trip of samples that the other process sends back at once.
     #[command(after_help = crate::after_help!("thalweg perf latency --role both --size 64 --wait block --cpu 0,1"))]
     Latency(EndOptions),
@@ -181,9 +181,9 @@ pub struct EndOptions {
 /// The other end does not appear, fails or dies; or reliable samples got lost.
 pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let (measurement, end, readers) = match &options.measurement {
-        Measurement::Latency(end) => (perf::Measurement::Latency, end, 1),
-        Measurement::Throughput(options) => (perf::Measurement::Throughput, &options.end, options.readers),
-        Measurement::Burst(options) => return burst(options, interrupt),
+        MeasureCommand::Latency(end) => (perf::Measurement::Latency, end, 1),
+        MeasureCommand::Throughput(options) => (perf::Measurement::Throughput, &options.end, options.readers),
+        MeasureCommand::Burst(options) => return burst(options, interrupt),
     };
     let perf_options = end.perf_options(measurement, readers)?;
     let stop = Stop::watching(interrupt.flag());
@@ -254,14 +254,14 @@ impl EndOptions {
         let mut network = self.network.to_lab();
         if self.role == RoleName::Both && network.domain_tag.is_empty() {
             // Two measurements at a time on one host must not hear each other.
-            network.domain_tag = Network::apart(network.domain).domain_tag;
+            network.domain_tag = StationNetwork::apart(network.domain).domain_tag;
         }
         network.receive_buffer_bytes = profile.participant.receive_buffer_bytes;
         Ok(PerfOptions {
             measurement,
             size: self.size,
             limit,
-            reliability: if self.best_effort { Reliability::BestEffort } else { Reliability::Reliable },
+            reliability: if self.best_effort { ReliabilityOption::BestEffort } else { ReliabilityOption::Reliable },
             sending,
             flow_controller,
             history: self.history,

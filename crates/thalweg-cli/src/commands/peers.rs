@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use thalweg_lab::nearest::nearest;
 use thalweg_lab::paper5::CoapPeer;
-use thalweg_lab::peers::{self, Peer, Readiness};
+use thalweg_lab::peers::{self, PeerProgram, Readiness};
 
 use super::laboratory::from_lab;
 use crate::outcome::{Failure, print_line, remark};
@@ -60,7 +60,9 @@ pub fn run(options: &PeersOptions) -> Result<(), Failure> {
         PeersAction::List(options) => list(options),
         PeersAction::Install(options) => {
             let named = options.peers.iter().map(|name| source_of(name)).collect::<Result<Vec<_>, _>>()?;
-            let all = || Peer::ALL.map(Peer::source).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)).collect();
+            let all = || {
+                PeerProgram::ALL.map(PeerProgram::source).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)).collect()
+            };
             let named: Vec<&str> = if named.is_empty() { all() } else { named };
             remark("Building what is not up to date; a peer takes between seconds and several minutes.");
             peers::install(&named, options.peer_dir.as_deref()).map_err(from_lab)
@@ -69,7 +71,7 @@ pub fn run(options: &PeersOptions) -> Result<(), Failure> {
 }
 
 fn list(options: &PeersListOptions) -> Result<(), Failure> {
-    for peer in Peer::ALL {
+    for peer in PeerProgram::ALL {
         let state = match peers::readiness(peer, options.peer_dir.as_deref()) {
             Readiness::Ready { program, version } => format!("ready     {version}, {}", program.display()),
             Readiness::Broken { program, reason } => {
@@ -95,9 +97,9 @@ fn source_of(name: &str) -> Result<&'static str, Failure> {
     if let Ok(peer) = CoapPeer::parse(name) {
         return Ok(peer.name());
     }
-    Peer::parse(name)
-        .map(Peer::source)
-        .ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name))))
+    PeerProgram::parse(name).map(PeerProgram::source).ok_or_else(|| {
+        unknown(name, PeerProgram::ALL.map(PeerProgram::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)))
+    })
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
@@ -110,8 +112,8 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
 ///
 /// # Errors
 /// There is none; the text names the nearest one.
-pub fn parse(name: &str) -> Result<Peer, Failure> {
-    Peer::parse(name).ok_or_else(|| unknown(name, Peer::ALL.map(Peer::name).into_iter()))
+pub fn parse(name: &str) -> Result<PeerProgram, Failure> {
+    PeerProgram::parse(name).ok_or_else(|| unknown(name, PeerProgram::ALL.map(PeerProgram::name).into_iter()))
 }
 
 #[cfg(test)]
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn an_unknown_peer_is_told_with_the_nearest_one() {
-        assert_eq!(parse("iceoryx2").ok(), Some(Peer::Iceoryx2));
+        assert_eq!(parse("iceoryx2").ok(), Some(PeerProgram::Iceoryx2));
         let Err(Failure::Usage(text)) = parse("cyclon") else { panic!("allowed") };
         assert!(text.contains("did you mean \"cyclone\"") && text.contains("raw"), "{text}");
         let Err(Failure::Usage(text)) = source_of("libcoop") else { panic!("allowed") };

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
-use thalweg_lab::peers::Peer;
+use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::presets::{Budget, Machine, paper4};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
@@ -144,11 +144,11 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     options.refuse_foreign("paper4", &["--quick", "--peers"])?;
     let wanted = match options.peers.as_slice() {
-        [] => Peer::ALL.to_vec(),
+        [] => PeerProgram::ALL.to_vec(),
         [none] if none == "none" => Vec::new(),
         names => names.iter().map(|name| peers::parse(name)).collect::<Result<_, _>>()?,
     };
-    let (there, missing): (Vec<Peer>, Vec<Peer>) =
+    let (there, missing): (Vec<PeerProgram>, Vec<PeerProgram>) =
         wanted.into_iter().partition(|peer| peer.find(options.peer_dir.as_deref()).is_some());
     for peer in missing {
         remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));

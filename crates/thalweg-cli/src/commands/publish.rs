@@ -15,9 +15,9 @@ use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::sending_options::SendingOptions;
-use crate::strangers::Strangers;
+use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
-use crate::values::{Bytes, ShapeType, Text, Value};
+use crate::values::{Bytes, ShapeType, Text, TextValue};
 
 /// The types that `pub` and `sub` know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -119,7 +119,7 @@ pub fn run(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
-fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if (options.dispose || options.unregister) && !T::KEYED {
         let what =
             "--dispose and --unregister end instances, and only a type with a key has those; use --type ShapeType";
@@ -149,7 +149,7 @@ fn publish<T: Value + Clone>(options: &PublishOptions, interrupt: &Interrupt) ->
     }
 }
 
-fn create_writer<T: Value>(
+fn create_writer<T: TextValue>(
     participant: &DomainParticipant,
     options: &PublishOptions,
     mut qos: WriterQos,
@@ -177,7 +177,7 @@ fn create_writer<T: Value>(
     writer.create().map_err(Failure::from_cause)
 }
 
-fn wait_for_readers<T: Value>(
+fn wait_for_readers<T: TextValue>(
     participant: &DomainParticipant,
     writer: &DataWriter<T>,
     options: &PublishOptions,
@@ -187,7 +187,7 @@ fn wait_for_readers<T: Value>(
         return Ok(());
     }
     let deadline = Instant::now() + options.match_timeout;
-    let mut strangers = Strangers::of(participant, writer.guid());
+    let mut strangers = MismatchedEndpoints::of(participant, writer.guid());
     let mut lookaround = Lookaround::new(participant, &options.network, &options.survey);
     while writer.matched_readers().len() < options.readers {
         if interrupt.came() {
@@ -224,7 +224,7 @@ enum Ended {
     Interrupted,
 }
 
-struct Session<'a, T: Value> {
+struct Session<'a, T: TextValue> {
     options: &'a PublishOptions,
     writer: DataWriter<T>,
     /// A value of each instance that was written, by its key hash.
@@ -232,7 +232,7 @@ struct Session<'a, T: Value> {
     written: u64,
 }
 
-impl<T: Value + Clone> Session<'_, T> {
+impl<T: TextValue + Clone> Session<'_, T> {
     /// Writes one value after the other at their times.
     fn write_all(&mut self, source: &mut Source<T>, interrupt: &Interrupt) -> Result<Ended, Failure> {
         let started = Instant::now();
@@ -310,7 +310,7 @@ enum Next<T> {
     Interrupted,
 }
 
-impl<T: Value + Clone> Source<T> {
+impl<T: TextValue + Clone> Source<T> {
     fn new(texts: &[String]) -> Result<Source<T>, Failure> {
         if !texts.is_empty() {
             let values: Result<Vec<T>, String> = texts.iter().map(|text| T::parse(text)).collect();

@@ -13,9 +13,9 @@ use crate::interrupt::Interrupt;
 use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
-use crate::strangers::Strangers;
+use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
-use crate::values::{Bytes, ShapeType, Text, Value};
+use crate::values::{Bytes, ShapeType, Text, TextValue};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -84,7 +84,7 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
     }
 }
 
-fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -93,7 +93,7 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
     let reader = participant.reader_builder(&topic).qos(qos).on_status(Delivery::Thread, tell);
     let reader = reader.create().map_err(Failure::from_cause)?;
     let mut search = Search {
-        strangers: Strangers::of(&participant, reader.guid()),
+        strangers: MismatchedEndpoints::of(&participant, reader.guid()),
         lookaround: Lookaround::new(&participant, &options.network, &options.survey),
     };
     let result = follow(options, interrupt, &reader, &mut search);
@@ -105,7 +105,7 @@ fn subscribe<T: Value>(options: &SubscribeOptions, interrupt: &Interrupt) -> Res
 }
 
 /// Prints what comes until there is enough of it.
-fn follow<T: Value>(
+fn follow<T: TextValue>(
     options: &SubscribeOptions,
     interrupt: &Interrupt,
     reader: &DataReader<T>,
@@ -140,7 +140,7 @@ fn follow<T: Value>(
 
 /// Whom a reader waits for, until it has been matched.
 struct Search<'a> {
-    strangers: Strangers<'a>,
+    strangers: MismatchedEndpoints<'a>,
     lookaround: Lookaround<'a>,
 }
 
@@ -198,7 +198,7 @@ fn tell(status: ReaderStatus) {
 }
 
 /// Prints a sample; false when it cannot be decoded, which is told on standard error.
-fn print<T: Value>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
+fn print<T: TextValue>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
     let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
     let value = match decoded {
         Ok(value) => value,
@@ -233,7 +233,7 @@ struct Line {
 }
 
 impl Line {
-    fn new<T: Value>(sample: &Sample<T>, value: Option<&T>) -> Line {
+    fn new<T: TextValue>(sample: &Sample<T>, value: Option<&T>) -> Line {
         let info = sample.info();
         let json = |value: &T| if sample.is_valid() { value.to_json() } else { value.key_json() };
         Line {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::Watcher;
+use thalweg_lab::study::RunWatcher;
 
 use super::laboratory::from_lab;
 use super::preset::RunOptions;
@@ -33,7 +33,7 @@ pub struct TopOptions {
 /// # Errors
 /// It is no run directory, or the output cannot be written; an interruption is none.
 pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut watcher = Watcher::new(&options.directory).map_err(from_lab)?;
+    let mut watcher = RunWatcher::new(&options.directory).map_err(from_lab)?;
     let is_screen = stdout().is_terminal() && !options.once;
     let screen = is_screen.then(Screen::open);
     let mut told = String::new();
@@ -93,7 +93,7 @@ pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Res
     let mut watcher = None;
     while !runs.is_finished() {
         // The directory appears with the first run.
-        watcher = watcher.or_else(|| Watcher::new(&out).ok());
+        watcher = watcher.or_else(|| RunWatcher::new(&out).ok());
         let snapshot = watcher.as_mut().and_then(|watcher| watcher.look().ok());
         if let (Some(screen), Some(snapshot)) = (&screen, snapshot) {
             let ending = if interrupt.came() { "interrupted; the run in the making ends\n" } else { "" };

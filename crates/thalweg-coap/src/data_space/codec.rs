@@ -6,8 +6,8 @@ use thalweg::cdr::{
 };
 use thalweg::types::KeyHash;
 
-use super::types::{Enumeration, Member, Primitive, Structure, Type};
-use crate::resource::document::{Document, Key, octets};
+use super::types::{Enumeration, Primitive, Structure, StructureMember, Type};
+use crate::resource::document::{Document, MapKey, octets};
 
 /// Writes a sample with its encapsulation header, little-endian.
 ///
@@ -72,8 +72,8 @@ fn write_structure(structure: &Structure, value: &Document, encoder: &mut Encode
     if let Some((key, _)) = unknown {
         let names: Vec<&str> = structure.members.iter().map(|member| member.name.as_str()).collect();
         let name = match key {
-            Key::Text(name) => name.clone(),
-            Key::Label(label) => label.to_string(),
+            MapKey::Text(name) => name.clone(),
+            MapKey::Label(label) => label.to_string(),
         };
         return Err(EncodeError::new(format!("there is no member {name:?}; there are {}", names.join(", "))));
     }
@@ -109,7 +109,7 @@ fn write_members(structure: &Structure, value: &Document, encoder: &mut Encoder<
 }
 
 /// The document's value for a member; none only for an optional one.
-fn given_for<'a>(member: &Member, value: &'a Document) -> Result<Option<&'a Document>, EncodeError> {
+fn given_for<'a>(member: &StructureMember, value: &'a Document) -> Result<Option<&'a Document>, EncodeError> {
     match value.member(&member.name) {
         Some(Document::Null) | None if member.is_optional => Ok(None),
         None => Err(EncodeError::new(format!("the member {:?} is missing", member.name))),
@@ -232,7 +232,7 @@ fn write_key(structure: &Structure, value: &Document, encoder: &mut Encoder<'_>)
     Ok(())
 }
 
-fn header(member: &Member) -> MemberHeader {
+fn header(member: &StructureMember) -> MemberHeader {
     MemberHeader { id: member.id, must_understand: member.must_understand }
 }
 
@@ -244,8 +244,8 @@ fn length_code(value_type: &Type) -> LengthCode {
     }
 }
 
-fn is_named(key: &Key, member: &Member) -> bool {
-    matches!(key, Key::Text(name) if *name == member.name)
+fn is_named(key: &MapKey, member: &StructureMember) -> bool {
+    matches!(key, MapKey::Text(name) if *name == member.name)
 }
 
 fn whole<T: TryFrom<i128>>(value: &Document) -> Result<T, EncodeError> {
@@ -299,7 +299,7 @@ fn needed(what: &str, value: &Document) -> EncodeError {
     EncodeError::new(format!("{what} is needed, not {found}"))
 }
 
-fn in_member(member: &Member, error: &EncodeError) -> EncodeError {
+fn in_member(member: &StructureMember, error: &EncodeError) -> EncodeError {
     EncodeError::new(format!("{}: {}", member.name, error.problem()))
 }
 
@@ -367,7 +367,7 @@ fn read_members(structure: &Structure, decoder: &mut Decoder<'_>, part: Part) ->
     Ok(map(members, part, is_keyed))
 }
 
-fn read_member(member: &Member, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+fn read_member(member: &StructureMember, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match &member.member_type {
         Type::Structure(nested) => read_structure(nested, decoder, part),
         other => read_value(other, decoder),
@@ -375,11 +375,15 @@ fn read_member(member: &Member, decoder: &mut Decoder<'_>, part: Part) -> Result
 }
 
 /// The members with their values; those that are absent have their default, unless they are optional.
-fn map<'a>(members: impl IntoIterator<Item = (&'a Member, Option<Document>)>, part: Part, is_keyed: bool) -> Document {
+fn map<'a>(
+    members: impl IntoIterator<Item = (&'a StructureMember, Option<Document>)>,
+    part: Part,
+    is_keyed: bool,
+) -> Document {
     let valued = members.into_iter().filter_map(|(member, value)| {
         let is_wanted = !member.is_optional && (part == Part::All || member.is_key || !is_keyed);
         let value = value.or_else(|| is_wanted.then(|| default_value(&member.member_type)))?;
-        Some((Key::Text(member.name.clone()), value))
+        Some((MapKey::Text(member.name.clone()), value))
     });
     Document::Map(valued.collect())
 }

@@ -12,9 +12,9 @@ use super::known_types::{READINGS, Types};
 use super::topic::{Offered, raw_topic, reader_qos, writer_qos};
 use super::types::Structure;
 use crate::message::content_format;
-use crate::resource::document::{Document, Key};
+use crate::resource::document::{Document, MapKey};
 use crate::resource::representation::document;
-use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, Watch};
+use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, WatchGuard};
 
 /// Resources of this thing as topics: each change is written, and what others write drives the resource if it takes values.
 ///
@@ -24,7 +24,7 @@ use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, Watch};
 #[derive(Debug)]
 pub struct Exporter {
     exporting: Arc<Exporting>,
-    watches: Vec<Watch>,
+    watches: Vec<WatchGuard>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -212,8 +212,8 @@ impl Exporting {
 /// A reading with the unit that its type has; representations leave out what is empty.
 fn with_unit(reading: Document) -> Document {
     match reading {
-        Document::Map(mut members) if !members.iter().any(|(key, _)| *key == Key::from("unit")) => {
-            members.push((Key::from("unit"), Document::Text(String::new())));
+        Document::Map(mut members) if !members.iter().any(|(key, _)| *key == MapKey::from("unit")) => {
+            members.push((MapKey::from("unit"), Document::Text(String::new())));
             Document::Map(members)
         }
         other => other,

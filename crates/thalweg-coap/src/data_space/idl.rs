@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use thalweg::cdr::Extensibility;
 
-use super::types::{Enumeration, Member, Primitive, Structure, Type};
+use super::types::{Enumeration, Primitive, Structure, StructureMember, Type};
 
 /// The structures of an IDL text, by their names with modules.
 pub type Structures = BTreeMap<String, Arc<Structure>>;
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         self.define(&name, Named::Type(Type::Structure(Arc::new(structure))))
     }
 
-    fn member(&mut self, by_hash: bool, members: &mut Vec<Member>) -> Result<(), IdlError> {
+    fn member(&mut self, by_hash: bool, members: &mut Vec<StructureMember>) -> Result<(), IdlError> {
         let annotations = self.annotations()?;
         let has = |wanted: &str| annotations.iter().any(|(name, argument)| name == wanted && argument != "FALSE");
         let argument = |wanted: &str| annotations.iter().find(|(name, _)| name == wanted).map(|(_, argument)| argument);
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
             if is_key && is_optional {
                 return Err(self.error_before(format!("the key member {name} must not be optional")));
             }
-            members.push(Member { name, id, member_type, is_key, is_optional, must_understand });
+            members.push(StructureMember { name, id, member_type, is_key, is_optional, must_understand });
             if !self.try_take(",") {
                 return self.take(";");
             }

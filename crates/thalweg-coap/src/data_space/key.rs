@@ -5,8 +5,8 @@ use std::sync::Arc;
 use thalweg::cdr::{EncodeError, Representation};
 
 use super::codec;
-use super::types::{Member, Structure, Type};
-use crate::resource::document::{Document, Key};
+use super::types::{Structure, StructureMember, Type};
+use crate::resource::document::{Document, MapKey};
 
 /// Writes the key members of a sample as the payload of a change that ends its instance.
 ///
@@ -18,15 +18,15 @@ pub fn encode_key(structure: &Structure, value: &Document) -> Result<Vec<u8>, En
 }
 
 /// Of a structure that marks no member as key all members are, where it is itself a member of a key.
-fn key_members(structure: &Structure) -> impl Iterator<Item = &Member> {
+fn key_members(structure: &Structure) -> impl Iterator<Item = &StructureMember> {
     let is_keyed = structure.is_keyed();
     structure.members.iter().filter(move |member| member.is_key || !is_keyed)
 }
 
 fn key_type(structure: &Structure) -> Structure {
-    let of_key = |member: &Member| match &member.member_type {
+    let of_key = |member: &StructureMember| match &member.member_type {
         Type::Structure(nested) => {
-            Member { member_type: Type::Structure(Arc::new(key_type(nested))), ..member.clone() }
+            StructureMember { member_type: Type::Structure(Arc::new(key_type(nested))), ..member.clone() }
         }
         _ => member.clone(),
     };
@@ -40,7 +40,7 @@ fn key_of(structure: &Structure, value: &Document) -> Document {
             Type::Structure(nested) => key_of(nested, found),
             _ => found.clone(),
         };
-        Some((Key::from(member.name.as_str()), key))
+        Some((MapKey::from(member.name.as_str()), key))
     });
     Document::Map(given.collect())
 }

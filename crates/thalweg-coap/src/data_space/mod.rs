@@ -23,7 +23,7 @@ pub use bridge::{Bridge, Changes, RESOURCES_ROOT};
 pub use export::{Exporter, TOPICS_ROOT};
 pub use known_types::{READINGS, Types};
 pub use topic::{Offered, TopicResource};
-pub use types::{Enumeration, Member, Primitive, Structure, Type};
+pub use types::{Enumeration, Primitive, Structure, StructureMember, Type};
 
 #[cfg(test)]
 mod tests;

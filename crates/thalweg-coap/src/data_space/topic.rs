@@ -13,11 +13,11 @@ use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, KeyOf,
 use super::codec;
 use super::key::encode_key;
 use super::types::{Structure, Type};
-use crate::link_format::Link;
+use crate::link_format::WebLink;
 use crate::message::content_format;
-use crate::resource::document::{Document, Key};
+use crate::resource::document::{Document, MapKey};
 use crate::resource::representation::{document, negotiate};
-use crate::resource::{Get, Put, Representation, Resource, ResourceError, Watcher, link_of};
+use crate::resource::{Get, Put, Resource, ResourceError, ResourceRepresentation, Watcher, link_of};
 
 /// A topic of the data space that is read, observed and written as a resource.
 ///
@@ -28,7 +28,7 @@ pub struct TopicResource {
     topic_name: String,
     structure: Arc<Structure>,
     formats: Vec<u16>,
-    link: Link,
+    link: WebLink,
     writer: DataWriter<Raw>,
     reader: DataReader<Raw>,
     samples: Mutex<Samples>,
@@ -158,7 +158,7 @@ impl TopicResource {
             (content_format::TEXT, Some(name)) => {
                 let text = std::str::from_utf8(request.payload)
                     .map_err(|_| ResourceError::BadRequest("the text is not UTF-8".to_owned()))?;
-                Ok(Document::Map(vec![(Key::from(name), Document::Text(text.to_owned()))]))
+                Ok(Document::Map(vec![(MapKey::from(name), Document::Text(text.to_owned()))]))
             }
             (format, _) => document(format, request.payload),
         }
@@ -189,7 +189,7 @@ impl Resource for TopicResource {
         &self.path
     }
 
-    fn link(&self) -> Link {
+    fn link(&self) -> WebLink {
         self.link.clone()
     }
 
@@ -198,7 +198,7 @@ impl Resource for TopicResource {
         false
     }
 
-    fn get(&self, request: &Get<'_>) -> Result<Representation, ResourceError> {
+    fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
         let format = negotiate(&self.formats, request.accept)?;
         let newest = self.newest(request.queries)?;
         let written = match (format, text_member(&self.structure)) {
@@ -207,7 +207,7 @@ impl Resource for TopicResource {
             _ => newest.to_json(),
         };
         let payload = written.map_err(|error| ResourceError::Failed(error.to_string()))?;
-        Ok(Representation { content_format: format, payload, max_age: MAX_AGE })
+        Ok(ResourceRepresentation { content_format: format, payload, max_age: MAX_AGE })
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {

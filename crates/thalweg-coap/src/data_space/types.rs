@@ -87,12 +87,12 @@ pub struct Structure {
     /// How far versions of it may differ.
     pub extensibility: Extensibility,
     /// Its members in order, those of its base first.
-    pub members: Vec<Member>,
+    pub members: Vec<StructureMember>,
 }
 
 /// A member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct StructureMember {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -171,14 +171,14 @@ impl Structure {
     }
 
     /// The members that identify an instance: those that are marked, or all if none is (DDS-XTypes 1.3 §7.6.8.3).
-    pub(super) fn key_members(&self) -> impl Iterator<Item = &Member> {
+    pub(super) fn key_members(&self) -> impl Iterator<Item = &StructureMember> {
         let is_keyed = self.is_keyed();
         self.members.iter().filter(move |member| member.is_key || !is_keyed)
     }
 
     /// The same in the order of their ids, as key hashes want them.
-    pub(super) fn key_members_by_id(&self) -> Vec<&Member> {
-        let mut members: Vec<&Member> = self.key_members().collect();
+    pub(super) fn key_members_by_id(&self) -> Vec<&StructureMember> {
+        let mut members: Vec<&StructureMember> = self.key_members().collect();
         members.sort_by_key(|member| member.id);
         members
     }

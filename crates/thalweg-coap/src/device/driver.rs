@@ -1,6 +1,6 @@
 //! What a driver must be able to do.
 
-use crate::device::{DeviceError, Kind, Unit, Value};
+use crate::device::{DeviceError, Unit, Value, ValueKind};
 
 /// A family of devices: finds them and opens them.
 ///
@@ -59,7 +59,7 @@ pub struct Channel {
     /// What kind of quantity it is, for the `rt` attribute of its resource: `temperature`, `load`, `switch`.
     pub quantity: &'static str,
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// The unit of its values.
     pub unit: Unit,
     /// What can be done with it.
@@ -91,7 +91,7 @@ impl Access {
 
 impl Channel {
     /// A channel that can only be read.
-    pub fn sensor(name: &str, quantity: &'static str, kind: Kind, unit: Unit) -> Channel {
+    pub fn sensor(name: &str, quantity: &'static str, kind: ValueKind, unit: Unit) -> Channel {
         Channel { name: name.to_owned(), quantity, kind, unit, access: Access::Read }
     }
 }

@@ -23,7 +23,7 @@ pub struct FoundDevice {
 
 /// What a search found, in the order of the drivers.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundDevices {
     /// The devices.
     pub devices: Vec<FoundDevice>,
     /// Drivers that could not look, by name, and why.
@@ -44,10 +44,10 @@ impl Finder {
     }
 
     /// Looks for devices, for no longer than `patience`; a driver that takes longer is told among the failures.
-    pub fn find(&self, patience: Duration) -> Found {
+    pub fn find(&self, patience: Duration) -> FoundDevices {
         let deadline = Instant::now() + patience;
         let searches: Vec<_> = self.drivers.iter().map(|driver| (driver, search(Arc::clone(driver)))).collect();
-        let mut found = Found::default();
+        let mut found = FoundDevices::default();
         for (driver, search) in searches {
             let rest = deadline.saturating_duration_since(Instant::now());
             let outcome = search.and_then(|results| match results.recv_timeout(rest) {

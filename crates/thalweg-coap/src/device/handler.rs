@@ -22,7 +22,7 @@ pub type Completion = Box<dyn FnOnce(Result<Value, DeviceError>) + Send>;
 
 /// A linked device. Cheap to clone; the device is closed when the last clone is dropped.
 #[derive(Clone)]
-pub struct Handler {
+pub struct DeviceHandle {
     description: Arc<Description>,
     orders: SyncSender<Order>,
 }
@@ -37,19 +37,19 @@ enum Order {
     },
 }
 
-impl Handler {
+impl DeviceHandle {
     pub(super) fn start(
         driver: Arc<dyn Driver>,
         description: Description,
         linker: &Linker,
-    ) -> Result<Handler, DeviceError> {
+    ) -> Result<DeviceHandle, DeviceError> {
         let description = Arc::new(description);
         let (orders, inbox) = mpsc::sync_channel(linker.commands_max.max(1));
         let link = Link { driver, description: Arc::clone(&description), device: None };
         let started =
             std::thread::Builder::new().name(format!("device-{}", description.name)).spawn(move || link.run(&inbox));
         started.map_err(|error| DeviceError::Failed(format!("no thread for the device: {error}")))?;
-        let handler = Handler { description, orders };
+        let handler = DeviceHandle { description, orders };
         let (sender, opened) = mpsc::sync_channel(1);
         handler.order(Order::Open(sender)).map_err(|(error, _)| error)?;
         received(&opened, linker.open_patience)?;
@@ -116,7 +116,7 @@ impl Handler {
     }
 }
 
-impl fmt::Debug for Handler {
+impl fmt::Debug for DeviceHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Handler({})", self.description.name)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::device::{DeviceError, FoundDevice, Handler};
+use crate::device::{DeviceError, DeviceHandle, FoundDevice};
 
 /// Links found devices.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Linker {
     /// # Errors
     /// What opening it failed with; [`DeviceError::TimedOut`] when that takes longer than
     /// [`open_patience`](Self::open_patience).
-    pub fn link(&self, found: &FoundDevice) -> Result<Handler, DeviceError> {
-        Handler::start(Arc::clone(&found.driver), found.description.clone(), self)
+    pub fn link(&self, found: &FoundDevice) -> Result<DeviceHandle, DeviceError> {
+        DeviceHandle::start(Arc::clone(&found.driver), found.description.clone(), self)
     }
 }

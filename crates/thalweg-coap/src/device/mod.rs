@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Finder`] | asks every driver which devices it has |
 //! | [`Linker`] | opens a found device and gives it a thread of its own |
-//! | [`Handler`] | passes readings and actions to and from one linked device |
+//! | [`DeviceHandle`] | passes readings and actions to and from one linked device |
 //!
 //! A device that fails, hangs or panics holds up nobody else: each has its own thread and its own bounded queue, and whoever
 //! asks it waits no longer than he says.
@@ -19,10 +19,10 @@ mod value;
 
 pub use driver::{Access, Channel, Description, Device, Driver};
 pub use error::DeviceError;
-pub use finder::{Finder, Found, FoundDevice};
-pub use handler::{Command, Completion, Handler};
+pub use finder::{Finder, FoundDevice, FoundDevices};
+pub use handler::{Command, Completion, DeviceHandle};
 pub use linker::Linker;
-pub use value::{Kind, Unit, Value};
+pub use value::{Unit, Value, ValueKind};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -70,7 +70,7 @@ impl Scripted {
     }
 
     /// Links its device.
-    pub fn link(self) -> Handler {
+    pub fn link(self) -> DeviceHandle {
         Linker::default().link(&self.into_found()).expect("linked")
     }
 
@@ -86,8 +86,9 @@ impl Driver for Scripted {
     }
 
     fn find(&self) -> Result<Vec<Description>, DeviceError> {
-        let sensor = Channel::sensor("level", "level", Kind::Real, Unit::NONE);
-        let switch = Channel { name: "switch".to_owned(), kind: Kind::Boolean, access: Access::Act, ..sensor.clone() };
+        let sensor = Channel::sensor("level", "level", ValueKind::Real, Unit::NONE);
+        let switch =
+            Channel { name: "switch".to_owned(), kind: ValueKind::Boolean, access: Access::Act, ..sensor.clone() };
         Ok(vec![Description { name: self.device_name.clone(), title: String::new(), channels: vec![sensor, switch] }])
     }
 
@@ -276,11 +277,11 @@ fn what_cannot_be_opened_cannot_be_linked() {
 
 #[test]
 fn values_change_their_type_only_where_nothing_is_lost() {
-    assert_eq!(Value::Integer(3).into_kind(Kind::Real), Some(Value::Real(3.0)));
-    assert_eq!(Value::Integer((1 << 53) + 1).into_kind(Kind::Real), None);
-    assert_eq!(Value::Real(3.0).into_kind(Kind::Integer), Some(Value::Integer(3)));
-    assert_eq!(Value::Real(3.5).into_kind(Kind::Integer), None);
-    assert_eq!(Value::Integer(1).into_kind(Kind::Boolean), Some(Value::Boolean(true)));
-    assert_eq!(Value::Integer(2).into_kind(Kind::Boolean), None);
-    assert_eq!(Value::Text("on".to_owned()).into_kind(Kind::Boolean), None);
+    assert_eq!(Value::Integer(3).into_kind(ValueKind::Real), Some(Value::Real(3.0)));
+    assert_eq!(Value::Integer((1 << 53) + 1).into_kind(ValueKind::Real), None);
+    assert_eq!(Value::Real(3.0).into_kind(ValueKind::Integer), Some(Value::Integer(3)));
+    assert_eq!(Value::Real(3.5).into_kind(ValueKind::Integer), None);
+    assert_eq!(Value::Integer(1).into_kind(ValueKind::Boolean), Some(Value::Boolean(true)));
+    assert_eq!(Value::Integer(2).into_kind(ValueKind::Boolean), None);
+    assert_eq!(Value::Text("on".to_owned()).into_kind(ValueKind::Boolean), None);
 }

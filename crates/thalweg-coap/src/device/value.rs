@@ -19,7 +19,7 @@ pub enum Value {
 
 /// The type of a [`Value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// [`Value::Boolean`].
     Boolean,
     /// [`Value::Integer`].
@@ -38,28 +38,28 @@ pub struct Unit(&'static str);
 
 impl Value {
     /// Its type.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            Value::Boolean(_) => Kind::Boolean,
-            Value::Integer(_) => Kind::Integer,
-            Value::Real(_) => Kind::Real,
-            Value::Text(_) => Kind::Text,
-            Value::Bytes(_) => Kind::Bytes,
+            Value::Boolean(_) => ValueKind::Boolean,
+            Value::Integer(_) => ValueKind::Integer,
+            Value::Real(_) => ValueKind::Real,
+            Value::Text(_) => ValueKind::Text,
+            Value::Bytes(_) => ValueKind::Bytes,
         }
     }
 
     /// The same value as another type, where nothing is lost: whole numbers as real ones below 2^53, and back.
-    pub fn into_kind(self, kind: Kind) -> Option<Value> {
+    pub fn into_kind(self, kind: ValueKind) -> Option<Value> {
         match (self, kind) {
-            (Value::Integer(number), Kind::Real) => {
+            (Value::Integer(number), ValueKind::Real) => {
                 let real = number as f64;
                 (number.unsigned_abs() <= EXACT_IN_REAL).then_some(Value::Real(real))
             }
-            (Value::Real(number), Kind::Integer) => {
+            (Value::Real(number), ValueKind::Integer) => {
                 let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_IN_REAL as f64;
                 is_whole.then_some(Value::Integer(number as i64))
             }
-            (Value::Integer(number @ (0 | 1)), Kind::Boolean) => Some(Value::Boolean(number == 1)),
+            (Value::Integer(number @ (0 | 1)), ValueKind::Boolean) => Some(Value::Boolean(number == 1)),
             (value, kind) => (value.kind() == kind).then_some(value),
         }
     }
@@ -81,14 +81,14 @@ impl fmt::Display for Value {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Boolean => "boolean",
-            Kind::Integer => "whole number",
-            Kind::Real => "number",
-            Kind::Text => "text",
-            Kind::Bytes => "bytes",
+            ValueKind::Boolean => "boolean",
+            ValueKind::Integer => "whole number",
+            ValueKind::Real => "number",
+            ValueKind::Text => "text",
+            ValueKind::Bytes => "bytes",
         })
     }
 }

@@ -21,18 +21,18 @@ pub enum Answer {
 
 /// A request: the peer's serial number and the message ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64);
+pub struct AnswerKey(u64);
 
-impl Key {
-    pub fn new(serial: u32, id: MessageId) -> Key {
-        Key(u64::from(serial) << 16 | u64::from(id.0))
+impl AnswerKey {
+    pub fn new(serial: u32, id: MessageId) -> AnswerKey {
+        AnswerKey(u64::from(serial) << 16 | u64::from(id.0))
     }
 }
 
 /// All answers. They all live equally long, so the oldest is the first to end, and the one that makes room.
 #[derive(Debug)]
 pub struct Answers {
-    index: HashMap<Key, State, TableState>,
+    index: HashMap<AnswerKey, State, TableState>,
     sent: VecDeque<Sent>,
     /// The bytes of all answers, one after the other.
     bytes: VecDeque<u8>,
@@ -50,7 +50,7 @@ enum State {
 
 #[derive(Debug)]
 struct Sent {
-    key: Key,
+    key: AnswerKey,
     start: u64,
     ends: Instant,
 }
@@ -73,7 +73,7 @@ impl Answers {
     }
 
     /// What a duplicate of this request gets; `None` for a request that is new.
-    pub fn find(&self, now: Instant, key: Key) -> Option<Answer> {
+    pub fn find(&self, now: Instant, key: AnswerKey) -> Option<Answer> {
         match *self.index.get(&key)? {
             State::Open(exchange) => Some(Answer::Open(exchange)),
             State::Sent(number) => {
@@ -88,17 +88,17 @@ impl Answers {
     }
 
     /// A handler begins to work on a request.
-    pub fn open(&mut self, key: Key, exchange: u64) {
+    pub fn open(&mut self, key: AnswerKey, exchange: u64) {
         self.index.insert(key, State::Open(exchange));
     }
 
     /// The exchange ended without anything that a duplicate could get.
-    pub fn forget(&mut self, key: Key) {
+    pub fn forget(&mut self, key: AnswerKey) {
         self.index.remove(&key);
     }
 
     /// Keeps what was sent, until `ends`; gives how many answers had to make room before their time.
-    pub fn keep(&mut self, now: Instant, key: Key, bytes: &[u8], ends: Instant) -> usize {
+    pub fn keep(&mut self, now: Instant, key: AnswerKey, bytes: &[u8], ends: Instant) -> usize {
         self.drop_expired(now);
         if bytes.len() + ENTRY_BYTES > self.bytes_max {
             self.forget(key);
@@ -138,13 +138,13 @@ impl Answers {
 mod tests {
     use std::time::Duration;
 
-    use super::super::secret::Secret;
+    use super::super::secret::EndpointSecret;
     use super::*;
 
     #[test]
     fn answers_come_back_until_they_end_or_make_room() {
-        let mut answers = Answers::new(10 * (ENTRY_BYTES + 8), TableState::new(&Secret::new([3, 4])));
-        let key = |number: u16| Key::new(7, MessageId(number));
+        let mut answers = Answers::new(10 * (ENTRY_BYTES + 8), TableState::new(&EndpointSecret::new([3, 4])));
+        let key = |number: u16| AnswerKey::new(7, MessageId(number));
         let mut early = 0;
         for number in 0..100_u16 {
             let now = Instant::from_nanos(u64::from(number));

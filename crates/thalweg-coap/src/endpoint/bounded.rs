@@ -9,7 +9,7 @@ const ENTRY_BYTES: usize = 160;
 
 /// Entries by key; those written longest ago make room, and each ends at its time.
 #[derive(Debug)]
-pub struct Bounded<V> {
+pub struct BoundedMap<V> {
     entries: HashMap<u64, Entry<V>>,
     /// Keys by the time they were written; an entry that was written again is in here more than once.
     order: VecDeque<(u64, u64)>,
@@ -26,9 +26,9 @@ struct Entry<V> {
     ends: Instant,
 }
 
-impl<V> Bounded<V> {
-    pub fn new(bytes_max: usize) -> Bounded<V> {
-        Bounded { entries: HashMap::new(), order: VecDeque::new(), written: 0, bytes: 0, bytes_max }
+impl<V> BoundedMap<V> {
+    pub fn new(bytes_max: usize) -> BoundedMap<V> {
+        BoundedMap { entries: HashMap::new(), order: VecDeque::new(), written: 0, bytes: 0, bytes_max }
     }
 
     /// Bytes that the entries cost.
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_oldest_make_room_and_nothing_exceeds_the_budget() {
         let at = Instant::from_nanos;
-        let mut map = Bounded::new(3 * (ENTRY_BYTES + 100));
+        let mut map = BoundedMap::new(3 * (ENTRY_BYTES + 100));
         for key in 0..3 {
             assert!(map.insert(key, key, 100, at(9)));
         }

@@ -6,9 +6,9 @@ use thalweg_base::time::Instant;
 
 use super::Peer;
 use super::asked::Asked;
-use super::bounded::Bounded;
-use super::secret::{Secret, TableState};
-use crate::message::{Code, ETag, OptionNumber, Request, RequestBuf, Response};
+use super::bounded::BoundedMap;
+use super::secret::{EndpointSecret, TableState};
+use crate::message::{CoapRequest, Code, ETag, OptionNumber, RequestBuf, Response};
 
 /// Max-Age of a response that does not say it, in seconds.
 const MAX_AGE: u32 = 60;
@@ -16,7 +16,7 @@ const MAX_AGE: u32 = 60;
 /// Responses by request.
 #[derive(Debug)]
 pub struct Cache {
-    entries: Bounded<Cached>,
+    entries: BoundedMap<Cached>,
     is_on: bool,
 }
 
@@ -32,7 +32,7 @@ pub fn max_age(response: &Response) -> Duration {
 }
 
 /// The same for requests to a peer that may share a response; `None` for one whose response is not kept.
-pub fn key(secret: &Secret, table: &TableState, peer: Peer, request: &Request<'_>) -> Option<u64> {
+pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &CoapRequest<'_>) -> Option<u64> {
     let asked = Asked::read(request.code, request.options, table).ok()?;
     let is_plain = asked.observe.is_none() && asked.block2.is_none() && asked.no_response.is_none();
     // A client that names its own ETags wants to see what the server says.
@@ -42,7 +42,12 @@ pub fn key(secret: &Secret, table: &TableState, peer: Peer, request: &Request<'_
 }
 
 /// The key under which the resource that a request changes would be kept.
-pub fn key_of_target(secret: &Secret, table: &TableState, peer: Peer, request: &Request<'_>) -> Option<u64> {
+pub fn key_of_target(
+    secret: &EndpointSecret,
+    table: &TableState,
+    peer: Peer,
+    request: &CoapRequest<'_>,
+) -> Option<u64> {
     let names = [OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::URI_PATH, OptionNumber::URI_QUERY];
     let target = request.options.filter(|(number, _)| names.contains(number));
     let get = target.fold(RequestBuf::get(""), |get, (number, value)| get.with_option(number, value));
@@ -51,7 +56,7 @@ pub fn key_of_target(secret: &Secret, table: &TableState, peer: Peer, request: &
 
 impl Cache {
     pub fn new(bytes_max: usize) -> Cache {
-        Cache { entries: Bounded::new(bytes_max), is_on: bytes_max > 0 }
+        Cache { entries: BoundedMap::new(bytes_max), is_on: bytes_max > 0 }
     }
 
     pub fn is_on(&self) -> bool {

@@ -7,10 +7,10 @@ use super::in_flight::{Owner, Use};
 use super::protected::push_request;
 use super::slab::Slab;
 use super::timers::TimerId;
-use super::transfer::Transfer;
-use super::{Config, Delivery, Due, Endpoint, Event, Peer, RequestError, RequestId};
+use super::transfer::BlockTransfer;
+use super::{Config, Confirmability, Due, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
 use crate::message::{
-    Block, Message, MessageId, MessageType, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
+    Block, CoapMessage, MessageId, MessageType, Observe, OptionNumber, Options, RequestBuf, Token, empty_message,
 };
 use crate::oscore::ClientAssociation;
 
@@ -37,12 +37,12 @@ pub(super) struct Outgoing {
     pub peer: u32,
     /// The peer, or the group.
     pub target: Peer,
-    pub delivery: Delivery,
+    pub delivery: Confirmability,
     pub request: RequestBuf,
     pub stage: Stage,
     pub tokens: Tokens,
     pub message: LastMessage,
-    pub transfer: Transfer,
+    pub transfer: BlockTransfer,
     /// Number and time of the last notification.
     pub latest: Option<(u32, Instant)>,
     pub cache_key: Option<u64>,
@@ -104,7 +104,7 @@ impl Client {
 }
 
 impl Endpoint {
-    /// Sends a request, at once or when fewer are under way to the peer; what becomes of it comes as an [`Event`]. With
+    /// Sends a request, at once or when fewer are under way to the peer; what becomes of it comes as an [`EndpointEvent`]. With
     /// Observe it stays until the server ends it or [`Endpoint::cancel`]. With a Block2 option of its own only that block
     /// is fetched. A body larger than a block goes out in blocks.
     ///
@@ -115,7 +115,7 @@ impl Endpoint {
         now: Instant,
         peer: Peer,
         request: RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
     ) -> Result<RequestId, RequestError> {
         self.check_request(peer, &request, delivery)?;
         let key = cache::key(&self.secret, &self.table, peer, &request.view()).filter(|_| self.client.cache.is_on());
@@ -125,19 +125,19 @@ impl Endpoint {
         }
         if let Some(response) = key.and_then(|key| self.client.cache.fresh(now, key)) {
             self.close_request(now, id);
-            self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+            self.events.push_back(EndpointEvent::Response { request: RequestId(id), peer, response });
         } else {
             self.send_in_turn(now, id);
         }
         Ok(RequestId(id))
     }
 
-    /// Asks whether a peer is there (RFC 7252 §4.3); the answer is [`Event::Pong`].
+    /// Asks whether a peer is there (RFC 7252 §4.3); the answer is [`EndpointEvent::Pong`].
     ///
     /// # Errors
     /// When there is no place for it, or no message ID.
     pub fn ping(&mut self, now: Instant, peer: Peer) -> Result<RequestId, RequestError> {
-        let id = self.insert_request(now, peer, RequestBuf::default(), Delivery::Confirmable)?;
+        let id = self.insert_request(now, peer, RequestBuf::default(), Confirmability::Confirmable)?;
         let place = self.client.requests.get(id).map_or(0, |outgoing| outgoing.peer);
         let message = self.peers.get_mut(place).ids.next(now);
         self.outbox.push(peer, |out| out.extend_from_slice(&empty_message(MessageType::Confirmable, message)));
@@ -164,7 +164,7 @@ impl Endpoint {
             let view = farewell.view();
             let (code, options) = (view.code, view.options);
             let message_type = MessageType::NonConfirmable;
-            let message = Message { message_type, code, id, token, options, payload: &[] };
+            let message = CoapMessage { message_type, code, id, token, options, payload: &[] };
             if let Some(outgoing) = self.client.requests.get_mut(request.0) {
                 // Without a sequence number for it the server finds out by itself.
                 let _ = push_request(&mut self.outbox, outgoing.target, &mut outgoing.protection, token, &message);
@@ -177,11 +177,11 @@ impl Endpoint {
         &self,
         peer: Peer,
         request: &RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
     ) -> Result<(), RequestError> {
         let view = request.view();
         let is_large = view.payload.len() > 16 << self.config.block_exponent.min(Block::EXPONENT_MAX);
-        let is_for_groups = delivery == Delivery::NonConfirmable && view.code.is_safe() && !is_large;
+        let is_for_groups = delivery == Confirmability::NonConfirmable && view.code.is_safe() && !is_large;
         if !view.code.is_request() {
             return Err(RequestError::Malformed("its code is no method"));
         }
@@ -202,7 +202,7 @@ impl Endpoint {
         now: Instant,
         peer: Peer,
         request: RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
     ) -> Result<u64, RequestError> {
         if self.client.requests.len() >= self.config.limits.requests_max.min(REQUESTS_MAX) {
             return Err(RequestError::TooManyRequests);
@@ -211,7 +211,7 @@ impl Endpoint {
         let state = self.peers.get(place);
         let blocked = state.ids.blocked_until(now, self.config.times.message_id_lifetime);
         let paused = Some(state.requests.paused_until).filter(|until| now < *until);
-        let probes = delivery == Delivery::NonConfirmable && !peer.is_multicast();
+        let probes = delivery == Confirmability::NonConfirmable && !peer.is_multicast();
         let silent = Some(state.requests.silence.blocked_until(&self.config)).filter(|until| probes && now < *until);
         if let Some(until) = blocked {
             self.peers.release(place);
@@ -235,7 +235,7 @@ impl Endpoint {
             stage: Stage::Waiting,
             tokens: Tokens { current: 0, first: 0 },
             message: LastMessage::default(),
-            transfer: Transfer::new(self.config.block_exponent, tag),
+            transfer: BlockTransfer::new(self.config.block_exponent, tag),
             latest: None,
             cache_key: None,
             is_challenged: false,
@@ -263,7 +263,7 @@ impl Endpoint {
     pub(super) fn send_in_turn(&mut self, now: Instant, id: u64) {
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         let requests = &mut self.peers.get_mut(outgoing.peer).requests;
-        if outgoing.delivery == Delivery::Confirmable && requests.in_flight >= self.config.nstart.max(1) {
+        if outgoing.delivery == Confirmability::Confirmable && requests.in_flight >= self.config.nstart.max(1) {
             outgoing.stage = Stage::Waiting;
             requests.waiting.push_back(id);
         } else {
@@ -288,7 +288,7 @@ impl Endpoint {
             return self.fail(now, id, RequestError::MessageIdsExhausted { until });
         }
         let message = ids.next(now);
-        let is_confirmable = outgoing.delivery == Delivery::Confirmable;
+        let is_confirmable = outgoing.delivery == Confirmability::Confirmable;
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let etag = outgoing.cache_key.filter(|_| outgoing.transfer.is_first());
         let etag = etag.and_then(|key| self.client.cache.etag(now, key));
@@ -296,7 +296,7 @@ impl Endpoint {
         let token = Token::from_u64(outgoing.tokens.current);
         let view = outgoing.request.view();
         let (options, payload) = (Options::new(&options), &view.payload[range]);
-        let datagram = Message { message_type, code: view.code, id: message, token, options, payload };
+        let datagram = CoapMessage { message_type, code: view.code, id: message, token, options, payload };
         let registration = Token::from_u64(outgoing.tokens.first);
         let protection = &mut outgoing.protection;
         let len = match push_request(&mut self.outbox, outgoing.target, protection, registration, &datagram) {
@@ -357,7 +357,7 @@ impl Endpoint {
         let wants_no_response = outgoing.request.view().options.value(OptionNumber::NO_RESPONSE).is_some();
         if outgoing.target.is_multicast() || wants_no_response {
             self.close_request(now, id);
-            self.events.push_back(Event::Finished { request: RequestId(id) });
+            self.events.push_back(EndpointEvent::Finished { request: RequestId(id) });
         } else if outgoing.stage == Stage::Observing {
             // Registers again under the same token; whatever number the server begins with is right.
             outgoing.latest = None;
@@ -376,7 +376,7 @@ impl Endpoint {
         let is_unverifiable = error == RequestError::TimedOut && protection.is_some_and(|one| one.has_refused());
         let error = if is_unverifiable { RequestError::Unverifiable } else { error };
         if let Some(peer) = self.close_request(now, id) {
-            self.events.push_back(Event::Failed { request: RequestId(id), peer, error });
+            self.events.push_back(EndpointEvent::Failed { request: RequestId(id), peer, error });
         }
     }
 

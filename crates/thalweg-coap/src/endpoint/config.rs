@@ -8,7 +8,7 @@ pub struct Config {
     /// Times of the message layer.
     pub times: Times,
     /// Bounds of what peers can make this endpoint hold.
-    pub limits: Limits,
+    pub limits: EndpointLimits,
     /// How observation works.
     pub observe: ObserveConfig,
     /// Requests under way to one peer at a time (NSTART); further ones wait. Default 1.
@@ -50,7 +50,7 @@ pub struct Times {
 
 /// Bounds of memory. All are chosen by whoever runs the endpoint.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct EndpointLimits {
     /// Peers that are remembered; the one that was silent longest makes room. Default 16,384, about 1 KiB each.
     pub peers_max: usize,
     /// Message IDs remembered for each peer, to tell duplicates. Default 64.
@@ -87,7 +87,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             times: Times::default(),
-            limits: Limits::default(),
+            limits: EndpointLimits::default(),
             observe: ObserveConfig::default(),
             nstart: 1,
             retransmit_max: 4,
@@ -112,9 +112,9 @@ impl Default for Times {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for EndpointLimits {
+    fn default() -> EndpointLimits {
+        EndpointLimits {
             peers_max: 16_384,
             duplicates_max: 64,
             answer_bytes_max: 4 << 20,

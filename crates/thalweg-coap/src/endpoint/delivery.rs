@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::in_flight::{Backoff, Owner, Transmission, Use};
-use super::{Due, Endpoint, Event, RequestError, RequestId};
+use super::in_flight::{Backoff, Owner, PendingConfirmable, Use};
+use super::{Due, Endpoint, EndpointEvent, RequestError, RequestId};
 use crate::message::MessageId;
 
 impl Endpoint {
@@ -30,7 +30,7 @@ impl Endpoint {
         self.peers.hold_again(place);
         let timers = &mut self.timers;
         let set_timer = |id| timers.set(now + backoff.pause, Due::Repeat(id));
-        self.in_flight.insert(Transmission { peer: place, id, owner, bytes, backoff, timer: None }, set_timer)
+        self.in_flight.insert(PendingConfirmable { peer: place, id, owner, bytes, backoff, timer: None }, set_timer)
     }
 
     /// Forgets a message; gives whom it belonged to.
@@ -117,7 +117,7 @@ impl Endpoint {
 
     fn finish_ping(&mut self, now: Instant, id: u64) {
         if let Some(peer) = self.close_request(now, id) {
-            self.events.push_back(Event::Pong { request: RequestId(id), peer });
+            self.events.push_back(EndpointEvent::Pong { request: RequestId(id), peer });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::encode::{Head, Part};
+use super::encode::{Head, ResponsePart};
 use super::ids::seconds;
 use super::server::{Exchange, Kind};
 use super::{Endpoint, Peer};
@@ -30,7 +30,7 @@ impl Endpoint {
 
     /// Whether a response of `len` bytes with this part of a body is too large for an address that may be forged, and a
     /// smaller one can be sent.
-    pub(super) fn is_amplified(&self, exchange: &Exchange, part: &Part, len: usize) -> bool {
+    pub(super) fn is_amplified(&self, exchange: &Exchange, part: &ResponsePart, len: usize) -> bool {
         let factor = usize::from(self.config.amplification_max);
         let state = self.peers.get(exchange.peer);
         if factor == 0 || state.verified || part.range.len() <= BLOCK_BYTES_MIN {
@@ -48,7 +48,7 @@ impl Endpoint {
         exchange: &mut Exchange,
         head: &Head,
         response: &mut Response,
-        part: &mut Part,
+        part: &mut ResponsePart,
     ) {
         debug_assert!(exchange.kind != Kind::Multicast, "nothing was sent yet");
         self.counters.shrunk += 1;
@@ -59,7 +59,7 @@ impl Endpoint {
         let observe = part.observe;
         let largest = part.block2.map_or(self.config.block_exponent, |block| block.exponent).min(Block::EXPONENT_MAX);
         for exponent in (0..=largest).rev() {
-            *part = Part { observe, echo: Some(echo), ..self.part(now, exchange, response, exponent) };
+            *part = ResponsePart { observe, echo: Some(echo), ..self.part(now, exchange, response, exponent) };
             self.outbox.drop_last();
             let len = self.push_response(exchange, head, response, part);
             if !self.is_amplified(exchange, part, len) {

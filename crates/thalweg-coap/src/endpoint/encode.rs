@@ -14,7 +14,7 @@ pub struct Head {
 
 /// The part of a response that one message carries.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ResponsePart {
     /// The number of a notification.
     pub observe: Option<u32>,
     /// Which block of the request this answers.
@@ -48,7 +48,7 @@ pub fn cut(len: usize, asked: Option<Block>, exponent: u8) -> Result<Option<(Blo
 }
 
 /// Appends a response. Options without a field of their own are merged in at the places of their numbers.
-pub fn write_response(out: &mut Vec<u8>, head: &Head, response: &Response, part: &Part) {
+pub fn write_response(out: &mut Vec<u8>, head: &Head, response: &Response, part: &ResponsePart) {
     let mut writer = MessageWriter::new(out, head.message_type, response.code, head.id, &head.token);
     let mut others = response.options.iter().peekable();
     let mut others_before = |writer: &mut MessageWriter<'_>, end: OptionNumber| {

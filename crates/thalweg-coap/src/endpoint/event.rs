@@ -18,7 +18,7 @@ pub struct RequestId(pub(super) u64);
 
 /// Whether a request is repeated until it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum Confirmability {
     /// CON: repeated with growing pauses.
     Confirmable,
     /// NON: sent once.
@@ -27,7 +27,7 @@ pub enum Delivery {
 
 /// What happened, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum EndpointEvent {
     /// A request to answer. For a notification that is due, the client's registration is asked again.
     Request {
         /// For [`Endpoint::respond`](super::Endpoint::respond).
@@ -35,7 +35,7 @@ pub enum Event {
         /// Who asks.
         peer: Peer,
         /// Whether it repeats what is not answered. A notification that is due counts as confirmable: its client waits for it.
-        delivery: Delivery,
+        delivery: Confirmability,
         /// What it asks; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
         request: RequestBuf,
     },
@@ -88,9 +88,9 @@ pub enum RequestError {
         /// When the next ID is free.
         until: Instant,
     },
-    /// As many requests wait as [`Limits::requests_max`](super::Limits::requests_max) allows.
+    /// As many requests wait as [`EndpointLimits::requests_max`](super::EndpointLimits::requests_max) allows.
     TooManyRequests,
-    /// As many peers are busy as [`Limits::peers_max`](super::Limits::peers_max) allows.
+    /// As many peers are busy as [`EndpointLimits::peers_max`](super::EndpointLimits::peers_max) allows.
     TooManyPeers,
     /// The peer asked for a pause by 4.29 (RFC 8516 §3).
     Paused {
@@ -112,7 +112,7 @@ pub enum RequestError {
     Reset,
     /// The response has a critical option that is not understood.
     UnknownOption(OptionNumber),
-    /// The response is larger than [`Limits::body_bytes_max`](super::Limits::body_bytes_max).
+    /// The response is larger than [`EndpointLimits::body_bytes_max`](super::EndpointLimits::body_bytes_max).
     BodyTooLarge,
     /// The representation changed each time between its blocks.
     BodyChanged,

@@ -23,7 +23,7 @@ pub enum Owner {
 
 /// A confirmable message that waits for its acknowledgement.
 #[derive(Debug)]
-pub struct Transmission {
+pub struct PendingConfirmable {
     /// Place of the peer, which is held.
     pub peer: u32,
     pub id: MessageId,
@@ -54,7 +54,7 @@ pub enum Use {
 /// All of them, by peer and message ID.
 #[derive(Debug)]
 pub struct InFlight {
-    pub transmissions: Slab<Transmission>,
+    pub transmissions: Slab<PendingConfirmable>,
     uses: HashMap<u64, Use, TableState>,
 }
 
@@ -76,7 +76,7 @@ impl InFlight {
     }
 
     /// Holds a message with the timer that `set_timer` sets for its id.
-    pub fn insert(&mut self, transmission: Transmission, set_timer: impl FnOnce(u64) -> TimerId) -> u64 {
+    pub fn insert(&mut self, transmission: PendingConfirmable, set_timer: impl FnOnce(u64) -> TimerId) -> u64 {
         let (peer, message) = (transmission.peer, transmission.id);
         let id = self.transmissions.insert(transmission);
         self.set_use(peer, message, Use::Transmission(id));
@@ -86,7 +86,7 @@ impl InFlight {
         id
     }
 
-    pub fn remove(&mut self, id: u64) -> Option<Transmission> {
+    pub fn remove(&mut self, id: u64) -> Option<PendingConfirmable> {
         let transmission = self.transmissions.remove(id)?;
         self.forget_use(transmission.peer, transmission.id);
         Some(transmission)

@@ -17,7 +17,7 @@
 //! client.poll_transmit(&mut outbox);
 //! outbox.iter().for_each(|datagram| server.handle_datagram(now, here, datagram.bytes));
 //! while let Some(event) = server.poll_event() {
-//!     if let Event::Request { exchange, request, .. } = event {
+//!     if let EndpointEvent::Request { exchange, request, .. } = event {
 //!         let response = Response::content("hello world", content_format::TEXT);
 //!         server.respond(now, exchange, response).expect("it is not answered yet");
 //!         server.recycle(request);
@@ -68,16 +68,16 @@ use std::sync::Arc;
 use thalweg_base::rng::Rng;
 use thalweg_base::time::Instant;
 
-pub use config::{Config, Limits, ObserveConfig, Times};
+pub use config::{Config, EndpointLimits, ObserveConfig, Times};
 pub use counters::Counters;
-pub use event::{Delivery, Event, ExchangeGone, ExchangeId, RequestError, RequestId};
-pub use outbox::{Outbox, Transmit};
+pub use event::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId, RequestError, RequestId};
+pub use outbox::{CoapOutbox, Transmit};
 pub use peer::Peer;
 
 use client::Client;
 use in_flight::InFlight;
 use peers::Peers;
-use secret::{Secret, TableState};
+use secret::{EndpointSecret, TableState};
 use server::Server;
 use spare::Spare;
 use timers::Timers;
@@ -88,7 +88,7 @@ use crate::oscore::Keyring;
 #[derive(Debug)]
 pub struct Endpoint {
     config: Config,
-    secret: Secret,
+    secret: EndpointSecret,
     table: TableState,
     rng: Rng,
     peers: Peers,
@@ -96,8 +96,8 @@ pub struct Endpoint {
     in_flight: InFlight,
     server: Server,
     client: Client,
-    events: VecDeque<Event>,
-    outbox: Outbox,
+    events: VecDeque<EndpointEvent>,
+    outbox: CoapOutbox,
     spare: Spare,
     counters: Counters,
     /// Who may send protected requests.
@@ -132,7 +132,7 @@ impl Endpoint {
     /// An endpoint that remembers nobody. `secret` has to come from the system's entropy: tokens, Echo values and message
     /// IDs follow from it, and peers must not guess them.
     pub fn new(config: Config, secret: [u64; 2]) -> Endpoint {
-        let secret = Secret::new(secret);
+        let secret = EndpointSecret::new(secret);
         let table = TableState::new(&secret);
         Endpoint {
             secret,
@@ -144,7 +144,7 @@ impl Endpoint {
             server: Server::new(&config, table),
             client: Client::new(&config),
             events: VecDeque::new(),
-            outbox: Outbox::default(),
+            outbox: CoapOutbox::default(),
             spare: Spare::default(),
             counters: Counters::default(),
             keyring: None,
@@ -184,12 +184,12 @@ impl Endpoint {
 
     /// What happened next.
     #[inline]
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
     /// Replaces the content of `outbox` by the datagrams that are ready; false when there is none.
-    pub fn poll_transmit(&mut self, outbox: &mut Outbox) -> bool {
+    pub fn poll_transmit(&mut self, outbox: &mut CoapOutbox) -> bool {
         outbox.clear();
         std::mem::swap(outbox, &mut self.outbox);
         !outbox.is_empty()

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use thalweg_base::time::Instant;
 
 use super::asked::Asked;
-use super::encode::{Head, Part};
+use super::encode::{Head, ResponsePart};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
 use super::server::{Exchange, Kind};
 use super::slab::Slab;
 use super::timers::TimerId;
-use super::{Due, Endpoint, Event};
+use super::{Due, Endpoint, EndpointEvent};
 use crate::message::{MessageId, MessageType, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
@@ -117,7 +117,7 @@ impl Observers {
 
 impl Endpoint {
     /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer, by
-    /// [`Event::Request`]. An observer that is being told waits, and then gets the latest state only.
+    /// [`EndpointEvent::Request`]. An observer that is being told waits, and then gets the latest state only.
     pub fn notify(&mut self, now: Instant, path: &str) {
         let ids = self.server.observers.by_path.get(path).cloned().unwrap_or_default();
         ids.into_iter().for_each(|id| self.ask_for_observer(now, id));
@@ -165,7 +165,7 @@ impl Endpoint {
         self.peers.hold_again(exchange.peer);
         let (_, count) = self.server.observers.insert(serial, observer);
         if count == 1 {
-            self.events.push_back(Event::Observers { path, count });
+            self.events.push_back(EndpointEvent::Observers { path, count });
         }
         Some(self.server.observers.next_number())
     }
@@ -194,7 +194,7 @@ impl Endpoint {
         }
         self.peers.release(observer.peer);
         if left == 0 {
-            self.events.push_back(Event::Observers { path: observer.path, count: 0 });
+            self.events.push_back(EndpointEvent::Observers { path: observer.path, count: 0 });
         }
     }
 
@@ -257,7 +257,7 @@ impl Endpoint {
         let (token, is_stale) = (observer.token, observer.progress.is_stale);
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
-        let mut part = Part { observe: goes_on.then_some(number), ..part };
+        let mut part = ResponsePart { observe: goes_on.then_some(number), ..part };
         let len = self.push_response(&mut exchange, &head, &response, &part);
         if self.is_amplified(&exchange, &part, len) {
             self.shrink(now, &mut exchange, &head, &mut response, &mut part);

@@ -4,7 +4,7 @@ use super::Peer;
 
 /// A reusable list of datagrams in one buffer; in steady state nothing is allocated.
 #[derive(Clone, Debug, Default)]
-pub struct Outbox {
+pub struct CoapOutbox {
     bytes: Vec<u8>,
     ends: Vec<(Peer, usize)>,
 }
@@ -18,7 +18,7 @@ pub struct Transmit<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Outbox {
+impl CoapOutbox {
     /// The datagrams, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Transmit<'_>> {
         let mut start = 0;

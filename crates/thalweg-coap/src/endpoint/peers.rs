@@ -206,7 +206,7 @@ impl Peers {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use super::super::secret::Secret;
+    use super::super::secret::EndpointSecret;
     use super::*;
 
     fn peer(port: u16) -> Peer {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn the_peer_that_was_silent_longest_makes_room() {
         let mut rng = Rng::new(1);
-        let mut peers = Peers::new(3, TableState::new(&Secret::new([1, 2])));
+        let mut peers = Peers::new(3, TableState::new(&EndpointSecret::new([1, 2])));
         let held = peers.hold(peer(1), &mut rng).unwrap();
         let mut visit = |peers: &mut Peers, port| {
             let place = peers.hold(peer(port), &mut rng);
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn nobody_is_admitted_while_all_are_held() {
         let mut rng = Rng::new(1);
-        let mut peers = Peers::new(2, TableState::new(&Secret::new([1, 2])));
+        let mut peers = Peers::new(2, TableState::new(&EndpointSecret::new([1, 2])));
         let first = peers.hold(peer(1), &mut rng).unwrap();
         peers.hold_again(first);
         peers.hold(peer(2), &mut rng).unwrap();

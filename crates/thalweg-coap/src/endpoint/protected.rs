@@ -6,12 +6,12 @@ use std::sync::Arc;
 use thalweg_base::time::Instant;
 
 use super::asked::{Asked, unknown_critical};
-use super::encode::{Head, Part, write_response};
+use super::encode::{Head, ResponsePart, write_response};
 use super::ids::seconds;
-use super::outbox::Outbox;
+use super::outbox::CoapOutbox;
 use super::server::{Exchange, Kind, whole};
-use super::{Delivery, Endpoint, ExchangeId, Peer, Reach, RequestError, RequestId};
-use crate::message::{Code, Message, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token};
+use super::{Confirmability, Endpoint, ExchangeId, Peer, Reach, RequestError, RequestId};
+use crate::message::{CoapMessage, Code, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token};
 use crate::oscore::{Age, ClientAssociation, Context, Keyring, Refusal, SequenceError, ServerAssociation};
 
 impl Endpoint {
@@ -36,7 +36,7 @@ impl Endpoint {
         now: Instant,
         peer: Peer,
         request: RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
         context: &Arc<Context>,
     ) -> Result<RequestId, RequestError> {
         self.check_request(peer, &request, delivery)?;
@@ -61,13 +61,13 @@ impl Endpoint {
         &mut self,
         now: Instant,
         place: u32,
-        message: &Message<'_>,
+        message: &CoapMessage<'_>,
         len: usize,
         reach: Reach,
     ) {
         let Some(keyring) = self.keyring.clone().filter(|_| reach == Reach::Unicast) else { return };
         // Before anything else: a repetition is the same message and would look like a replay.
-        if self.is_duplicate(now, place, message, false) {
+        if self.settle_duplicate(now, place, message, false) {
             self.counters.duplicates += 1;
             return;
         }
@@ -121,7 +121,7 @@ impl Endpoint {
         exchange: &mut Exchange,
         head: &Head,
         response: &Response,
-        part: &Part,
+        part: &ResponsePart,
     ) -> usize {
         let peer = self.peers.get(exchange.peer).peer;
         let len = self.outbox.push(peer, |out| write_response(out, head, response, part));
@@ -133,7 +133,7 @@ impl Endpoint {
 
     /// Handles what claims to be the response to a protected request of this endpoint.
     #[cold]
-    pub(super) fn handle_protected_response(&mut self, now: Instant, place: u32, id: u64, message: &Message<'_>) {
+    pub(super) fn handle_protected_response(&mut self, now: Instant, place: u32, id: u64, message: &CoapMessage<'_>) {
         let peer = self.peers.get(place).peer;
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         let is_observing = outgoing.latest.is_some();
@@ -166,15 +166,15 @@ impl Endpoint {
 /// Appends a message of a request to the outbox, protected if the request is; gives the length of the datagram. `registration`
 /// is the token under which notifications come.
 pub(super) fn push_request(
-    outbox: &mut Outbox,
+    outbox: &mut CoapOutbox,
     peer: Peer,
     protection: &mut Option<Box<ClientAssociation>>,
     registration: Token,
-    message: &Message<'_>,
+    message: &CoapMessage<'_>,
 ) -> Result<usize, SequenceError> {
     let Some(association) = protection else {
         return Ok(outbox.push(peer, |out| {
-            let Message { message_type, code, id, token, .. } = message;
+            let CoapMessage { message_type, code, id, token, .. } = message;
             let mut writer = MessageWriter::new(out, *message_type, *code, *id, token);
             writer.options(message.options);
             writer.payload(message.payload);
@@ -186,8 +186,8 @@ pub(super) fn push_request(
 
 /// Puts a protected response in the place of the last datagram, or an error if it cannot be protected: what it says must
 /// not leave without. Gives the length.
-fn protect_last(outbox: &mut Outbox, peer: Peer, head: &Head, association: &mut ServerAssociation) -> usize {
-    let protected = Message::parse(outbox.last()).ok().and_then(|message| association.protect(&message).ok());
+fn protect_last(outbox: &mut CoapOutbox, peer: Peer, head: &Head, association: &mut ServerAssociation) -> usize {
+    let protected = CoapMessage::parse(outbox.last()).ok().and_then(|message| association.protect(&message).ok());
     outbox.drop_last();
     match protected {
         Some(datagram) => outbox.push(peer, |out| out.extend_from_slice(&datagram)),

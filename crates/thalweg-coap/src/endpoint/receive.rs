@@ -3,12 +3,12 @@
 use thalweg_base::time::Instant;
 
 use super::{Endpoint, Peer, Reach};
-use crate::message::{Code, Message, MessageId, MessageType, empty_message};
+use crate::message::{CoapMessage, Code, MessageId, MessageType, empty_message};
 
 impl Endpoint {
     #[inline]
     pub(super) fn receive(&mut self, now: Instant, peer: Peer, bytes: &[u8], reach: Reach) {
-        let Ok(message) = Message::parse(bytes) else {
+        let Ok(message) = CoapMessage::parse(bytes) else {
             return self.reject_malformed(peer, bytes, reach);
         };
         let Some(place) = self.peers.hold(peer, &mut self.rng) else {
@@ -19,7 +19,7 @@ impl Endpoint {
         self.peers.release(place);
     }
 
-    fn route(&mut self, now: Instant, place: u32, message: &Message<'_>, len: usize, reach: Reach) {
+    fn route(&mut self, now: Instant, place: u32, message: &CoapMessage<'_>, len: usize, reach: Reach) {
         use MessageType::{Acknowledgement, Confirmable, NonConfirmable, Reset};
         let code = message.code;
         if reach == Reach::Multicast {
@@ -46,7 +46,7 @@ impl Endpoint {
     #[cold]
     fn reject_malformed(&mut self, peer: Peer, bytes: &[u8], reach: Reach) {
         self.counters.malformed += 1;
-        let Ok((message_type, _, id)) = Message::parse_header(bytes) else { return };
+        let Ok((message_type, _, id)) = CoapMessage::parse_header(bytes) else { return };
         if message_type == MessageType::Confirmable && reach == Reach::Unicast {
             self.outbox.push(peer, |out| out.extend_from_slice(&empty_message(MessageType::Reset, id)));
         }

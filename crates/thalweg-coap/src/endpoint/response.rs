@@ -8,11 +8,11 @@ use super::asked::unknown_critical;
 use super::cache;
 use super::client::Stage;
 use super::in_flight::Use;
-use super::seen::Fate;
-use super::transfer::Step;
-use super::{Endpoint, Event, Peer, RequestError, RequestId};
+use super::seen::MessageFate;
+use super::transfer::TransferStep;
+use super::{Endpoint, EndpointEvent, Peer, RequestError, RequestId};
 use crate::message::{
-    Block, Body, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, Response, parse_uint,
+    Block, Body, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, Response, parse_uint,
 };
 
 /// Numbers of notifications further apart than this have turned over (RFC 7641 §3.4).
@@ -22,7 +22,7 @@ const NUMBER_LIFETIME: Duration = Duration::from_secs(128);
 
 impl Endpoint {
     /// Handles a response of a peer that is held while this runs.
-    pub(super) fn handle_response(&mut self, now: Instant, place: u32, message: &Message<'_>) {
+    pub(super) fn handle_response(&mut self, now: Instant, place: u32, message: &CoapMessage<'_>) {
         let peer = self.peers.get(place).peer;
         let is_acknowledgement = message.message_type == MessageType::Acknowledgement;
         let is_confirmable = message.message_type == MessageType::Confirmable;
@@ -42,7 +42,7 @@ impl Endpoint {
             let is_notification = message.options.value(OptionNumber::OBSERVE).is_some();
             if is_confirmable || (is_notification && !is_acknowledgement) {
                 self.send_empty(place, MessageType::Reset, message.id);
-                self.note(now, place, message.id, Fate::Rejected);
+                self.note(now, place, message.id, MessageFate::Rejected);
             }
             if let Some((id, number)) = expected.zip(unknown) {
                 self.fail(now, id, RequestError::UnknownOption(number));
@@ -56,13 +56,13 @@ impl Endpoint {
     }
 
     /// Acknowledges a response that came by itself, and notes it.
-    pub(super) fn acknowledge_response(&mut self, now: Instant, place: u32, message: &Message<'_>) {
+    pub(super) fn acknowledge_response(&mut self, now: Instant, place: u32, message: &CoapMessage<'_>) {
         match message.message_type {
             MessageType::Confirmable => {
                 self.send_empty(place, MessageType::Acknowledgement, message.id);
-                self.note(now, place, message.id, Fate::Acknowledged);
+                self.note(now, place, message.id, MessageFate::Acknowledged);
             }
-            MessageType::NonConfirmable => self.note(now, place, message.id, Fate::Ignored),
+            MessageType::NonConfirmable => self.note(now, place, message.id, MessageFate::Ignored),
             MessageType::Acknowledgement | MessageType::Reset => {}
         }
     }
@@ -73,11 +73,11 @@ impl Endpoint {
         self.client.requests.get(id).is_some_and(|outgoing| outgoing.message.transmission == Some(found))
     }
 
-    pub(super) fn accept(&mut self, now: Instant, id: u64, peer: Peer, message: &Message<'_>) {
+    pub(super) fn accept(&mut self, now: Instant, id: u64, peer: Peer, message: &CoapMessage<'_>) {
         let (response, block1, echo) = read_response(message);
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         if outgoing.target.is_multicast() {
-            self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+            self.events.push_back(EndpointEvent::Response { request: RequestId(id), peer, response });
             return;
         }
         if message.token.to_u64() == Some(outgoing.tokens.first)
@@ -107,7 +107,7 @@ impl Endpoint {
             return self.continue_request(now, id);
         }
         let step = if is_single {
-            Step::Done(response)
+            TransferStep::Done(response)
         } else {
             let len = outgoing.request.view().payload.len();
             self.client.body_bytes -= outgoing.transfer.received_bytes();
@@ -116,12 +116,12 @@ impl Endpoint {
             step
         };
         match step {
-            Step::Next if self.client.body_bytes <= self.config.limits.transfer_bytes_max => {
+            TransferStep::Next if self.client.body_bytes <= self.config.limits.transfer_bytes_max => {
                 self.continue_request(now, id);
             }
-            Step::Next => self.fail(now, id, RequestError::BodyTooLarge),
-            Step::Failed(error) => self.fail(now, id, error),
-            Step::Done(response) => self.deliver(now, id, response),
+            TransferStep::Next => self.fail(now, id, RequestError::BodyTooLarge),
+            TransferStep::Failed(error) => self.fail(now, id, error),
+            TransferStep::Done(response) => self.deliver(now, id, response),
         }
     }
 
@@ -163,7 +163,7 @@ impl Endpoint {
             response.observe = None;
             self.close_request(now, id);
         }
-        self.events.push_back(Event::Response { request: RequestId(id), peer, response });
+        self.events.push_back(EndpointEvent::Response { request: RequestId(id), peer, response });
     }
 }
 
@@ -175,7 +175,7 @@ fn is_newer((latest, at): (u32, Instant), number: u32, now: Instant) -> bool {
 }
 
 /// The response that one message holds, with what only the endpoint has to know: Block1 and Echo.
-fn read_response<'a>(message: &Message<'a>) -> (Response, Option<Block>, Option<&'a [u8]>) {
+fn read_response<'a>(message: &CoapMessage<'a>) -> (Response, Option<Block>, Option<&'a [u8]>) {
     let mut response = Response { payload: Body::from(message.payload.to_vec()), ..Response::new(message.code) };
     let mut block1 = None;
     let mut echo = None;

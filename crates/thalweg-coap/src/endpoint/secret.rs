@@ -4,11 +4,11 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
 /// The endpoint's secret, from its driver's entropy.
 #[derive(Clone, Copy, Debug)]
-pub struct Secret([u64; 2]);
+pub struct EndpointSecret([u64; 2]);
 
-impl Secret {
-    pub fn new(key: [u64; 2]) -> Secret {
-        Secret(key)
+impl EndpointSecret {
+    pub fn new(key: [u64; 2]) -> EndpointSecret {
+        EndpointSecret(key)
     }
 
     /// A keyed hash (SipHash): whoever knows some results cannot tell another.
@@ -32,7 +32,7 @@ impl Secret {
 pub struct TableState(u64);
 
 impl TableState {
-    pub fn new(secret: &Secret) -> TableState {
+    pub fn new(secret: &EndpointSecret) -> TableState {
         TableState(secret.0[0] | 1)
     }
 }

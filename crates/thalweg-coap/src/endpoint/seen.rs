@@ -7,7 +7,7 @@ use crate::message::MessageId;
 
 /// What became of a message, and so what its duplicate gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MessageFate {
     /// Nothing is sent for a duplicate.
     Ignored,
     /// A duplicate is acknowledged again.
@@ -30,21 +30,21 @@ pub struct Seen {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    fate: Fate,
+    fate: MessageFate,
     second: u32,
 }
 
 impl Seen {
     /// What became of a message with this ID within the last `lifetime` seconds.
     #[inline]
-    pub fn fate(&self, now: Instant, id: MessageId, lifetime: u32) -> Option<Fate> {
+    pub fn fate(&self, now: Instant, id: MessageId, lifetime: u32) -> Option<MessageFate> {
         let entry = self.entries[self.find(id)?];
         (seconds(now).saturating_sub(entry.second) < lifetime).then_some(entry.fate)
     }
 
     /// Notes what became of a message.
     #[inline]
-    pub fn note(&mut self, now: Instant, id: MessageId, fate: Fate, entries_max: usize) {
+    pub fn note(&mut self, now: Instant, id: MessageId, fate: MessageFate, entries_max: usize) {
         let entry = Entry { fate, second: seconds(now) };
         if let Some(place) = self.find(id) {
             self.entries[place] = entry;
@@ -86,14 +86,14 @@ mod tests {
         let mut seen = Seen::default();
         let now = Instant::from_nanos(7_000_000_000);
         for id in 0..100 {
-            seen.note(now, MessageId(id), Fate::Repeatable(u32::from(id)), 64);
+            seen.note(now, MessageId(id), MessageFate::Repeatable(u32::from(id)), 64);
         }
         for id in 0..100 {
-            let expected = (id >= 36).then_some(Fate::Repeatable(u32::from(id)));
+            let expected = (id >= 36).then_some(MessageFate::Repeatable(u32::from(id)));
             assert_eq!(seen.fate(now, MessageId(id), 247), expected, "{id}");
         }
-        seen.note(now, MessageId(99), Fate::Acknowledged, 64);
-        assert_eq!(seen.fate(now, MessageId(99), 247), Some(Fate::Acknowledged), "noted again");
+        seen.note(now, MessageId(99), MessageFate::Acknowledged, 64);
+        assert_eq!(seen.fate(now, MessageId(99), 247), Some(MessageFate::Acknowledged), "noted again");
         assert!(seen.fate(now, MessageId(36), 247).is_some(), "and nothing was pushed out");
         assert_eq!(seen.fate(now + Duration::from_secs(247), MessageId(99), 247), None);
         seen.clear();
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_where_nothing_may_be() {
         let mut seen = Seen::default();
-        seen.note(Instant::ZERO, MessageId(1), Fate::Ignored, 0);
+        seen.note(Instant::ZERO, MessageId(1), MessageFate::Ignored, 0);
         assert_eq!(seen.fate(Instant::ZERO, MessageId(1), 247), None);
     }
 }

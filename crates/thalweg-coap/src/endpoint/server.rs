@@ -2,20 +2,20 @@
 
 use thalweg_base::time::Instant;
 
-use super::answers::{Answer, Answers, Key};
+use super::answers::{Answer, AnswerKey, Answers};
 use super::asked::{Asked, Refusal};
-use super::bounded::Bounded;
-use super::encode::{Head, OutOfRange, Part, cut, write_response};
+use super::bounded::BoundedMap;
+use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
 use super::ids::seconds;
 use super::in_flight::Owner;
 use super::observers::Observers;
 use super::secret::TableState;
-use super::seen::Fate;
+use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
 use super::timers::TimerId;
-use super::{Config, Delivery, Due, Endpoint, Event, ExchangeGone, ExchangeId, Peer, Reach};
+use super::{Config, Confirmability, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, Code, ETag, Message, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
+    Block, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
     empty_message,
 };
 use crate::oscore::ServerAssociation;
@@ -30,9 +30,9 @@ pub(super) struct Server {
     pub delayed: Slab<(Peer, Vec<u8>)>,
     pub answers: Answers,
     /// Bodies of requests that have not arrived completely, by representation and peer.
-    pub uploads: Bounded<Vec<u8>>,
+    pub uploads: BoundedMap<Vec<u8>>,
     /// Responses that are fetched block by block, by representation and peer.
-    pub bodies: Bounded<Response>,
+    pub bodies: BoundedMap<Response>,
     pub observers: Observers,
 }
 
@@ -86,15 +86,15 @@ impl Server {
             is_sweeping: false,
             delayed: Slab::new(),
             answers: Answers::new(limits.answer_bytes_max, table),
-            uploads: Bounded::new(limits.transfer_bytes_max),
-            bodies: Bounded::new(limits.transfer_bytes_max),
+            uploads: BoundedMap::new(limits.transfer_bytes_max),
+            bodies: BoundedMap::new(limits.transfer_bytes_max),
             observers: Observers::new(),
         }
     }
 }
 
 impl Endpoint {
-    /// Answers a request of [`Event::Request`].
+    /// Answers a request of [`EndpointEvent::Request`].
     ///
     /// # Errors
     /// When it was answered before, or not within [`Times::exchange_lifetime`](super::Times::exchange_lifetime): then its
@@ -130,13 +130,20 @@ impl Endpoint {
     }
 
     /// Handles a request of a peer that is held while this runs.
-    pub(super) fn handle_request(&mut self, now: Instant, place: u32, message: &Message<'_>, len: usize, reach: Reach) {
+    pub(super) fn handle_request(
+        &mut self,
+        now: Instant,
+        place: u32,
+        message: &CoapMessage<'_>,
+        len: usize,
+        reach: Reach,
+    ) {
         let asked = Asked::read(message.code, message.options, &self.table);
         if matches!(asked, Err(Refusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
             return self.handle_protected_request(now, place, message, len, reach);
         }
         let is_repeatable = is_repeatable(message.code, &asked.unwrap_or_default());
-        if self.is_duplicate(now, place, message, is_repeatable) {
+        if self.settle_duplicate(now, place, message, is_repeatable) {
             self.counters.duplicates += 1;
             return;
         }
@@ -146,7 +153,7 @@ impl Endpoint {
             _ => Kind::NonConfirmable,
         };
         if kind != Kind::Confirmable && is_repeatable {
-            self.note(now, place, message.id, Fate::Ignored);
+            self.note(now, place, message.id, MessageFate::Ignored);
         }
         self.peers.hold_again(place);
         let exchange = Exchange {
@@ -171,7 +178,7 @@ impl Endpoint {
         now: Instant,
         exchange: Exchange,
         asked: Result<Asked, Refusal>,
-        message: &Message<'_>,
+        message: &CoapMessage<'_>,
     ) {
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
@@ -186,7 +193,7 @@ impl Endpoint {
     }
 
     /// Handles what the endpoint can do by itself, and passes the rest on.
-    fn admit(&mut self, now: Instant, exchange: Exchange, message: &Message<'_>) {
+    fn admit(&mut self, now: Instant, exchange: Exchange, message: &CoapMessage<'_>) {
         let (place, asked) = (exchange.peer, exchange.asked);
         if let Some(echo) = asked.echo {
             self.verify(now, place, echo);
@@ -235,20 +242,20 @@ impl Endpoint {
             self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
         }
         let delivery = match kind {
-            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Delivery::Confirmable,
-            Kind::NonConfirmable | Kind::Multicast => Delivery::NonConfirmable,
+            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Confirmability::Confirmable,
+            Kind::NonConfirmable | Kind::Multicast => Confirmability::NonConfirmable,
         };
         let state = self.peers.get_mut(place);
         state.exchanges += 1;
         if matches!(kind, Kind::Notification(_)) {
             // A notification answers no message of the peer.
         } else if !is_repeatable {
-            self.server.answers.open(Key::new(state.serial, message), id);
+            self.server.answers.open(AnswerKey::new(state.serial, message), id);
         } else if kind == Kind::Confirmable {
-            let fate = Fate::Repeatable(index_of(id));
+            let fate = MessageFate::Repeatable(index_of(id));
             state.seen.note(now, message, fate, self.config.limits.duplicates_max);
         }
-        self.events.push_back(Event::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
+        self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
     }
 
     /// Acknowledges a request whose handler takes long: the response will be a message of its own (RFC 7252 §5.2.2).
@@ -262,11 +269,11 @@ impl Endpoint {
 
     /// Whether a request came before; its duplicate is dealt with then.
     #[inline]
-    pub(super) fn is_duplicate(
+    pub(super) fn settle_duplicate(
         &mut self,
         now: Instant,
         place: u32,
-        message: &Message<'_>,
+        message: &CoapMessage<'_>,
         is_repeatable: bool,
     ) -> bool {
         let state = self.peers.get(place);
@@ -274,7 +281,7 @@ impl Endpoint {
             let lifetime = self.config.times.exchange_lifetime.as_secs() as u32;
             return match state.seen.fate(now, message.id, lifetime) {
                 None => false,
-                Some(Fate::Repeatable(index)) => {
+                Some(MessageFate::Repeatable(index)) => {
                     let open = self.server.exchanges.at(index).map(|(_, exchange)| exchange);
                     let open = open.filter(|exchange| exchange.peer == place && exchange.id == message.id);
                     let kind = open.map(|exchange| exchange.kind);
@@ -287,7 +294,7 @@ impl Endpoint {
                 }
             };
         }
-        match self.server.answers.find(now, Key::new(state.serial, message.id)) {
+        match self.server.answers.find(now, AnswerKey::new(state.serial, message.id)) {
             None => return false,
             Some(Answer::Open(exchange)) => {
                 let kind = self.server.exchanges.get(exchange).map(|exchange| exchange.kind);
@@ -309,15 +316,15 @@ impl Endpoint {
     }
 
     /// Treats a duplicate as the message before it.
-    pub(super) fn repeat(&mut self, place: u32, id: MessageId, fate: Fate) {
+    pub(super) fn repeat(&mut self, place: u32, id: MessageId, fate: MessageFate) {
         match fate {
-            Fate::Acknowledged => self.send_empty(place, MessageType::Acknowledgement, id),
-            Fate::Rejected => self.send_empty(place, MessageType::Reset, id),
-            Fate::Ignored | Fate::Repeatable(_) => {}
+            MessageFate::Acknowledged => self.send_empty(place, MessageType::Acknowledgement, id),
+            MessageFate::Rejected => self.send_empty(place, MessageType::Reset, id),
+            MessageFate::Ignored | MessageFate::Repeatable(_) => {}
         }
     }
 
-    pub(super) fn note(&mut self, now: Instant, place: u32, id: MessageId, fate: Fate) {
+    pub(super) fn note(&mut self, now: Instant, place: u32, id: MessageId, fate: MessageFate) {
         let entries_max = self.config.limits.duplicates_max;
         self.peers.get_mut(place).seen.note(now, id, fate, entries_max);
     }
@@ -358,7 +365,13 @@ impl Endpoint {
 
     /// Which part of a response fits into one message, for a client that asked for one or not; its blocks are not larger
     /// than the exponent says. The response becomes an error if the client asked for a block behind its end.
-    pub(super) fn part(&mut self, now: Instant, exchange: &Exchange, response: &mut Response, exponent: u8) -> Part {
+    pub(super) fn part(
+        &mut self,
+        now: Instant,
+        exchange: &Exchange,
+        response: &mut Response,
+        exponent: u8,
+    ) -> ResponsePart {
         let exponent = exponent.min(Block::EXPONENT_MAX);
         let asked = exchange.asked.block2.filter(|_| response.code.is_success());
         let found = cut(response.payload.len(), asked, exponent).unwrap_or_else(|OutOfRange| {
@@ -369,7 +382,7 @@ impl Endpoint {
         let block1 = exchange.asked.block1;
         let block1 = block1.map(|block| Block { more, exponent: block.exponent.min(exponent), ..block });
         let Some((block, range)) = found else {
-            return Part { block1, ..whole(response) };
+            return ResponsePart { block1, ..whole(response) };
         };
         let is_whole = block.number == 0 && !block.more;
         if !is_whole && response.etag.is_none() {
@@ -378,7 +391,7 @@ impl Endpoint {
         if block.more && block.number == 0 {
             self.hold_body(now, exchange, response);
         }
-        Part { observe: None, block1, block2: Some(block), echo: None, range }
+        ResponsePart { observe: None, block1, block2: Some(block), echo: None, range }
     }
 
     /// Keeps a body for the requests for its further blocks.
@@ -398,7 +411,7 @@ impl Endpoint {
         Head { message_type, id, token: exchange.token }
     }
 
-    fn delay(&mut self, now: Instant, exchange: &Exchange, head: &Head, response: &Response, part: &Part) {
+    fn delay(&mut self, now: Instant, exchange: &Exchange, head: &Head, response: &Response, part: &ResponsePart) {
         let mut bytes = self.spare.bytes();
         write_response(&mut bytes, head, response, part);
         let leisure = self.config.times.leisure.as_nanos() as u64;
@@ -418,10 +431,10 @@ impl Endpoint {
                 _ => &[],
             };
             let ends = now + self.config.times.exchange_lifetime;
-            let early = self.server.answers.keep(now, Key::new(serial, exchange.id), sent, ends);
+            let early = self.server.answers.keep(now, AnswerKey::new(serial, exchange.id), sent, ends);
             self.counters.answers_evicted += early as u64;
         } else if exchange.kind == Kind::Acknowledged {
-            self.note(now, exchange.peer, exchange.id, Fate::Acknowledged);
+            self.note(now, exchange.peer, exchange.id, MessageFate::Acknowledged);
         }
         self.peers.release(exchange.peer);
     }
@@ -431,7 +444,7 @@ impl Endpoint {
     }
 
     /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5).
-    fn upload(&mut self, now: Instant, exchange: Exchange, block: Block, message: &Message<'_>) {
+    fn upload(&mut self, now: Instant, exchange: Exchange, block: Block, message: &CoapMessage<'_>) {
         let key = self.body_key(&exchange);
         let body_max = self.config.limits.body_bytes_max;
         let too_large = |exchange: &Exchange| Response {
@@ -475,8 +488,8 @@ fn is_repeatable(code: Code, asked: &Asked) -> bool {
 }
 
 /// A response that is not cut.
-pub(super) fn whole(response: &Response) -> Part {
-    Part { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
+pub(super) fn whole(response: &Response) -> ResponsePart {
+    ResponsePart { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
 }
 
 /// Whether the client does not want this response, or a group should be silent about it (RFC 7252 §8.2, RFC 7967 §2.1).

@@ -12,7 +12,7 @@ const RESTARTS_MAX: u8 = 3;
 
 /// Where a request stands between its first and its last block.
 #[derive(Debug)]
-pub struct Transfer {
+pub struct BlockTransfer {
     /// Size exponent of the blocks that are sent.
     exponent: u8,
     /// Bytes of the request's body that the server has.
@@ -29,7 +29,7 @@ pub struct Transfer {
 
 /// What follows a response.
 #[derive(Debug)]
-pub enum Step {
+pub enum TransferStep {
     /// The next block goes out.
     Next,
     /// This is the whole response.
@@ -37,10 +37,10 @@ pub enum Step {
     Failed(RequestError),
 }
 
-impl Transfer {
-    pub fn new(exponent: u8, tag: u64) -> Transfer {
+impl BlockTransfer {
+    pub fn new(exponent: u8, tag: u64) -> BlockTransfer {
         let exponent = exponent.min(Block::EXPONENT_MAX);
-        Transfer { exponent, sent: 0, tag, head: None, received: Vec::new(), wanted: None, restarts: 0 }
+        BlockTransfer { exponent, sent: 0, tag, head: None, received: Vec::new(), wanted: None, restarts: 0 }
     }
 
     /// Whether the request's first message is still to be sent or answered.
@@ -95,7 +95,7 @@ impl Transfer {
     }
 
     /// Takes the response to the last message; `len` is that of the request's body.
-    pub fn accept(&mut self, response: Response, block1: Option<Block>, len: usize, body_max: usize) -> Step {
+    pub fn accept(&mut self, response: Response, block1: Option<Block>, len: usize, body_max: usize) -> TransferStep {
         if self.wanted.is_none()
             && self.is_uploading(len)
             && let Some(step) = self.accept_upload(response.code, block1, len)
@@ -104,7 +104,7 @@ impl Transfer {
         }
         match response.block {
             Some(block) => self.accept_block(response, block, body_max),
-            None => Step::Done(response),
+            None => TransferStep::Done(response),
         }
     }
 
@@ -113,16 +113,16 @@ impl Transfer {
     }
 
     /// What the server says about a block of the request; `None` for the response to the whole request.
-    fn accept_upload(&mut self, code: Code, block1: Option<Block>, len: usize) -> Option<Step> {
+    fn accept_upload(&mut self, code: Code, block1: Option<Block>, len: usize) -> Option<TransferStep> {
         let size = 16 << self.exponent;
         let expected = Block { number: (self.sent / size) as u32, more: true, exponent: self.exponent };
         match (code, block1) {
             (Code::CONTINUE, Some(block)) if block.number == expected.number && self.sent + size < len => {
                 self.sent += size;
                 self.exponent = self.exponent.min(block.exponent);
-                Some(Step::Next)
+                Some(TransferStep::Next)
             }
-            (Code::CONTINUE, _) => Some(Step::Failed(RequestError::BlockMismatch { expected })),
+            (Code::CONTINUE, _) => Some(TransferStep::Failed(RequestError::BlockMismatch { expected })),
             // The server wants smaller blocks, or did not keep what it had (RFC 7959 §2.9).
             (Code::REQUEST_ENTITY_TOO_LARGE, Some(block)) if block.exponent < self.exponent => {
                 self.exponent = block.exponent;
@@ -133,16 +133,16 @@ impl Transfer {
         }
     }
 
-    fn restart(&mut self) -> Option<Step> {
+    fn restart(&mut self) -> Option<TransferStep> {
         self.restarts += 1;
         self.sent = 0;
-        (self.restarts <= RESTARTS_MAX).then_some(Step::Next)
+        (self.restarts <= RESTARTS_MAX).then_some(TransferStep::Next)
     }
 
-    fn accept_block(&mut self, mut response: Response, block: Block, body_max: usize) -> Step {
+    fn accept_block(&mut self, mut response: Response, block: Block, body_max: usize) -> TransferStep {
         if self.wanted.is_none() && block.number == 0 && !block.more {
             response.block = None;
-            return Step::Done(response);
+            return TransferStep::Done(response);
         }
         let head = self.head.get_or_insert_with(|| Response { payload: Default::default(), ..response.clone() });
         if head.etag != response.etag || head.code != response.code {
@@ -151,30 +151,30 @@ impl Transfer {
         let is_whole = !block.more || response.payload.len() == block.size();
         if block.offset() != self.received.len() || !is_whole {
             let number = (self.received.len() / block.size()) as u32;
-            return Step::Failed(RequestError::BlockMismatch { expected: Block { number, ..block } });
+            return TransferStep::Failed(RequestError::BlockMismatch { expected: Block { number, ..block } });
         }
         if self.received.len() + response.payload.len() > body_max {
-            return Step::Failed(RequestError::BodyTooLarge);
+            return TransferStep::Failed(RequestError::BodyTooLarge);
         }
         self.received.extend_from_slice(&response.payload);
         if block.more {
             self.wanted = Some(Block { number: block.number + 1, more: false, exponent: block.exponent });
-            return Step::Next;
+            return TransferStep::Next;
         }
         let mut whole = self.head.take().unwrap_or(response);
         whole.block = None;
         whole.payload = std::mem::take(&mut self.received).into();
         self.wanted = None;
-        Step::Done(whole)
+        TransferStep::Done(whole)
     }
 
     /// The representation changed under way: its blocks do not belong together (RFC 7959 §2.4).
-    fn start_over(&mut self, exponent: u8) -> Step {
+    fn start_over(&mut self, exponent: u8) -> TransferStep {
         self.restarts += 1;
         self.received.clear();
         self.head = None;
         self.wanted = Some(Block { number: 0, more: false, exponent });
-        if self.restarts > RESTARTS_MAX { Step::Failed(RequestError::BodyChanged) } else { Step::Next }
+        if self.restarts > RESTARTS_MAX { TransferStep::Failed(RequestError::BodyChanged) } else { TransferStep::Next }
     }
 }
 

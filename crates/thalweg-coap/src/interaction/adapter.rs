@@ -13,11 +13,11 @@ use super::line::Line;
 use super::rate_limit::RateLimit;
 use super::routes::{Routes, Target};
 use super::send_handler::{Inbox, SendHandler};
-use crate::endpoint::{Delivery, Endpoint, Event, ExchangeId, Peer};
-use crate::message::{Code, Message, MessageType, OptionNumber, Request, RequestBuf, Response};
+use crate::endpoint::{Confirmability, Endpoint, EndpointEvent, ExchangeId, Peer};
+use crate::message::{CoapMessage, CoapRequest, Code, MessageType, OptionNumber, RequestBuf, Response};
 use crate::oscore::Refusal;
-use crate::scheduler::admission::Rank;
-use crate::scheduler::queue::{Offer, Refused};
+use crate::scheduler::admission::AdmissionRank;
+use crate::scheduler::queue::{JobOffer, Refused};
 
 /// Sends requests where they are handled, and answers where they came from.
 pub(super) struct Adapter {
@@ -46,7 +46,7 @@ struct Inline {
 struct Arrived {
     exchange: ExchangeId,
     peer: Peer,
-    rank: Rank,
+    rank: AdmissionRank,
     request: RequestBuf,
 }
 
@@ -92,15 +92,16 @@ impl Adapter {
     /// for it. Nothing is remembered of it, and no memory is touched but its own.
     #[inline]
     pub(super) fn drops(&mut self, bytes: &[u8]) -> bool {
-        self.is_short && self.is_for_full_pool(bytes)
+        self.is_short && self.drop_for_full_pool(bytes)
     }
 
-    fn is_for_full_pool(&mut self, bytes: &[u8]) -> bool {
-        let Ok((MessageType::NonConfirmable, code, _)) = Message::parse_header(bytes) else { return false };
-        let Some(message) = Message::parse(bytes).ok().filter(|message| code.is_request() && is_plain(message)) else {
+    fn drop_for_full_pool(&mut self, bytes: &[u8]) -> bool {
+        let Ok((MessageType::NonConfirmable, code, _)) = CoapMessage::parse_header(bytes) else { return false };
+        let Some(message) = CoapMessage::parse(bytes).ok().filter(|message| code.is_request() && is_plain(message))
+        else {
             return false;
         };
-        let request = Request { code, options: message.options, payload: message.payload };
+        let request = CoapRequest { code, options: message.options, payload: message.payload };
         if self.routes.needs_protection(&request) {
             return false;
         }
@@ -129,16 +130,16 @@ impl Adapter {
     pub(super) fn handle_events(&mut self, now: Instant, endpoint: &mut Endpoint, counts: &mut LoopCounts) {
         while let Some(event) = endpoint.poll_event() {
             let (exchange, peer, delivery, request) = match event {
-                Event::Request { exchange, peer, delivery, request } => (exchange, peer, delivery, request),
-                Event::Observers { path, count } => {
+                EndpointEvent::Request { exchange, peer, delivery, request } => (exchange, peer, delivery, request),
+                EndpointEvent::Observers { path, count } => {
                     self.routes.handle_observers(self.home, &path, count);
                     continue;
                 }
                 _ => continue,
             };
             let rank = match delivery {
-                Delivery::Confirmable => Rank::Kept,
-                Delivery::NonConfirmable => Rank::Droppable,
+                Confirmability::Confirmable => AdmissionRank::Kept,
+                Confirmability::NonConfirmable => AdmissionRank::Droppable,
             };
             self.handle_request(now, endpoint, Arrived { exchange, peer, rank, request }, counts);
         }
@@ -177,7 +178,7 @@ impl Adapter {
         match self.line(target) {
             Some(line) => {
                 counts.pooled += 1;
-                line.offer(Offer { rank, job: Job { home, exchange, rank, target, request } });
+                line.offer(JobOffer { rank, job: Job { home, exchange, rank, target, request } });
             }
             None => {
                 counts.inline += 1;
@@ -216,7 +217,7 @@ impl Inline {
 }
 
 /// Whether a request asks nothing of the message layer itself: no observation, no block, no protection.
-fn is_plain(message: &Message<'_>) -> bool {
+fn is_plain(message: &CoapMessage<'_>) -> bool {
     message.options.into_iter().all(|(number, _)| {
         let target = [OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::URI_PATH, OptionNumber::URI_QUERY];
         target.contains(&number) || [OptionNumber::CONTENT_FORMAT, OptionNumber::ACCEPT].contains(&number)
@@ -240,8 +241,8 @@ mod tests {
     use crate::endpoint::Config;
     use crate::message::{MessageId, MessageWriter, Token};
     use crate::scheduler::admission::Patience;
-    use crate::scheduler::controller::Law;
-    use crate::scheduler::thread_pool::Group;
+    use crate::scheduler::controller::ControlLaw;
+    use crate::scheduler::thread_pool::ThreadGroup;
     use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig};
 
     const CON: MessageType = MessageType::Confirmable;
@@ -268,13 +269,13 @@ mod tests {
             let homes: Arc<[SendHandler]> = Arc::new([SendHandler::new(watch.waker())]);
             let ((begin, began), (go_on, wait)) = (channel(), channel());
             let gate = Mutex::new((begin, wait));
-            let block = move |_: &Request<'_>| {
+            let block = move |_: &CoapRequest<'_>| {
                 let (begin, wait): &(Sender<()>, Receiver<()>) = &gate.lock().unwrap();
                 // The test may be over.
                 let _ = (begin.send(()), wait.recv());
                 Response::new(Code::CONTENT)
             };
-            let inline = |_: &Request<'_>| Response::new(Code::CONTENT);
+            let inline = |_: &CoapRequest<'_>| Response::new(Code::CONTENT);
             let routes = Routes::new()
                 .add("/gate", Function::pooled(ClassId::BLOCKING, block))
                 .add("/secret/gate", Function::pooled(ClassId::BLOCKING, inline))
@@ -283,8 +284,12 @@ mod tests {
             let routes = Arc::new(routes);
             let scheduler = Scheduler::start(SchedulerConfig::default()).unwrap();
             let patience = Patience { length_max: 1, ..Patience::default() };
-            let config =
-                PoolConfig { name: "gate".to_owned(), group: Group::Interaction, law: Law::Fixed(1), patience };
+            let config = PoolConfig {
+                name: "gate".to_owned(),
+                group: ThreadGroup::Interaction,
+                law: ControlLaw::Fixed(1),
+                patience,
+            };
             let crew = Handlers { routes: Arc::clone(&routes), homes: Arc::clone(&homes) };
             let pool = scheduler.add_pool(config, Box::new(crew)).unwrap();
             let lines = vec![Line::new(Some(pool))];

@@ -10,7 +10,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
 use thalweg_transport::clock;
 
-use crate::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer, RequestError, RequestId};
+use crate::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
 use crate::message::{RequestBuf, Response};
 use crate::oscore::Context;
 
@@ -20,7 +20,7 @@ pub struct Client {
     watch: Watch,
     endpoint: Endpoint,
     arrivals: Arrivals,
-    outbox: Outbox,
+    outbox: CoapOutbox,
     scratch: BatchScratch,
     protection: Option<Arc<Context>>,
 }
@@ -71,7 +71,7 @@ impl Client {
             Ok((socket, watch, Endpoint::new(config, super::secret()?)))
         };
         let (socket, watch, endpoint) = opened().map_err(ClientError::System)?;
-        let (outbox, scratch) = (Outbox::default(), BatchScratch::default());
+        let (outbox, scratch) = (CoapOutbox::default(), BatchScratch::default());
         let arrivals = Arrivals::new(DATAGRAM_BYTES);
         Ok(Client { socket, watch, endpoint, arrivals, outbox, scratch, protection: None })
     }
@@ -89,7 +89,7 @@ impl Client {
         &mut self,
         server: SocketAddr,
         request: RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
     ) -> Result<RequestId, ClientError> {
         let (now, peer) = (clock::now(), Peer::from(server));
         let sent = match &self.protection {
@@ -99,7 +99,7 @@ impl Client {
         sent.map_err(ClientError::Request)
     }
 
-    /// Asks whether the server is there (RFC 7252 §4.3); the answer is [`Event::Pong`].
+    /// Asks whether the server is there (RFC 7252 §4.3); the answer is [`EndpointEvent::Pong`].
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -122,11 +122,11 @@ impl Client {
     ///
     /// # Errors
     /// When the socket fails.
-    pub fn next(&mut self, time: Duration) -> Result<Option<Event>, ClientError> {
+    pub fn next(&mut self, time: Duration) -> Result<Option<EndpointEvent>, ClientError> {
         self.next_until(clock::now() + time)
     }
 
-    fn next_until(&mut self, deadline: Instant) -> Result<Option<Event>, ClientError> {
+    fn next_until(&mut self, deadline: Instant) -> Result<Option<EndpointEvent>, ClientError> {
         loop {
             let count = self.socket.receive(&mut self.arrivals).map_err(ClientError::System)?;
             let now = clock::now();
@@ -161,15 +161,15 @@ impl Client {
         &mut self,
         server: SocketAddr,
         request: RequestBuf,
-        delivery: Delivery,
+        delivery: Confirmability,
         time: Duration,
     ) -> Result<Response, ClientError> {
         let deadline = clock::now() + time;
         let asked = self.send(server, request, delivery)?;
         loop {
             match self.next_until(deadline)? {
-                Some(Event::Response { request, response, .. }) if request == asked => return Ok(response),
-                Some(Event::Failed { request, error, .. }) if request == asked => {
+                Some(EndpointEvent::Response { request, response, .. }) if request == asked => return Ok(response),
+                Some(EndpointEvent::Failed { request, error, .. }) if request == asked => {
                     return Err(ClientError::Request(error));
                 }
                 None if clock::now() >= deadline => break,

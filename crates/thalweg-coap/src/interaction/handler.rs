@@ -1,7 +1,7 @@
 //! What answers requests, and on which thread.
 
-use crate::link_format::Link;
-use crate::message::{Request, Response};
+use crate::link_format::WebLink;
+use crate::message::{CoapRequest, Response};
 
 /// A resource class: handlers of one class share a pool and its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub trait Handler: Send + Sync {
     fn class(&self) -> Class;
 
     /// Answers a request. A panic becomes 5.00 Internal Server Error.
-    fn handle(&self, request: &Request<'_>) -> Response;
+    fn handle(&self, request: &CoapRequest<'_>) -> Response;
 }
 
 /// A handler made of a function.
@@ -39,7 +39,7 @@ pub struct Function<F> {
     function: F,
 }
 
-impl<F: Fn(&Request<'_>) -> Response + Send + Sync> Function<F> {
+impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Function<F> {
     /// A handler that runs on the receiving thread.
     pub fn inline(function: F) -> Function<F> {
         Function { class: Class::Inline, function }
@@ -51,12 +51,12 @@ impl<F: Fn(&Request<'_>) -> Response + Send + Sync> Function<F> {
     }
 }
 
-impl<F: Fn(&Request<'_>) -> Response + Send + Sync> Handler for Function<F> {
+impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Handler for Function<F> {
     fn class(&self) -> Class {
         self.class
     }
 
-    fn handle(&self, request: &Request<'_>) -> Response {
+    fn handle(&self, request: &CoapRequest<'_>) -> Response {
         (self.function)(request)
     }
 }
@@ -67,10 +67,10 @@ pub trait Catalog: Send + Sync {
     fn class(&self) -> Class;
 
     /// Answers a request; `None` when there is no such resource.
-    fn handle(&self, request: &Request<'_>) -> Option<Response>;
+    fn handle(&self, request: &CoapRequest<'_>) -> Option<Response>;
 
     /// The resources there are now.
-    fn links(&self) -> Vec<Link>;
+    fn links(&self) -> Vec<WebLink>;
 
     /// Somebody observes the resource at `path`, such as `/a/b`, by way of the loop `home`, or nobody does any more. By
     /// default that makes no difference.

@@ -7,7 +7,7 @@ use super::routes::{Routes, Target};
 use super::send_handler::SendHandler;
 use crate::endpoint::ExchangeId;
 use crate::message::{Code, RequestBuf, Response};
-use crate::scheduler::admission::Rank;
+use crate::scheduler::admission::AdmissionRank;
 use crate::scheduler::pool::Crew;
 use crate::scheduler::queue::Refused;
 
@@ -17,7 +17,7 @@ pub(super) struct Job {
     /// Which loop waits for the answer.
     pub(super) home: usize,
     pub(super) exchange: ExchangeId,
-    pub(super) rank: Rank,
+    pub(super) rank: AdmissionRank,
     pub(super) target: Target,
     pub(super) request: RequestBuf,
 }
@@ -45,10 +45,10 @@ impl Crew<Job> for Handlers {
 }
 
 /// What a client hears whose request will not be handled: nothing when it counts on losses, else when to ask again.
-pub(super) fn refusal(rank: Rank, retry_after: Duration) -> Option<Response> {
+pub(super) fn refusal(rank: AdmissionRank, retry_after: Duration) -> Option<Response> {
     match rank {
-        Rank::Droppable => None,
-        Rank::Kept => Some(later(Code::SERVICE_UNAVAILABLE, retry_after)),
+        AdmissionRank::Droppable => None,
+        AdmissionRank::Kept => Some(later(Code::SERVICE_UNAVAILABLE, retry_after)),
     }
 }
 

@@ -4,13 +4,13 @@ use thalweg_base::time::Instant;
 
 use super::handler_pool::Job;
 use crate::scheduler::pool::Pool;
-use crate::scheduler::queue::{Offer, Refused};
+use crate::scheduler::queue::{JobOffer, Refused};
 
 /// What a batch brings one pool.
 pub(super) struct Line {
     /// `None` for a class whose handlers run inline whatever they say.
     pool: Option<Pool<Job>>,
-    offers: Vec<Offer<Job>>,
+    offers: Vec<JobOffer<Job>>,
     refused: Vec<Refused<Job>>,
     /// Droppable requests that the pool has room for; known while it refuses some.
     room: Option<usize>,
@@ -60,7 +60,7 @@ impl Line {
     }
 
     /// Notes a request for the pool.
-    pub(super) fn offer(&mut self, offer: Offer<Job>) {
+    pub(super) fn offer(&mut self, offer: JobOffer<Job>) {
         self.offers.push(offer);
     }
 

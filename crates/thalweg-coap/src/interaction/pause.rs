@@ -30,8 +30,8 @@ mod tests {
     use thalweg_base::time::Instant;
 
     use super::*;
-    use crate::scheduler::admission::{Forecast, Patience, Rank};
-    use crate::scheduler::queue::{Offer, Queue, Taken};
+    use crate::scheduler::admission::{AdmissionRank, Forecast, Patience};
+    use crate::scheduler::queue::{JobOffer, Queue, Taken};
 
     #[test]
     fn a_loop_rests_when_a_pool_refused_and_nothing_more_is_to_be_received() {
@@ -89,7 +89,7 @@ mod tests {
         fn receive(&mut self, count: u64) -> bool {
             self.now += WAKE + count * DATAGRAM;
             self.received += count;
-            let offer = || Offer { rank: Rank::Droppable, job: () };
+            let offer = || JobOffer { rank: AdmissionRank::Droppable, job: () };
             (0..count).filter(|_| self.queue.push(at(self.now), offer()).is_err()).count() > 0
         }
 

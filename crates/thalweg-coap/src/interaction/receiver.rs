@@ -16,7 +16,7 @@ use super::counts::LoopCounts;
 use super::gate::Gate;
 use super::pause::Pause;
 use super::send_handler::SendHandler;
-use crate::endpoint::{Endpoint, Outbox, Peer};
+use crate::endpoint::{CoapOutbox, Endpoint, Peer};
 
 /// One event loop with its socket and the state of the peers that the kernel assigns to it.
 pub(super) struct NetworkReceiver {
@@ -25,7 +25,7 @@ pub(super) struct NetworkReceiver {
     endpoint: Endpoint,
     adapter: Adapter,
     arrivals: Arrivals,
-    outbox: Outbox,
+    outbox: CoapOutbox,
     origins: Origins,
     backlog: Backlog,
     pause: Pause,
@@ -60,7 +60,7 @@ impl NetworkReceiver {
             endpoint,
             adapter,
             arrivals: Arrivals::new(DATAGRAM_BYTES),
-            outbox: Outbox::default(),
+            outbox: CoapOutbox::default(),
             origins: Origins::default(),
             backlog: Backlog::default(),
             pause: Pause::default(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::handler::{Catalog, Class, ClassId, Handler};
-use crate::link_format::{self, Link};
-use crate::message::{Code, Request, Response, content_format};
+use crate::link_format::{self, WebLink};
+use crate::message::{CoapRequest, Code, Response, content_format};
 
 /// Handlers by their paths.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub struct Routes {
 
 struct Route {
     path: String,
-    link: Option<Link>,
+    link: Option<WebLink>,
     handler: Arc<dyn Handler>,
     class: Class,
     slowness: Slowness,
@@ -50,11 +50,11 @@ impl Routes {
     /// A second one for the same path replaces the first.
     pub fn add(self, path: &str, handler: impl Handler + 'static) -> Routes {
         let target = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        self.add_link(Link::new(target), Arc::new(handler))
+        self.add_link(WebLink::new(target), Arc::new(handler))
     }
 
     /// Adds a handler for the path that `link` leads to, and shows the link in `/.well-known/core`.
-    pub fn add_link(mut self, link: Link, handler: Arc<dyn Handler>) -> Routes {
+    pub fn add_link(mut self, link: WebLink, handler: Arc<dyn Handler>) -> Routes {
         let path = link.target.clone();
         self.insert(path, Some(link), handler);
         self
@@ -81,11 +81,11 @@ impl Routes {
 
     /// Whether an unprotected request has to be refused. Allocates nothing.
     #[inline]
-    pub fn needs_protection(&self, request: &Request<'_>) -> bool {
+    pub fn needs_protection(&self, request: &CoapRequest<'_>) -> bool {
         self.protected.iter().any(|path| is_at_or_below(request.path_segments(), path))
     }
 
-    fn insert(&mut self, path: String, link: Option<Link>, handler: Arc<dyn Handler>) {
+    fn insert(&mut self, path: String, link: Option<WebLink>, handler: Arc<dyn Handler>) {
         let path = format!("/{}", path.trim_matches('/'));
         let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()));
         let place = self.with_hash(hash).find(|route| self.routes[*route].path == path);
@@ -107,7 +107,7 @@ impl Routes {
     }
 
     /// Where a request leads to. Allocates nothing.
-    pub fn find(&self, request: &Request<'_>) -> Target {
+    pub fn find(&self, request: &CoapRequest<'_>) -> Target {
         let hash = hash_of(request.path_segments());
         let found = self.with_hash(hash).find(|route| request.is_path(&self.routes[*route].path));
         match found {
@@ -129,7 +129,7 @@ impl Routes {
     }
 
     /// The answer of what `target` is.
-    pub fn handle(&self, target: Target, request: &Request<'_>) -> Response {
+    pub fn handle(&self, target: Target, request: &CoapRequest<'_>) -> Response {
         let answer = || match target {
             Target::Route(route) => self.routes[route].handler.handle(request),
             Target::Catalog => {
@@ -169,18 +169,18 @@ impl Routes {
     }
 
     /// All links that pass the arguments of the query (RFC 6690 §4.1).
-    fn core(&self, request: &Request<'_>) -> Response {
+    fn core(&self, request: &CoapRequest<'_>) -> Response {
         if request.code != Code::GET {
             return Response::new(Code::METHOD_NOT_ALLOWED);
         }
-        let mut links: Vec<Link> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
+        let mut links: Vec<WebLink> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
         links.extend(self.catalog.iter().flat_map(|catalog| catalog.links()));
         for link in &mut links {
             if self.protected.iter().any(|path| is_at_or_below([&*link.target].into_iter(), path)) {
                 link.attributes.push(("osc".to_owned(), None));
             }
         }
-        let passes = |link: &&Link| request.queries().all(|argument| link.matches(argument));
+        let passes = |link: &&WebLink| request.queries().all(|argument| link.matches(argument));
         Response::content(link_format::encode(links.iter().filter(passes)), content_format::LINK_FORMAT)
     }
 }
@@ -238,7 +238,7 @@ mod tests {
     use crate::interaction::handler::Function;
     use crate::message::RequestBuf;
 
-    fn saying(text: &'static str) -> Function<impl Fn(&Request<'_>) -> Response + Send + Sync> {
+    fn saying(text: &'static str) -> Function<impl Fn(&CoapRequest<'_>) -> Response + Send + Sync> {
         Function::inline(move |_| Response::content(text, content_format::TEXT))
     }
 
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_core_lists_links_that_pass_its_query_and_no_hidden_ones() {
-        let light = Link::new("/light").with("rt", "lamp");
+        let light = WebLink::new("/light").with("rt", "lamp");
         let routes = Routes::new().add("/a", saying("a")).add_link(light, Arc::new(saying("l")));
         let routes = routes.add_hidden("/secret", saying("s"));
         check(&routes, "/.well-known/core", " </a>,</light>;rt=\"lamp\"");
@@ -302,12 +302,12 @@ mod tests {
             Class::Pooled(ClassId::DEVICE)
         }
 
-        fn handle(&self, request: &Request<'_>) -> Option<Response> {
+        fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
             request.is_path("/book").then(|| Response::content("read", content_format::TEXT))
         }
 
-        fn links(&self) -> Vec<Link> {
-            vec![Link::new("/book")]
+        fn links(&self) -> Vec<WebLink> {
+            vec![WebLink::new("/book")]
         }
     }
 

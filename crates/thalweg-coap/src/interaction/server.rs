@@ -22,9 +22,9 @@ use super::send_handler::SendHandler;
 use crate::endpoint::{Config, Endpoint};
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
-use crate::scheduler::controller::Law;
+use crate::scheduler::controller::ControlLaw;
 use crate::scheduler::pool::Pool;
-use crate::scheduler::thread_pool::Group;
+use crate::scheduler::thread_pool::ThreadGroup;
 use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig, Snapshot};
 
 /// How a server works.
@@ -67,14 +67,14 @@ pub struct ClassConfig {
     /// Its name, for threads and statistics.
     pub name: String,
     /// Who decides about the number of its threads.
-    pub law: Law,
+    pub law: ControlLaw,
     /// How long its requests may wait.
     pub patience: Patience,
 }
 
 impl ClassConfig {
     /// A class under `law` whose requests wait as long as their clients do.
-    pub fn new(name: &str, law: Law) -> ClassConfig {
+    pub fn new(name: &str, law: ControlLaw) -> ClassConfig {
         ClassConfig { name: name.to_owned(), law, patience: Patience::default() }
     }
 }
@@ -86,7 +86,7 @@ impl ServerConfig {
             address,
             loops: 1,
             endpoint: Config::default(),
-            classes: vec![ClassConfig::new("blocking", Law::Vta), ClassConfig::new("device", Law::Vta)],
+            classes: vec![ClassConfig::new("blocking", ControlLaw::Vta), ClassConfig::new("device", ControlLaw::Vta)],
             peer_rate: None,
             inline_max: Duration::from_micros(50),
             groups: GroupRequests::Ignored,
@@ -212,7 +212,7 @@ impl Server {
             }
         };
         let manager = self.scheduler.manager();
-        let spawned = manager.spawn(Group::Interaction, &name, run);
+        let spawned = manager.spawn(ThreadGroup::Interaction, &name, run);
         self.loops.push(spawned.map_err(ServerError::new("start a thread", NO_THREADS))?);
         Ok(())
     }
@@ -296,12 +296,12 @@ fn pools(
     homes: &Arc<[SendHandler]>,
 ) -> Result<Vec<Option<Pool<Job>>>, ServerError> {
     let pool = |class: &ClassConfig| {
-        if class.law == Law::Inline {
+        if class.law == ControlLaw::Inline {
             return Ok(None);
         }
         let crew = Handlers { routes: Arc::clone(routes), homes: Arc::clone(homes) };
         let (name, law, patience) = (class.name.clone(), class.law, class.patience);
-        let pool = PoolConfig { name, group: Group::Interaction, law, patience };
+        let pool = PoolConfig { name, group: ThreadGroup::Interaction, law, patience };
         scheduler.add_pool(pool, Box::new(crew)).map(Some).map_err(ServerError::new("start a thread", NO_THREADS))
     };
     config.classes.iter().map(pool).collect()

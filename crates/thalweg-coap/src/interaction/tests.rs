@@ -12,10 +12,11 @@ use super::rate_limit::PeerRate;
 use super::routes::Routes;
 use super::server::{ClassConfig, Server, ServerConfig};
 use crate::message::{
-    Code, Message, MessageId, MessageType, MessageWriter, OptionNumber, Request, Response, Token, content_format,
+    CoapMessage, CoapRequest, Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token,
+    content_format,
 };
 use crate::scheduler::admission::Patience;
-use crate::scheduler::controller::Law;
+use crate::scheduler::controller::ControlLaw;
 
 struct World {
     server: Server,
@@ -74,7 +75,7 @@ fn text(text: impl Into<crate::message::Body>) -> Response {
     Response::content(text, content_format::TEXT)
 }
 
-fn thread(_: &Request<'_>) -> Response {
+fn thread(_: &CoapRequest<'_>) -> Response {
     text(std::thread::current().name().unwrap_or_default().to_owned())
 }
 
@@ -94,7 +95,7 @@ impl World {
         loop {
             let mut buffer = [0; 1500];
             let count = self.socket.recv(&mut buffer).expect("an answer");
-            let message = Message::parse(&buffer[..count]).unwrap();
+            let message = CoapMessage::parse(&buffer[..count]).unwrap();
             if message.code == Code::EMPTY {
                 continue; // An acknowledgement of its own: the machine is slow.
             }
@@ -154,7 +155,7 @@ fn handlers_run_where_they_say() {
 
 #[test]
 fn a_class_without_a_pool_runs_on_the_receiver() {
-    let mut world = world(|config| config.classes = vec![ClassConfig::new("blocking", Law::Inline)]);
+    let mut world = world(|config| config.classes = vec![ClassConfig::new("blocking", ControlLaw::Inline)]);
     assert_eq!(world.ask(NON, Code::GET, "pooled").text, "receiver-0");
     assert_eq!(world.ask(NON, Code::GET, "device").text, "receiver-0", "a class beyond the last is the last");
 }
@@ -175,7 +176,7 @@ fn while_a_handler_blocks_others_are_answered() {
 fn a_full_pool_drops_non_confirmable_requests_and_tells_the_others_when_to_come_back() {
     let mut world = world(|config| {
         let patience = Patience { length_max: 2, ..Patience::default() };
-        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", Law::Fixed(1)) };
+        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", ControlLaw::Fixed(1)) };
     });
     let first = world.send(NON, Code::GET, "gate");
     world.began.recv().unwrap();
@@ -203,7 +204,7 @@ fn a_full_pool_drops_non_confirmable_requests_and_tells_the_others_when_to_come_
 fn an_overload_is_dropped_in_the_kernel_and_nothing_else_is() {
     let mut world = world(|config| {
         let patience = Patience { length_max: 2, ..Patience::default() };
-        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", Law::Fixed(1)) };
+        config.classes[0] = ClassConfig { patience, ..ClassConfig::new("blocking", ControlLaw::Fixed(1)) };
     });
     let first = world.send(NON, Code::GET, "gate");
     world.began.recv().unwrap();
@@ -281,10 +282,12 @@ fn observers_are_told_by_a_notifier() {
     let server = Server::start(&config, Routes::new().add("/state", handler)).unwrap();
     let mut client = super::client::Client::open(server.address(), crate::endpoint::Config::default()).unwrap();
     let request = crate::message::RequestBuf::get("/state").with_observe(crate::message::Observe::Register);
-    let registration = client.send(server.address(), request, crate::endpoint::Delivery::Confirmable).unwrap();
+    let registration = client.send(server.address(), request, crate::endpoint::Confirmability::Confirmable).unwrap();
     for expect in ["1", "2", "3"] {
         let event = client.next(Duration::from_secs(20)).unwrap();
-        let Some(crate::endpoint::Event::Response { request, response, .. }) = event else { panic!("{event:?}") };
+        let Some(crate::endpoint::EndpointEvent::Response { request, response, .. }) = event else {
+            panic!("{event:?}")
+        };
         assert_eq!((request, &*response.payload), (registration, expect.as_bytes()));
         state.fetch_add(1, Ordering::SeqCst);
         server.notifier().change("/state");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// One link: `</sensors/temp>;rt="temperature";ct=0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct WebLink {
     /// What the link leads to: a URI reference, usually a path.
     pub target: String,
     /// Names and values in order; a name without value stands alone.
@@ -28,20 +28,20 @@ impl std::fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-impl Link {
+impl WebLink {
     /// A link without attributes.
-    pub fn new(target: impl Into<String>) -> Link {
-        Link { target: target.into(), attributes: Vec::new() }
+    pub fn new(target: impl Into<String>) -> WebLink {
+        WebLink { target: target.into(), attributes: Vec::new() }
     }
 
     /// Adds an attribute with a value.
-    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Link {
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> WebLink {
         self.attributes.push((name.into(), Some(value.into())));
         self
     }
 
     /// Adds an attribute without value, such as `obs`.
-    pub fn with_flag(mut self, name: impl Into<String>) -> Link {
+    pub fn with_flag(mut self, name: impl Into<String>) -> WebLink {
         self.attributes.push((name.into(), None));
         self
     }
@@ -80,7 +80,7 @@ const LISTS: [&str; 4] = ["rt", "if", "rel", "ct"];
 /// Writes links; gives the text for `/.well-known/core`.
 ///
 /// Values are quoted unless they are numbers, as RFC 6690 §2 wants it for `rt` and `if` and allows it for the rest.
-pub fn encode<'a>(links: impl IntoIterator<Item = &'a Link>) -> String {
+pub fn encode<'a>(links: impl IntoIterator<Item = &'a WebLink>) -> String {
     let mut text = String::new();
     for link in links {
         if !text.is_empty() {
@@ -118,7 +118,7 @@ fn encode_value(value: &str, text: &mut String) {
 ///
 /// # Errors
 /// Where the text is no link format.
-pub fn parse(text: &str) -> Result<Vec<Link>, LinkError> {
+pub fn parse(text: &str) -> Result<Vec<WebLink>, LinkError> {
     let mut cursor = Cursor { text, position: 0 };
     let mut links = Vec::new();
     cursor.skip_spaces();
@@ -139,11 +139,11 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn link(&mut self) -> Result<Link, LinkError> {
+    fn link(&mut self) -> Result<WebLink, LinkError> {
         self.take("<", "'<' before a target")?;
         let target = self.until(|character| character == '>');
         self.take(">", "'>' after a target")?;
-        let mut link = Link::new(target);
+        let mut link = WebLink::new(target);
         self.skip_spaces();
         while self.try_take(";") {
             self.skip_spaces();

@@ -62,15 +62,15 @@ fn filters_select_links() {
 
 #[test]
 fn one_of_several_values_is_enough() {
-    let link = Link::new("/a").with("rt", "temperature light-lux").with_flag("obs");
+    let link = WebLink::new("/a").with("rt", "temperature light-lux").with_flag("obs");
     assert!(link.matches("rt=light-lux") && link.matches("rt=light*") && link.matches("rt=temperature light-lux"));
     assert!(!link.matches("rt=lux") && link.matches("obs") && !link.matches("obs=1"));
 }
 
-fn link() -> impl Strategy<Value = Link> {
+fn link() -> impl Strategy<Value = WebLink> {
     let attribute = ("[a-z][a-z0-9*-]{0,6}", proptest::option::of(any::<String>()));
     ("[^>]{0,12}", proptest::collection::vec(attribute, 0..4))
-        .prop_map(|(target, attributes)| Link { target, attributes })
+        .prop_map(|(target, attributes)| WebLink { target, attributes })
 }
 
 proptest! {

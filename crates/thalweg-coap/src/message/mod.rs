@@ -1,5 +1,5 @@
 //! CoAP messages on the wire (RFC 7252 §3): a view of a received one, a writer for one to send, and the two plain
-//! types that handlers and applications see, [`Request`] and [`Response`].
+//! types that handlers and applications see, [`CoapRequest`] and [`Response`].
 
 mod code;
 mod option;
@@ -12,9 +12,9 @@ mod wire;
 
 pub use code::Code;
 pub use option::{Block, OptionNumber, Options, content_format, encode_uint, insert_option, parse_uint, write_option};
-pub use request::{Observe, Request, RequestBuf};
+pub use request::{CoapRequest, Observe, RequestBuf};
 pub use response::{Body, Response};
 pub use short::{ETag, Token};
 pub use wire::{
-    HEADER_LEN, Message, MessageError, MessageId, MessageType, MessageWriter, PAYLOAD_MARKER, empty_message,
+    CoapMessage, HEADER_LEN, MessageError, MessageId, MessageType, MessageWriter, PAYLOAD_MARKER, empty_message,
 };

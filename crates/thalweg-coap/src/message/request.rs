@@ -14,7 +14,7 @@ pub enum Observe {
 
 /// A request, borrowed: what a handler gets.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct CoapRequest<'a> {
     /// The method.
     pub code: Code,
     /// All options in ascending order.
@@ -23,7 +23,7 @@ pub struct Request<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Request<'a> {
+impl<'a> CoapRequest<'a> {
     /// The segments of the path, without slashes and escapes.
     pub fn path_segments(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         texts(self.options, OptionNumber::URI_PATH)
@@ -198,8 +198,8 @@ impl RequestBuf {
     }
 
     /// The request as handlers see it.
-    pub fn view(&self) -> Request<'_> {
-        Request { code: self.code, options: Options::new(&self.options), payload: &self.payload }
+    pub fn view(&self) -> CoapRequest<'_> {
+        CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.payload }
     }
 
     /// Refills this request with a received one and keeps the buffers, so that nothing is allocated in steady state.

@@ -10,7 +10,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 /// One line about a message, or the error.
 fn describe(bytes: &[u8]) -> String {
-    match Message::parse(bytes) {
+    match CoapMessage::parse(bytes) {
         Ok(message) => {
             let kind = match message.message_type {
                 MessageType::Confirmable => "CON",
@@ -32,7 +32,7 @@ fn describe(bytes: &[u8]) -> String {
 }
 
 /// Writes a message again from what was read.
-fn rewrite(message: &Message<'_>) -> Vec<u8> {
+fn rewrite(message: &CoapMessage<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = MessageWriter::new(&mut out, message.message_type, message.code, message.id, &message.token);
     message.options.for_each(|(number, value)| {
@@ -46,7 +46,7 @@ fn rewrite(message: &Message<'_>) -> Vec<u8> {
 fn check(hex: &str, expected: &str) {
     let bytes = bytes(hex);
     assert_eq!(describe(&bytes), expected, "input: {hex}");
-    if let Ok(message) = Message::parse(&bytes) {
+    if let Ok(message) = CoapMessage::parse(&bytes) {
         assert_eq!(rewrite(&message), bytes, "written again: {hex}");
     }
 }
@@ -205,7 +205,7 @@ proptest! {
         let mut writer = MessageWriter::new(&mut out, MessageType::Confirmable, Code::POST, MessageId(id), &token);
         options.iter().for_each(|(number, value)| { writer.option(OptionNumber(*number), value); });
         writer.payload(&payload);
-        let message = Message::parse(&out).unwrap();
+        let message = CoapMessage::parse(&out).unwrap();
         let read: Vec<(u16, Vec<u8>)> = message.options.map(|(number, value)| (number.0, value.to_vec())).collect();
         prop_assert_eq!(read, options);
         prop_assert_eq!((message.token, message.id, message.payload), (token, MessageId(id), &payload[..]));
@@ -228,9 +228,9 @@ proptest! {
             bytes[0] = 0x40 | bytes[0] & 0x31;
             bytes[1] &= 0x5f;
         }
-        if let Ok(message) = Message::parse(&bytes) {
+        if let Ok(message) = CoapMessage::parse(&bytes) {
             let again = rewrite(&message);
-            let second = Message::parse(&again).unwrap();
+            let second = CoapMessage::parse(&again).unwrap();
             prop_assert!(message.options.eq(second.options));
             prop_assert_eq!((message.payload, message.token), (second.payload, second.token));
         }

@@ -70,7 +70,7 @@ impl std::error::Error for MessageError {}
 
 /// A received message; options and payload are read where they lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct CoapMessage<'a> {
     /// CON, NON, ACK or RST.
     pub message_type: MessageType,
     /// Method, response code or empty.
@@ -85,14 +85,14 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> CoapMessage<'a> {
     /// Reads a datagram and checks its form throughout (RFC 7252 §3).
     ///
     /// # Errors
     /// Where the form is wrong: another version, a token longer than 8 bytes, a reserved code class, a reserved or
     /// truncated option, a payload marker without payload, an empty message that is not empty.
-    pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let (message_type, code, id) = Message::parse_header(bytes)?;
+    pub fn parse(bytes: &'a [u8]) -> Result<CoapMessage<'a>, MessageError> {
+        let (message_type, code, id) = CoapMessage::parse_header(bytes)?;
         let wrong = |offset, expected| Err(MessageError { offset, expected });
         let token_len = usize::from(bytes[0] & 15);
         if token_len > 8 {
@@ -114,7 +114,7 @@ impl<'a> Message<'a> {
             Some(payload) => payload,
             None => &[],
         };
-        Ok(Message { message_type, code, id, token, options, payload })
+        Ok(CoapMessage { message_type, code, id, token, options, payload })
     }
 
     /// Reads the header only: enough to reject a message whose rest is wrong.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::classes::{self, Opened};
 use super::context::{Age, Context, Nonce};
-use super::header::Header;
+use super::header::OscoreHeader;
 use super::sequence::SequenceError;
 use super::{PartialIv, Refusal};
-use crate::message::{Message, Observe, OptionNumber, Request, Token};
+use crate::message::{CoapMessage, CoapRequest, Observe, OptionNumber, Token};
 
 /// A request whose protection was taken off.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl ServerAssociation {
     ///
     /// # Errors
     /// When there is no sequence number for it.
-    pub fn protect(&mut self, message: &Message<'_>) -> Result<Vec<u8>, SequenceError> {
+    pub fn protect(&mut self, message: &CoapMessage<'_>) -> Result<Vec<u8>, SequenceError> {
         let nonce = std::mem::replace(&mut self.nonce, Nonce::Fresh);
         self.context.protect_response(self.request, nonce, message)
     }
@@ -106,11 +106,11 @@ impl ClientAssociation {
     ///
     /// # Errors
     /// When there is no sequence number for it.
-    pub fn protect(&mut self, message: &Message<'_>, registration: Token) -> Result<Vec<u8>, SequenceError> {
+    pub fn protect(&mut self, message: &CoapMessage<'_>, registration: Token) -> Result<Vec<u8>, SequenceError> {
         let (bytes, partial_iv) = self.context.protect_request(message)?;
         let sent = Some(Sent { token: message.token, partial_iv });
         if message.token == registration {
-            let view = Request { code: message.code, options: message.options, payload: &[] };
+            let view = CoapRequest { code: message.code, options: message.options, payload: &[] };
             let is_observing = view.observe() == Some(Observe::Register);
             let count = self.registration.count;
             self.registration = Registration { sent, is_observing, count, ..Registration::default() };
@@ -124,16 +124,16 @@ impl ClientAssociation {
     ///
     /// # Errors
     /// Why it is not believed. The caller goes on waiting; see [`ClientAssociation::has_refused`].
-    pub fn open(&mut self, message: &Message<'_>) -> Result<Opened, Refusal> {
+    pub fn open(&mut self, message: &CoapMessage<'_>) -> Result<Opened, Refusal> {
         let value = message.options.value(OptionNumber::OSCORE).ok_or(Refusal::Unprotected)?;
         let opened = self.verify(value, message);
         self.has_refused |= opened.is_err();
         opened
     }
 
-    fn verify(&mut self, value: &[u8], message: &Message<'_>) -> Result<Opened, Refusal> {
+    fn verify(&mut self, value: &[u8], message: &CoapMessage<'_>) -> Result<Opened, Refusal> {
         classes::check_outer(message.options)?;
-        let header = Header::parse(value).ok_or(Refusal::Malformed)?;
+        let header = OscoreHeader::parse(value).ok_or(Refusal::Malformed)?;
         let is_sent = |sent: &&Option<Sent>| sent.is_some_and(|sent| sent.token == message.token);
         let sent = [&self.registration.sent, &self.current].into_iter().find(is_sent).copied().flatten();
         let request = sent.ok_or(Refusal::Malformed)?.partial_iv;

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use crate::message::{
-    Code, Message, MessageError, OptionNumber, Options, PAYLOAD_MARKER, Request, encode_uint, write_option,
+    CoapMessage, CoapRequest, Code, MessageError, OptionNumber, Options, PAYLOAD_MARKER, encode_uint, write_option,
 };
 
 /// How an option is protected. There are no options of class I: only authenticated ones (RFC 8613 §4.1.2).
@@ -110,15 +110,15 @@ impl Opened {
     }
 
     /// Method, options and payload.
-    pub fn view(&self) -> Request<'_> {
-        Request { code: self.code, options: Options::new(&self.options), payload: &self.plaintext[self.payload..] }
+    pub fn view(&self) -> CoapRequest<'_> {
+        CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.plaintext[self.payload..] }
     }
 
     /// The message as it was before it was protected; `outer` is what it came in.
-    pub fn in_place_of(&self, outer: &Message<'_>) -> Message<'_> {
+    pub fn in_place_of(&self, outer: &CoapMessage<'_>) -> CoapMessage<'_> {
         let view = self.view();
-        let Message { message_type, id, token, .. } = *outer;
-        Message { message_type, code: view.code, id, token, options: view.options, payload: view.payload }
+        let CoapMessage { message_type, id, token, .. } = *outer;
+        CoapMessage { message_type, code: view.code, id, token, options: view.options, payload: view.payload }
     }
 
     /// Gives a notification the number that the endpoint tells its order by.

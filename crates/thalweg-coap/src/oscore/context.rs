@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::classes::{self, Opened};
-use super::header::Header;
+use super::header::OscoreHeader;
 use super::keys::{Keys, RequestName, Sealed};
 use super::replay::ReplayWindow;
 use super::sequence::{Sequence, SequenceError, SequenceStore};
-use super::{Parameters, PartialIv, Refusal};
-use crate::message::{Code, Message, MessageWriter, OptionNumber};
+use super::{ContextParameters, PartialIv, Refusal};
+use crate::message::{CoapMessage, Code, MessageWriter, OptionNumber};
 
 /// A security context. It can be shared by any number of endpoints, but only by those of one process: two that count
 /// sequence numbers apart would use the same nonce twice, which gives both messages away.
@@ -31,11 +31,11 @@ struct State {
 /// What is known of the peer's earlier requests.
 enum Requests {
     Known(ReplayWindow),
-    Lost(Challenge),
+    Lost(EchoChallenge),
 }
 
 /// The value of an Echo option that nobody but the peer learns. It must not be guessable.
-pub type Challenge = [u8; 8];
+pub type EchoChallenge = [u8; 8];
 
 /// What a context was used for before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Past {
     Unused,
     /// Which requests were accepted is not known any more. The first request is answered by a demand to repeat it with
     /// this Echo value (RFC 8613 Appendix B.1.2), of which no earlier one was; later ones are told by their numbers.
-    Lost(Challenge),
+    Lost(EchoChallenge),
 }
 
 /// What is known of the age of a request.
@@ -55,7 +55,7 @@ pub enum Age {
     /// The same, and its sender gets what is sent to its address.
     Proven,
     /// It may be an old one that is sent again: nothing must be done but to ask for this Echo value.
-    Unknown(Challenge),
+    Unknown(EchoChallenge),
 }
 
 /// Which nonce protects a response.
@@ -70,7 +70,7 @@ pub(super) enum Nonce {
 impl Context {
     /// A context that uses sequence numbers from `next` on and has `store` remember them. With the same parameters `next`
     /// must never be lower than what a store remembered before.
-    pub fn new(parameters: &Parameters, next: u64, store: Box<dyn SequenceStore>, past: Past) -> Arc<Context> {
+    pub fn new(parameters: &ContextParameters, next: u64, store: Box<dyn SequenceStore>, past: Past) -> Arc<Context> {
         let requests = match past {
             Past::Unused => Requests::Known(ReplayWindow::new(parameters.replay_window())),
             Past::Lost(challenge) => Requests::Lost(challenge),
@@ -100,12 +100,12 @@ impl Context {
     }
 
     /// Protects a request; gives the datagram and its Partial IV (RFC 8613 §8.1).
-    pub(super) fn protect_request(&self, message: &Message<'_>) -> Result<(Vec<u8>, PartialIv), SequenceError> {
+    pub(super) fn protect_request(&self, message: &CoapMessage<'_>) -> Result<(Vec<u8>, PartialIv), SequenceError> {
         let partial_iv = self.state().sequence.take()?;
         let request = RequestName { kid: &self.sender_id, partial_iv };
         let sealed = Sealed { id: &self.sender_id, partial_iv, request };
         let kid_context = self.id_context.as_deref();
-        let header = Header { partial_iv: Some(partial_iv), kid_context, kid: Some(&self.sender_id) };
+        let header = OscoreHeader { partial_iv: Some(partial_iv), kid_context, kid: Some(&self.sender_id) };
         Ok((self.seal(message, &sealed, &header), partial_iv))
     }
 
@@ -113,8 +113,8 @@ impl Context {
     pub(super) fn open_response(
         &self,
         request: PartialIv,
-        header: &Header<'_>,
-        message: &Message<'_>,
+        header: &OscoreHeader<'_>,
+        message: &CoapMessage<'_>,
     ) -> Result<Opened, Refusal> {
         // A response need not say whose it is; nothing but this check protects what it says.
         let is_of_peer = header.kid.is_none_or(|kid| kid == self.recipient_id)
@@ -132,7 +132,11 @@ impl Context {
     }
 
     /// Takes the protection off a request (RFC 8613 §8.2).
-    pub(super) fn open_request(&self, partial_iv: PartialIv, message: &Message<'_>) -> Result<(Opened, Age), Refusal> {
+    pub(super) fn open_request(
+        &self,
+        partial_iv: PartialIv,
+        message: &CoapMessage<'_>,
+    ) -> Result<(Opened, Age), Refusal> {
         if let Requests::Known(window) = &self.state().requests
             && !window.is_free(partial_iv)
         {
@@ -162,7 +166,7 @@ impl Context {
         &self,
         request: PartialIv,
         nonce: Nonce,
-        message: &Message<'_>,
+        message: &CoapMessage<'_>,
     ) -> Result<Vec<u8>, SequenceError> {
         let request = RequestName { kid: &self.recipient_id, partial_iv: request };
         let (sealed, partial_iv) = match nonce {
@@ -172,10 +176,10 @@ impl Context {
                 (Sealed { id: &self.sender_id, partial_iv, request }, Some(partial_iv))
             }
         };
-        Ok(self.seal(message, &sealed, &Header { partial_iv, ..Header::default() }))
+        Ok(self.seal(message, &sealed, &OscoreHeader { partial_iv, ..OscoreHeader::default() }))
     }
 
-    fn seal(&self, message: &Message<'_>, sealed: &Sealed<'_>, header: &Header<'_>) -> Vec<u8> {
+    fn seal(&self, message: &CoapMessage<'_>, sealed: &Sealed<'_>, header: &OscoreHeader<'_>) -> Vec<u8> {
         let mut ciphertext = classes::plaintext(message.code, message.options, message.payload);
         self.keys.seal(sealed, &mut ciphertext);
         let is_observe = message.options.value(OptionNumber::OBSERVE).is_some();

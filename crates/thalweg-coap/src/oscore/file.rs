@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use thalweg_transport::entropy;
 use zeroize::Zeroizing;
 
-use super::{Context, Keyring, Parameters, Past, SequenceStore};
+use super::{Context, ContextParameters, Keyring, Past, SequenceStore};
 
 /// Why security contexts cannot be read.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn open(path: &Path, mut entry: Map<String, Value>) -> Result<Arc<Context>, Stri
     Ok(Context::new(&parameters, next.unwrap_or(0), Box::new(store), past))
 }
 
-fn parameters(entry: &mut Map<String, Value>) -> Result<Parameters, String> {
+fn parameters(entry: &mut Map<String, Value>) -> Result<ContextParameters, String> {
     for (name, built) in [("algorithm", ALGORITHM), ("hkdf", HKDF)] {
         match entry.remove(name) {
             None => {}
@@ -122,7 +122,7 @@ fn parameters(entry: &mut Map<String, Value>) -> Result<Parameters, String> {
     let secret = needed("master_secret", bytes("master_secret")?)?;
     let sender_id = needed("sender_id", bytes("sender_id")?)?;
     let recipient_id = needed("recipient_id", bytes("recipient_id")?)?;
-    let parameters = Parameters::new(&secret, &sender_id, &recipient_id).map_err(|error| error.to_string())?;
+    let parameters = ContextParameters::new(&secret, &sender_id, &recipient_id).map_err(|error| error.to_string())?;
     let mut parameters = parameters.with_salt(&bytes("master_salt")?.unwrap_or_default());
     if let Some(id_context) = bytes("id_context")? {
         parameters = parameters.with_id_context(&id_context).map_err(|error| error.to_string())?;
@@ -148,7 +148,7 @@ fn byte_string(name: &str, value: Value) -> Result<Zeroizing<Vec<u8>>, String> {
 }
 
 /// `keys.json` with the IDs 01 and 02 gets `keys.json.01-02.state`, or with an ID context `keys.json.01-02-37cb.state`.
-fn default_state(path: &Path, parameters: &Parameters) -> PathBuf {
+fn default_state(path: &Path, parameters: &ContextParameters) -> PathBuf {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}-{}", hex(parameters.sender_id()), hex(parameters.recipient_id())));

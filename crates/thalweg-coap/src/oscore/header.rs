@@ -4,7 +4,7 @@ use super::partial_iv::{LEN_MAX, PartialIv};
 
 /// The parameters in the value of an OSCORE option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header<'a> {
+pub struct OscoreHeader<'a> {
     /// The sender's sequence number. Always there in a request; in a response only if it is not protected with the nonce
     /// of its request.
     pub partial_iv: Option<PartialIv>,
@@ -20,10 +20,10 @@ const KID: u8 = 0x08;
 const KID_CONTEXT: u8 = 0x10;
 const RESERVED: u8 = 0xe0;
 
-impl<'a> Header<'a> {
+impl<'a> OscoreHeader<'a> {
     /// Reads an option's value; `None` when it has not the form of RFC 8613 §6.1.
-    pub fn parse(value: &'a [u8]) -> Option<Header<'a>> {
-        let Some((&flags, rest)) = value.split_first() else { return Some(Header::default()) };
+    pub fn parse(value: &'a [u8]) -> Option<OscoreHeader<'a>> {
+        let Some((&flags, rest)) = value.split_first() else { return Some(OscoreHeader::default()) };
         let len = usize::from(flags & LEN_MASK);
         // A first byte of zero would say nothing: then the value has no bytes.
         if flags & RESERVED != 0 || flags == 0 || len > LEN_MAX {
@@ -39,13 +39,13 @@ impl<'a> Header<'a> {
             (None, rest)
         };
         let kid = (flags & KID != 0).then_some(rest);
-        (kid.is_some() || rest.is_empty()).then_some(Header { partial_iv, kid_context, kid })
+        (kid.is_some() || rest.is_empty()).then_some(OscoreHeader { partial_iv, kid_context, kid })
     }
 
     /// The option's value.
     ///
     /// # Panics
-    /// When the kid context is longer than 255 bytes; those of [`Parameters`](super::Parameters) are not.
+    /// When the kid context is longer than 255 bytes; those of [`ContextParameters`](super::ContextParameters) are not.
     pub fn encode(&self) -> Vec<u8> {
         let mut flags = 0;
         let mut value = vec![0];

@@ -9,8 +9,8 @@ use super::Refusal;
 use super::association::{ServerAssociation, Verified};
 use super::classes;
 use super::context::Context;
-use super::header::Header;
-use crate::message::{Message, OptionNumber};
+use super::header::OscoreHeader;
+use crate::message::{CoapMessage, OptionNumber};
 
 /// Security contexts by the IDs of their peers. Finding one costs the same for one and for a million.
 #[derive(Debug, Default)]
@@ -75,10 +75,10 @@ impl Keyring {
     ///
     /// # Errors
     /// Why it is not believed; [`Refusal::response`] is the answer.
-    pub fn verify(&self, message: &Message<'_>) -> Result<Verified, Refusal> {
+    pub fn verify(&self, message: &CoapMessage<'_>) -> Result<Verified, Refusal> {
         classes::check_outer(message.options)?;
         let value = message.options.value(OptionNumber::OSCORE).ok_or(Refusal::Unprotected)?;
-        let header = Header::parse(value).ok_or(Refusal::Malformed)?;
+        let header = OscoreHeader::parse(value).ok_or(Refusal::Malformed)?;
         let (Some(kid), Some(partial_iv)) = (header.kid, header.partial_iv) else { return Err(Refusal::Malformed) };
         let context = self.find(kid, header.kid_context).ok_or(Refusal::UnknownContext)?;
         let (request, age) = context.open_request(partial_iv, message)?;

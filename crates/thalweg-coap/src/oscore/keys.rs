@@ -11,7 +11,7 @@ use minicbor::Encoder;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::Parameters;
+use super::ContextParameters;
 use super::partial_iv::PartialIv;
 
 /// AES-CCM-16-64-128: a key of 16 bytes, a nonce of 13, a tag of 8.
@@ -60,7 +60,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    pub fn derive(parameters: &Parameters) -> Keys {
+    pub fn derive(parameters: &ContextParameters) -> Keys {
         let cipher = |id: &[u8]| {
             let mut key = Zeroizing::new([0; KEY_LEN]);
             expand(parameters, id, "Key", &mut *key);
@@ -101,7 +101,7 @@ impl Keys {
 }
 
 /// Derives the value of one purpose from the master secret, as long as `out`.
-pub(super) fn expand(parameters: &Parameters, id: &[u8], purpose: &str, out: &mut [u8]) {
+pub(super) fn expand(parameters: &ContextParameters, id: &[u8], purpose: &str, out: &mut [u8]) {
     let info = info(id, parameters.id_context(), purpose, out.len() as u8); // At most 16.
     let master = Hkdf::<Sha256>::new(Some(parameters.master_salt()), parameters.master_secret());
     master.expand(&info, out).expect("HKDF-SHA-256 gives up to 8160 bytes");

@@ -34,10 +34,10 @@ mod tests;
 
 pub use association::{ClientAssociation, ServerAssociation, Verified};
 pub use classes::Opened;
-pub use context::{Age, Challenge, Context, Past};
-pub use header::Header;
+pub use context::{Age, Context, EchoChallenge, Past};
+pub use header::OscoreHeader;
 pub use keyring::{Keyring, SameName};
-pub use parameters::{ParameterError, Parameters};
+pub use parameters::{ContextParameters, ParameterError};
 pub use partial_iv::PartialIv;
 pub use refusal::Refusal;
 pub use sequence::{OneRun, SequenceError, SequenceStore};

@@ -10,7 +10,7 @@ use super::replay::ReplayWindow;
 /// The input of a security context. The algorithms are those that every implementation has: AES-CCM-16-64-128 and
 /// HKDF with SHA-256.
 #[derive(Clone)]
-pub struct Parameters {
+pub struct ContextParameters {
     master_secret: Zeroizing<Vec<u8>>,
     master_salt: Vec<u8>,
     sender_id: Vec<u8>,
@@ -62,12 +62,16 @@ impl fmt::Display for ParameterError {
 
 impl std::error::Error for ParameterError {}
 
-impl Parameters {
+impl ContextParameters {
     /// Parameters without salt and ID context, with a replay window of 32.
     ///
     /// # Errors
     /// When the secret is too short, an ID too long, or both IDs are the same.
-    pub fn new(master_secret: &[u8], sender_id: &[u8], recipient_id: &[u8]) -> Result<Parameters, ParameterError> {
+    pub fn new(
+        master_secret: &[u8],
+        sender_id: &[u8],
+        recipient_id: &[u8],
+    ) -> Result<ContextParameters, ParameterError> {
         if master_secret.len() < SECRET_LEN_MIN {
             return Err(ParameterError::ShortSecret);
         }
@@ -77,7 +81,7 @@ impl Parameters {
         if sender_id == recipient_id {
             return Err(ParameterError::EqualIds);
         }
-        Ok(Parameters {
+        Ok(ContextParameters {
             master_secret: Zeroizing::new(master_secret.to_vec()),
             master_salt: Vec::new(),
             sender_id: sender_id.to_vec(),
@@ -89,7 +93,7 @@ impl Parameters {
 
     /// The same with a salt.
     #[must_use]
-    pub fn with_salt(mut self, master_salt: &[u8]) -> Parameters {
+    pub fn with_salt(mut self, master_salt: &[u8]) -> ContextParameters {
         self.master_salt = master_salt.to_vec();
         self
     }
@@ -98,7 +102,7 @@ impl Parameters {
     ///
     /// # Errors
     /// When it is longer than 255 bytes.
-    pub fn with_id_context(mut self, id_context: &[u8]) -> Result<Parameters, ParameterError> {
+    pub fn with_id_context(mut self, id_context: &[u8]) -> Result<ContextParameters, ParameterError> {
         if id_context.len() > ID_CONTEXT_LEN_MAX {
             return Err(ParameterError::LongIdContext);
         }
@@ -110,7 +114,7 @@ impl Parameters {
     ///
     /// # Errors
     /// When the size is out of range.
-    pub fn with_replay_window(mut self, size: u32) -> Result<Parameters, ParameterError> {
+    pub fn with_replay_window(mut self, size: u32) -> Result<ContextParameters, ParameterError> {
         if !(1..=ReplayWindow::SIZE_MAX).contains(&size) {
             return Err(ParameterError::ReplayWindow);
         }
@@ -146,9 +150,9 @@ impl Parameters {
     }
 }
 
-impl fmt::Debug for Parameters {
+impl fmt::Debug for ContextParameters {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parameters { sender_id, recipient_id, id_context, .. } = self;
+        let ContextParameters { sender_id, recipient_id, id_context, .. } = self;
         write!(formatter, "Parameters {{ sender_id: {sender_id:02x?}, recipient_id: {recipient_id:02x?}")?;
         write!(formatter, ", id_context: {id_context:02x?}, .. }}")
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::interaction::handler::{Catalog, Class, ClassId, Handler};
-use crate::link_format::Link;
-use crate::message::{Code, Request, Response};
-use crate::resource::{Get, LocalStore, Put, Representation, Resource, ResourceError};
+use crate::link_format::WebLink;
+use crate::message::{CoapRequest, Code, Response};
+use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, ResourceRepresentation};
 
 impl Catalog for LocalStore {
     /// A device may keep a request waiting, so none may hold up the receiver.
@@ -14,12 +14,12 @@ impl Catalog for LocalStore {
         Class::Pooled(ClassId::DEVICE)
     }
 
-    fn handle(&self, request: &Request<'_>) -> Option<Response> {
+    fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
         let resource = self.find(request.path().trim_start_matches('/')).ok()?;
         Some(respond(&*resource, request))
     }
 
-    fn links(&self) -> Vec<Link> {
+    fn links(&self) -> Vec<WebLink> {
         LocalStore::links(self)
     }
 
@@ -36,13 +36,13 @@ impl Handler for ResourceHandler {
         if self.0.blocks() { Class::Pooled(ClassId::DEVICE) } else { Class::Inline }
     }
 
-    fn handle(&self, request: &Request<'_>) -> Response {
+    fn handle(&self, request: &CoapRequest<'_>) -> Response {
         respond(&*self.0, request)
     }
 }
 
 /// Answers a request to a resource: GET, PUT, POST and DELETE, with ETag, If-Match and If-None-Match (RFC 7252 §5.8, §5.10).
-pub fn respond(resource: &dyn Resource, request: &Request<'_>) -> Response {
+pub fn respond(resource: &dyn Resource, request: &CoapRequest<'_>) -> Response {
     let answer = match request.code {
         Code::GET => get(resource, request).map(|representation| content(resource, request, representation)),
         Code::PUT | Code::POST => put(resource, request),
@@ -52,12 +52,12 @@ pub fn respond(resource: &dyn Resource, request: &Request<'_>) -> Response {
     answer.unwrap_or_else(|error| refusal(&error))
 }
 
-fn get(resource: &dyn Resource, request: &Request<'_>) -> Result<Representation, ResourceError> {
+fn get(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<ResourceRepresentation, ResourceError> {
     let queries: Vec<&str> = request.queries().collect();
     resource.get(&Get { accept: request.accept(), queries: &queries })
 }
 
-fn content(resource: &dyn Resource, request: &Request<'_>, representation: Representation) -> Response {
+fn content(resource: &dyn Resource, request: &CoapRequest<'_>, representation: ResourceRepresentation) -> Response {
     let etag = representation.etag();
     let max_age = whole_seconds(representation.max_age);
     let response = if request.etags().any(|known| known == etag) {
@@ -69,7 +69,7 @@ fn content(resource: &dyn Resource, request: &Request<'_>, representation: Repre
     if resource.link().attribute("obs").is_some() { response.observable() } else { response }
 }
 
-fn put(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, ResourceError> {
+fn put(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
     if request.is_if_none_match() {
         return Ok(Response::error(Code::PRECONDITION_FAILED, "the resource exists"));
     }
@@ -87,7 +87,7 @@ fn put(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, Resou
     Ok(Response::new(Code::CHANGED))
 }
 
-fn delete(resource: &dyn Resource, request: &Request<'_>) -> Result<Response, ResourceError> {
+fn delete(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
     let queries: Vec<&str> = request.queries().collect();
     resource.delete(&queries)?;
     Ok(Response::new(Code::DELETED))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::device::{Found, Handler, Linker};
+use crate::device::{DeviceHandle, FoundDevices, Linker};
 use crate::resource::{
     Clock, DeviceChannel, Instruction, LocalStore, Property, PropertyDescription, Resource, Sampling, StoreError,
 };
@@ -30,7 +30,7 @@ impl Default for ChannelPolicy {
 /// could not be linked or stored, and why; they cost the others nothing.
 pub fn add_devices(
     store: &LocalStore,
-    found: &Found,
+    found: &FoundDevices,
     linker: &Linker,
     policy: &ChannelPolicy,
     clock: &Clock,
@@ -49,7 +49,7 @@ pub fn add_devices(
 
 fn add_channels(
     store: &LocalStore,
-    handler: &Handler,
+    handler: &DeviceHandle,
     policy: &ChannelPolicy,
     clock: &Clock,
 ) -> Result<(), StoreError> {

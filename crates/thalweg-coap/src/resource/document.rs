@@ -26,12 +26,12 @@ pub enum Document {
     /// Values in order.
     Array(Vec<Document>),
     /// Values by name, in the order of the text; SenML's CBOR names are whole numbers.
-    Map(Vec<(Key, Document)>),
+    Map(Vec<(MapKey, Document)>),
 }
 
 /// The name of a value in a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum MapKey {
     /// As in JSON.
     Text(String),
     /// A label of CBOR.
@@ -90,7 +90,7 @@ impl Document {
     /// The member of this name, if this is a map with one.
     pub fn member(&self, name: &str) -> Option<&Document> {
         let Document::Map(members) = self else { return None };
-        let is_named = |key: &Key| matches!(key, Key::Text(text) if text == name);
+        let is_named = |key: &MapKey| matches!(key, MapKey::Text(text) if text == name);
         members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
     }
 }
@@ -103,9 +103,9 @@ impl fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-impl From<&str> for Key {
-    fn from(name: &str) -> Key {
-        Key::Text(name.to_owned())
+impl From<&str> for MapKey {
+    fn from(name: &str) -> MapKey {
+        MapKey::Text(name.to_owned())
     }
 }
 
@@ -133,7 +133,7 @@ fn of_json(json: serde_json::Value) -> Document {
         Json::String(text) => Document::Text(text),
         Json::Array(items) => Document::Array(items.into_iter().map(of_json).collect()),
         Json::Object(members) => {
-            Document::Map(members.into_iter().map(|(name, value)| (Key::Text(name), of_json(value))).collect())
+            Document::Map(members.into_iter().map(|(name, value)| (MapKey::Text(name), of_json(value))).collect())
         }
     }
 }
@@ -160,7 +160,7 @@ fn into_json(document: &Document) -> Result<serde_json::Value, DocumentError> {
         Document::Map(members) => {
             let mut object = serde_json::Map::with_capacity(members.len());
             for (key, value) in members {
-                let Key::Text(name) = key else {
+                let MapKey::Text(name) = key else {
                     return Err(DocumentError("a map with whole numbers for names is no JSON".to_owned()));
                 };
                 object.insert(name.clone(), into_json(value)?);
@@ -209,8 +209,8 @@ fn of_cbor(decoder: &mut Decoder<'_>, depth: usize) -> Result<Document, Document
             let mut members = Vec::new();
             while !ended(decoder, count, members.len())? {
                 let key = match of_cbor(decoder, depth)? {
-                    Document::Text(name) => Key::Text(name),
-                    Document::Integer(label) => Key::Label(i64::try_from(label).map_err(|_| too_large(label))?),
+                    Document::Text(name) => MapKey::Text(name),
+                    Document::Integer(label) => MapKey::Label(i64::try_from(label).map_err(|_| too_large(label))?),
                     _ => return Err(DocumentError("a map with names that are neither text nor numbers".to_owned())),
                 };
                 members.push((key, of_cbor(decoder, depth)?));
@@ -261,8 +261,8 @@ fn into_cbor(document: &Document, encoder: &mut Encoder<&mut Vec<u8>>) -> Result
             encoder.map(members.len() as u64).map_err(unwritable)?;
             for (key, value) in members {
                 match key {
-                    Key::Text(name) => encoder.str(name),
-                    Key::Label(label) => encoder.i64(*label),
+                    MapKey::Text(name) => encoder.str(name),
+                    MapKey::Label(label) => encoder.i64(*label),
                 }
                 .map_err(unwritable)?;
                 into_cbor(value, encoder)?;
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn labels_are_cbor_only() {
         let document = Document::from_cbor(&octets("0xa10201").expect("digits")).expect("CBOR");
-        assert_eq!(document, Document::Map(vec![(Key::Label(2), Document::Integer(1))]));
+        assert_eq!(document, Document::Map(vec![(MapKey::Label(2), Document::Integer(1))]));
         assert!(document.to_json().is_err());
     }
 

@@ -3,29 +3,29 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::device::{self, Command, Kind, Value};
-use crate::link_format::Link;
+use crate::device::{self, Command, Value, ValueKind};
+use crate::link_format::WebLink;
 use crate::message::content_format;
 use crate::resource::local::link_of;
 use crate::resource::representation::to_value;
-use crate::resource::{Get, Put, Representation, Resource, ResourceError};
+use crate::resource::{Get, Put, Resource, ResourceError, ResourceRepresentation};
 
 /// A command to a device, given with PUT or POST.
 #[derive(Clone)]
 pub struct Instruction {
     path: String,
-    link: Link,
-    kind: Kind,
-    handler: device::Handler,
+    link: WebLink,
+    kind: ValueKind,
+    handler: device::DeviceHandle,
     channel: usize,
     act_timeout: Duration,
 }
 
 impl Instruction {
     /// Drives `channel` of a linked device; an action that takes longer than `act_timeout` has failed.
-    pub fn new(path: &str, handler: device::Handler, channel: usize, act_timeout: Duration) -> Instruction {
+    pub fn new(path: &str, handler: device::DeviceHandle, channel: usize, act_timeout: Duration) -> Instruction {
         let found = handler.description().channels.get(channel);
-        let kind = found.map_or(Kind::Text, |channel| channel.kind);
+        let kind = found.map_or(ValueKind::Text, |channel| channel.kind);
         let quantity = found.map_or("", |channel| channel.quantity);
         let formats = [content_format::TEXT, content_format::JSON, content_format::CBOR];
         let link = link_of(path, &handler.description().title, quantity, "core.a", &formats);
@@ -47,7 +47,7 @@ impl Resource for Instruction {
         &self.path
     }
 
-    fn link(&self) -> Link {
+    fn link(&self) -> WebLink {
         self.link.clone()
     }
 
@@ -55,7 +55,7 @@ impl Resource for Instruction {
         true
     }
 
-    fn get(&self, _request: &Get<'_>) -> Result<Representation, ResourceError> {
+    fn get(&self, _request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
         Err(ResourceError::NotAllowed(format!("/{} is an instruction and has no state", self.path)))
     }
 

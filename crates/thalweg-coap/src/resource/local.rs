@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use crate::link_format::Link;
-use crate::resource::{Representation, ResourceError};
+use crate::link_format::WebLink;
+use crate::resource::{ResourceError, ResourceRepresentation};
 
 /// Something that is asked for and told by a path.
 pub trait Resource: Send + Sync {
@@ -16,7 +16,7 @@ pub trait Resource: Send + Sync {
     fn path(&self) -> &str;
 
     /// What those who look for it are told: its target and attributes (RFC 6690, RFC 7252 §7.2.1).
-    fn link(&self) -> Link;
+    fn link(&self) -> WebLink;
 
     /// Whether a request to it may have to wait, so that it must not run where others wait behind it.
     fn blocks(&self) -> bool;
@@ -25,7 +25,7 @@ pub trait Resource: Send + Sync {
     ///
     /// # Errors
     /// Why there is none, as the client is told.
-    fn get(&self, request: &Get<'_>) -> Result<Representation, ResourceError>;
+    fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError>;
 
     /// Changes its state.
     ///
@@ -111,7 +111,7 @@ struct Observers {
 
 /// Ends with itself what [`LocalStore::on_change`] or [`LocalStore::observe`] began.
 #[must_use = "it ends when it is dropped"]
-pub struct Watch {
+pub struct WatchGuard {
     shared: Weak<Shared>,
     listener: u64,
     /// The path that is observed, if one is.
@@ -177,7 +177,7 @@ impl LocalStore {
     }
 
     /// What there is, in the order of the paths.
-    pub fn links(&self) -> Vec<Link> {
+    pub fn links(&self) -> Vec<WebLink> {
         self.all().iter().map(|resource| resource.link()).collect()
     }
 
@@ -187,8 +187,12 @@ impl LocalStore {
     }
 
     /// Calls `listener` with the path of each resource that changes, until the watch is dropped.
-    pub fn on_change(&self, listener: ChangeListener) -> Watch {
-        Watch { shared: Arc::downgrade(&self.shared), listener: self.shared.add_listener(listener), observed: None }
+    pub fn on_change(&self, listener: ChangeListener) -> WatchGuard {
+        WatchGuard {
+            shared: Arc::downgrade(&self.shared),
+            listener: self.shared.add_listener(listener),
+            observed: None,
+        }
     }
 
     /// Observes a resource: it is sampled although nobody asks, and `listener` is called when it changes, until the watch is
@@ -196,7 +200,11 @@ impl LocalStore {
     ///
     /// # Errors
     /// [`ResourceError::NotFound`].
-    pub fn observe(&self, path: &str, listener: impl Fn() + Send + Sync + 'static) -> Result<Watch, ResourceError> {
+    pub fn observe(
+        &self,
+        path: &str,
+        listener: impl Fn() + Send + Sync + 'static,
+    ) -> Result<WatchGuard, ResourceError> {
         self.find(path)?;
         let wanted = path.to_owned();
         let of_path = move |changed: &str| {
@@ -206,7 +214,7 @@ impl LocalStore {
         };
         let listener = self.shared.add_listener(Arc::new(of_path));
         self.shared.change_observers(path, |observers| observers.own += 1);
-        Ok(Watch { shared: Arc::downgrade(&self.shared), listener, observed: Some(path.to_owned()) })
+        Ok(WatchGuard { shared: Arc::downgrade(&self.shared), listener, observed: Some(path.to_owned()) })
     }
 
     /// Says how many clients of the event loop `home` observe a resource now.
@@ -271,7 +279,7 @@ impl Shared {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         let Some(shared) = self.shared.upgrade() else { return };
         locked(&shared.listeners).retain(|(id, _)| *id != self.listener);
@@ -293,7 +301,7 @@ impl Watcher for Shared {
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for WatchGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watch({:?})", self.observed)
     }
@@ -320,12 +328,12 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 /// A link with the attributes that all resources have: title, resource type, interface and content formats.
-pub(crate) fn link_of(path: &str, title: &str, resource_type: &str, interface: &str, formats: &[u16]) -> Link {
+pub(crate) fn link_of(path: &str, title: &str, resource_type: &str, interface: &str, formats: &[u16]) -> WebLink {
     let formats: Vec<String> = formats.iter().map(u16::to_string).collect();
     let formats = formats.join(" ");
     let attributes = [("title", title), ("rt", resource_type), ("if", interface), ("ct", formats.as_str())];
     let present = attributes.into_iter().filter(|(_, value)| !value.is_empty());
-    present.fold(Link::new(format!("/{}", escaped(path))), |link, (name, value)| link.with(name, value))
+    present.fold(WebLink::new(format!("/{}", escaped(path))), |link, (name, value)| link.with(name, value))
 }
 
 /// A path as a URI has it: everything but unreserved characters, sub-delimiters, `:`, `@` and `/` is escaped (RFC 3986 §3.3).

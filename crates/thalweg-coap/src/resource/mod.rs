@@ -28,10 +28,10 @@ pub use devices::{ChannelPolicy, add_devices};
 pub use error::ResourceError;
 pub use instruction::Instruction;
 pub(crate) use local::link_of;
-pub use local::{ChangeListener, Get, LocalStore, Put, Resource, StoreError, Watch, Watcher};
+pub use local::{ChangeListener, Get, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
 pub use network::{Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName};
 pub use property::{Clock, DeviceChannel, Property, PropertyDescription, Source, system_clock};
-pub use representation::Representation;
+pub use representation::ResourceRepresentation;
 pub use sampler::Sampler;
 pub use state::{Sampled, Sampling};
 

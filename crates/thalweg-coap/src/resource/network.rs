@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::message::ETag;
-use crate::resource::{Representation, ResourceError};
+use crate::resource::{ResourceError, ResourceRepresentation};
 
 /// A resource of another thing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,7 @@ pub struct RemoteKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// A representation, perhaps with a tag (2.05).
-    Content(Representation, Option<ETag>),
+    Content(ResourceRepresentation, Option<ETag>),
     /// The one that is in the store is still right, for so long (2.03).
     Valid(Duration),
 }
@@ -68,7 +68,7 @@ pub struct NetworkStoreCounters {
 
 #[derive(Debug)]
 struct Entry {
-    representation: Representation,
+    representation: ResourceRepresentation,
     etag: Option<ETag>,
     fresh_until: Instant,
     used: u64,
@@ -85,7 +85,7 @@ struct Flight<W> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum RemoteAsked {
     /// It is answered from the store.
-    Known(Representation),
+    Known(ResourceRepresentation),
     /// It waits for a request that is under way.
     Joined,
     /// It waits for a request that the caller must send now, with this tag if there is one.
@@ -100,7 +100,7 @@ pub struct RemoteAnswer<W> {
     /// Who is answered.
     pub waiters: Vec<W>,
     /// With what.
-    pub outcome: Result<Representation, ResourceError>,
+    pub outcome: Result<ResourceRepresentation, ResourceError>,
 }
 
 impl<W> NetworkStore<W> {
@@ -173,7 +173,13 @@ impl<W> NetworkStore<W> {
     }
 
     /// A notification of an observed resource came.
-    pub fn handle_notification(&mut self, now: Instant, key: &RemoteKey, content: Representation, etag: Option<ETag>) {
+    pub fn handle_notification(
+        &mut self,
+        now: Instant,
+        key: &RemoteKey,
+        content: ResourceRepresentation,
+        etag: Option<ETag>,
+    ) {
         self.store(now, key, content, etag);
     }
 
@@ -199,7 +205,7 @@ impl<W> NetworkStore<W> {
     }
 
     /// A representation that needs no question, with the rest of its time.
-    fn fresh(&mut self, now: Instant, key: &RemoteKey) -> Option<Representation> {
+    fn fresh(&mut self, now: Instant, key: &RemoteKey) -> Option<ResourceRepresentation> {
         let entry = self.entries.get_mut(key)?;
         // Stale ones that are asked for stay as well: their tag may save a transfer.
         self.used.remove(&entry.used);
@@ -207,10 +213,10 @@ impl<W> NetworkStore<W> {
         entry.used = self.uses;
         self.used.insert(self.uses, key.clone());
         let max_age = entry.fresh_until.since(now);
-        (!max_age.is_zero()).then(|| Representation { max_age, ..entry.representation.clone() })
+        (!max_age.is_zero()).then(|| ResourceRepresentation { max_age, ..entry.representation.clone() })
     }
 
-    fn store(&mut self, now: Instant, key: &RemoteKey, representation: Representation, etag: Option<ETag>) {
+    fn store(&mut self, now: Instant, key: &RemoteKey, representation: ResourceRepresentation, etag: Option<ETag>) {
         self.forget(key);
         let bytes = entry_bytes(key, &representation);
         if bytes > self.bytes_max {
@@ -236,7 +242,7 @@ impl<W> NetworkStore<W> {
     }
 }
 
-fn entry_bytes(key: &RemoteKey, representation: &Representation) -> usize {
+fn entry_bytes(key: &RemoteKey, representation: &ResourceRepresentation) -> usize {
     // The key is kept twice.
     ENTRY_BYTES + 2 * (key.name.thing.len() + key.name.path.len()) + representation.payload.len()
 }
@@ -262,9 +268,9 @@ mod tests {
         RemoteKey { name, accept: None }
     }
 
-    fn content(text: &str, max_age: u64) -> Representation {
+    fn content(text: &str, max_age: u64) -> ResourceRepresentation {
         let payload = text.as_bytes().to_vec();
-        Representation { content_format: content_format::TEXT, payload, max_age: Duration::from_secs(max_age) }
+        ResourceRepresentation { content_format: content_format::TEXT, payload, max_age: Duration::from_secs(max_age) }
     }
 
     fn tag() -> Option<ETag> {
@@ -272,7 +278,7 @@ mod tests {
     }
 
     /// Asks and answers at once.
-    fn fetch(store: &mut NetworkStore<u32>, now: u64, path: &str, answer: Representation) {
+    fn fetch(store: &mut NetworkStore<u32>, now: u64, path: &str, answer: ResourceRepresentation) {
         let asked = store.handle_request(at(now), &key(path), || 0);
         assert!(matches!(asked, RemoteAsked::Begin(_)), "{asked:?}");
         store.handle_answer(at(now), &key(path), Ok(Fetched::Content(answer, tag())));

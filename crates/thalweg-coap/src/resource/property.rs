@@ -8,11 +8,13 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::device::{self, Command, Completion, DeviceError, Unit, Value};
-use crate::link_format::Link;
+use crate::link_format::WebLink;
 use crate::resource::local::{link_of, locked};
 use crate::resource::representation::{READING_FORMATS, negotiate, of_value};
 use crate::resource::state::{Answer, Asked, PropertyState};
-use crate::resource::{Get, Instruction, Put, Representation, Resource, ResourceError, Sampled, Sampling, Watcher};
+use crate::resource::{
+    Get, Instruction, Put, Resource, ResourceError, ResourceRepresentation, Sampled, Sampling, Watcher,
+};
 
 /// Tells the time.
 pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
@@ -32,7 +34,7 @@ pub trait Source: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct DeviceChannel {
     /// The device.
-    pub handler: device::Handler,
+    pub handler: device::DeviceHandle,
     /// Counts the device's channels from 0.
     pub channel: usize,
 }
@@ -77,7 +79,7 @@ pub struct Property {
 
 struct Shared {
     path: String,
-    link: Link,
+    link: WebLink,
     unit: Unit,
     sampling: Sampling,
     source: Option<Box<dyn Source>>,
@@ -205,7 +207,7 @@ impl Resource for Property {
         &self.shared.path
     }
 
-    fn link(&self) -> Link {
+    fn link(&self) -> WebLink {
         self.shared.link.clone()
     }
 
@@ -213,12 +215,12 @@ impl Resource for Property {
         self.shared.instruction.is_some() || matches!(self.shared.sampling, Sampling::OnDemand { .. })
     }
 
-    fn get(&self, request: &Get<'_>) -> Result<Representation, ResourceError> {
+    fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
         let format = negotiate(&READING_FORMATS, request.accept)?;
         let sampled = self.read()?;
         let payload = of_value(format, &self.shared.path, &sampled.value, self.shared.unit)?;
         let max_age = sampled.fresh_for((self.shared.clock)());
-        Ok(Representation { content_format: format, payload, max_age })
+        Ok(ResourceRepresentation { content_format: format, payload, max_age })
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::device::{Kind, Unit, Value};
+use crate::device::{Unit, Value, ValueKind};
 use crate::message::{ETag, content_format};
 use crate::resource::ResourceError;
-use crate::resource::document::{Document, Key, octets};
+use crate::resource::document::{Document, MapKey, octets};
 
 /// The formats that readings can be had in; the first is what a client gets that does not say.
 pub const READING_FORMATS: [u16; 5] = [
@@ -18,7 +18,7 @@ pub const READING_FORMATS: [u16; 5] = [
 
 /// A resource as a response carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Representation {
+pub struct ResourceRepresentation {
     /// The payload's format, by its number (RFC 7252 §12.3).
     pub content_format: u16,
     /// The payload.
@@ -27,7 +27,7 @@ pub struct Representation {
     pub max_age: Duration,
 }
 
-impl Representation {
+impl ResourceRepresentation {
     /// An entity tag that differs when the payload or its format does (RFC 7252 §5.10.6).
     pub fn etag(&self) -> ETag {
         let format = self.content_format.to_be_bytes();
@@ -98,7 +98,7 @@ pub fn of_value(format: u16, name: &str, value: &Value, unit: Unit) -> Result<Ve
         }
         content_format::SENML_JSON | content_format::SENML_CBOR => {
             let is_json = format == content_format::SENML_JSON;
-            let key = |label: &SenmlLabel| if is_json { label.0.into() } else { Key::Label(label.1) };
+            let key = |label: &SenmlLabel| if is_json { label.0.into() } else { MapKey::Label(label.1) };
             let label = match value {
                 Value::Integer(_) | Value::Real(_) => &SENML_VALUE,
                 Value::Boolean(_) => &SENML_BOOLEAN,
@@ -120,14 +120,14 @@ pub fn of_value(format: u16, name: &str, value: &Value, unit: Unit) -> Result<Ve
 ///
 /// # Errors
 /// [`ResourceError::UnsupportedFormat`] or [`ResourceError::BadRequest`].
-pub fn to_value(format: Option<u16>, payload: &[u8], kind: Kind) -> Result<Value, ResourceError> {
+pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<Value, ResourceError> {
     let format = format.unwrap_or(content_format::TEXT);
     let bad = |reason: String| ResourceError::BadRequest(reason);
     let value = match format {
         content_format::OCTET_STREAM => Some(Value::Bytes(payload.to_vec())),
         content_format::TEXT => {
             let text = std::str::from_utf8(payload).map_err(|_| bad("the text is not UTF-8".to_owned()))?;
-            Some(if kind == Kind::Text { Value::Text(text.to_owned()) } else { value_of_text(text.trim()) })
+            Some(if kind == ValueKind::Text { Value::Text(text.to_owned()) } else { value_of_text(text.trim()) })
         }
         _ => {
             let document = document(format, payload)?;
@@ -137,7 +137,7 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: Kind) -> Result<Value
     };
     let given = value.ok_or_else(|| bad(format!("a {kind} is needed")))?;
     let given = match (given, kind) {
-        (Value::Text(text), Kind::Bytes) => octets(&text).map_or(Value::Text(text), Value::Bytes),
+        (Value::Text(text), ValueKind::Bytes) => octets(&text).map_or(Value::Text(text), Value::Bytes),
         (given, _) => given,
     };
     let found = given.kind();
@@ -182,9 +182,9 @@ fn value_of_document(document: &Document) -> Option<Value> {
 /// The first member that has one of these names, in JSON or by SenML's label.
 fn member<'a>(record: &'a Document, names: &[SenmlLabel]) -> Option<&'a Document> {
     let Document::Map(members) = record else { return None };
-    let is_named = |key: &Key| match key {
-        Key::Text(text) => names.iter().any(|(name, _)| name == text),
-        Key::Label(label) => names.iter().any(|(_, known)| known == label),
+    let is_named = |key: &MapKey| match key {
+        MapKey::Text(text) => names.iter().any(|(name, _)| name == text),
+        MapKey::Label(label) => names.iter().any(|(_, known)| known == label),
     };
     members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
 }
@@ -211,9 +211,9 @@ const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 mod tests {
     use super::*;
 
-    fn representation(format: u16, value: &Value) -> Representation {
+    fn representation(format: u16, value: &Value) -> ResourceRepresentation {
         let payload = of_value(format, "t", value, Unit::CELSIUS).expect("written");
-        Representation { content_format: format, payload, max_age: Duration::ZERO }
+        ResourceRepresentation { content_format: format, payload, max_age: Duration::ZERO }
     }
 
     #[test]
@@ -256,30 +256,30 @@ mod tests {
     }
 
     #[track_caller]
-    fn put(format: Option<u16>, payload: &str, kind: Kind, expect: Result<Value, ResourceError>) {
+    fn put(format: Option<u16>, payload: &str, kind: ValueKind, expect: Result<Value, ResourceError>) {
         assert_eq!(to_value(format, payload.as_bytes(), kind), expect, "{payload}");
     }
 
     #[test]
     fn a_payload_means_the_value_that_the_resource_takes() {
-        put(None, " 21 ", Kind::Real, Ok(Value::Real(21.0)));
-        put(None, "on", Kind::Boolean, Ok(Value::Boolean(true)));
-        put(None, "on", Kind::Text, Ok(Value::Text("on".to_owned())));
-        put(None, "0x0a", Kind::Bytes, Ok(Value::Bytes(vec![10])));
-        put(Some(content_format::JSON), "1", Kind::Boolean, Ok(Value::Boolean(true)));
-        put(Some(content_format::JSON), r#"{"value":1.5}"#, Kind::Real, Ok(Value::Real(1.5)));
+        put(None, " 21 ", ValueKind::Real, Ok(Value::Real(21.0)));
+        put(None, "on", ValueKind::Boolean, Ok(Value::Boolean(true)));
+        put(None, "on", ValueKind::Text, Ok(Value::Text("on".to_owned())));
+        put(None, "0x0a", ValueKind::Bytes, Ok(Value::Bytes(vec![10])));
+        put(Some(content_format::JSON), "1", ValueKind::Boolean, Ok(Value::Boolean(true)));
+        put(Some(content_format::JSON), r#"{"value":1.5}"#, ValueKind::Real, Ok(Value::Real(1.5)));
         let needed = "a number is needed, not a text".to_owned();
-        put(None, "warm", Kind::Real, Err(ResourceError::BadRequest(needed)));
-        put(Some(9999), "1", Kind::Real, Err(ResourceError::UnsupportedFormat));
+        put(None, "warm", ValueKind::Real, Err(ResourceError::BadRequest(needed)));
+        put(Some(9999), "1", ValueKind::Real, Err(ResourceError::UnsupportedFormat));
         let no_value = ResourceError::BadRequest("a number is needed".to_owned());
-        put(Some(content_format::JSON), "[1]", Kind::Real, Err(no_value));
+        put(Some(content_format::JSON), "[1]", ValueKind::Real, Err(no_value));
     }
 
     #[test]
     fn a_tag_differs_with_payload_and_format() {
         let tags = [(0, "1"), (0, "2"), (50, "1")].map(|(format, payload)| {
             let payload = payload.as_bytes().to_vec();
-            Representation { content_format: format, payload, max_age: Duration::ZERO }.etag()
+            ResourceRepresentation { content_format: format, payload, max_age: Duration::ZERO }.etag()
         });
         assert_ne!(tags[0], tags[1]);
         assert_ne!(tags[0], tags[2]);

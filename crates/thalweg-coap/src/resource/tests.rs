@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::*;
 use crate::device::drivers::{Simulated, Simulation};
 use crate::device::tests::{PATIENCE, SHORT, Scripted, Step};
-use crate::device::{Completion, DeviceError, Finder, Handler, Linker, Unit, Value};
+use crate::device::{Completion, DeviceError, DeviceHandle, Finder, Linker, Unit, Value};
 use crate::message::{Code, content_format};
 
 fn on_demand(path: &str, max_age: Duration) -> PropertyDescription {
     PropertyDescription::new(path, "level", Unit::CELSIUS, Sampling::OnDemand { max_age })
 }
 
-fn channel(handler: &Handler, channel: usize) -> DeviceChannel {
+fn channel(handler: &DeviceHandle, channel: usize) -> DeviceChannel {
     DeviceChannel { handler: handler.clone(), channel }
 }
 

@@ -26,7 +26,7 @@ impl Default for Patience {
 
 /// What goes first when not everything can stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
+pub enum AdmissionRank {
     /// Its sender counts on losses: a non-confirmable request.
     Droppable,
     /// Its sender wants an answer and repeats what gets none: a confirmable request.
@@ -76,7 +76,7 @@ impl Admission {
     ///
     /// # Errors
     /// When it would wait too long; the error is how long the backlog needs to be worked off.
-    pub fn admit(&mut self, rank: Rank, length: usize) -> Result<(), Duration> {
+    pub fn admit(&mut self, rank: AdmissionRank, length: usize) -> Result<(), Duration> {
         let predicted = self.predicted_wait(length);
         let fits = length < self.patience.length_max && predicted <= self.wait_max(rank);
         self.has_refused |= !fits;
@@ -84,7 +84,7 @@ impl Admission {
     }
 
     /// How many requests of this rank may still come to wait behind `length` others.
-    pub fn room(&self, rank: Rank, length: usize) -> usize {
+    pub fn room(&self, rank: AdmissionRank, length: usize) -> usize {
         let rate = self.forecast.rate.filter(|rate| *rate > 0.0);
         let in_time = rate.map_or(usize::MAX, |rate| (self.wait_max(rank).as_secs_f64() * rate) as usize);
         in_time.saturating_add(1).min(self.patience.length_max).saturating_sub(length)
@@ -103,11 +103,11 @@ impl Admission {
     }
 
     /// How long a request of this rank may wait at present.
-    pub fn wait_max(&self, rank: Rank) -> Duration {
+    pub fn wait_max(&self, rank: AdmissionRank) -> Duration {
         match (self.standing, rank) {
             (false, _) => self.patience.wait_max,
-            (true, Rank::Droppable) => self.patience.standing_max,
-            (true, Rank::Kept) => (self.patience.standing_max * 2).min(self.patience.wait_max),
+            (true, AdmissionRank::Droppable) => self.patience.standing_max,
+            (true, AdmissionRank::Kept) => (self.patience.standing_max * 2).min(self.patience.wait_max),
         }
     }
 
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn who_would_wait_longer_than_a_client_does_is_refused() {
         let mut admission = admission(1000.0, true);
-        assert_eq!(admission.admit(Rank::Kept, 2000), Ok(()));
-        assert_eq!(admission.admit(Rank::Kept, 2001), Err(Duration::from_millis(2001)));
+        assert_eq!(admission.admit(AdmissionRank::Kept, 2000), Ok(()));
+        assert_eq!(admission.admit(AdmissionRank::Kept, 2001), Err(Duration::from_millis(2001)));
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         run(&mut admission, 0, 150, 60);
         let unknown = Admission::new(Patience { length_max: 10, ..Patience::default() });
         for admission in [&mut admission, &mut unknown.clone()] {
-            for rank in [Rank::Droppable, Rank::Kept] {
+            for rank in [AdmissionRank::Droppable, AdmissionRank::Kept] {
                 let room = admission.room(rank, 3);
                 assert!(admission.admit(rank, 3 + room - 1).is_ok() && admission.admit(rank, 3 + room).is_err());
                 assert_eq!(admission.room(rank, 3 + room + 1), 0);
@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn memory_is_bounded_where_no_rate_is_known() {
         let mut admission = Admission::new(Patience { length_max: 10, ..Patience::default() });
-        assert_eq!((admission.admit(Rank::Kept, 9), admission.admit(Rank::Kept, 10)), (Ok(()), Err(Duration::ZERO)));
+        assert_eq!(
+            (admission.admit(AdmissionRank::Kept, 9), admission.admit(AdmissionRank::Kept, 10)),
+            (Ok(()), Err(Duration::ZERO))
+        );
     }
 
     /// Lets requests leave every 10 ms after `waited`, for `millis`.
@@ -189,8 +192,13 @@ mod tests {
         let mut admission = admission(1000.0, false);
         run(&mut admission, 0, 150, 60);
         assert!(admission.is_standing());
-        assert_eq!((admission.admit(Rank::Droppable, 25), admission.admit(Rank::Kept, 50)), (Ok(()), Ok(())));
-        assert!(admission.admit(Rank::Droppable, 26).is_err() && admission.admit(Rank::Kept, 51).is_err());
+        assert_eq!(
+            (admission.admit(AdmissionRank::Droppable, 25), admission.admit(AdmissionRank::Kept, 50)),
+            (Ok(()), Ok(()))
+        );
+        assert!(
+            admission.admit(AdmissionRank::Droppable, 26).is_err() && admission.admit(AdmissionRank::Kept, 51).is_err()
+        );
     }
 
     #[test]
@@ -198,7 +206,7 @@ mod tests {
         let mut admission = admission(1000.0, false);
         run(&mut admission, 0, 150, 60);
         for step in 0..50 {
-            assert!(admission.admit(Rank::Droppable, 26).is_err(), "{step}");
+            assert!(admission.admit(AdmissionRank::Droppable, 26).is_err(), "{step}");
             admission.handle_wait(at(160 + step * 10), Duration::from_millis(20));
         }
         run(&mut admission, 660, 210, 20);

@@ -26,11 +26,11 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use admission::Patience;
-use controller::{Controller, Decision, Law, Limits};
-use observer::{Gauge, Observer, Record, Totals};
+use controller::{ControlLaw, Controller, Decision, PoolLimits};
+use observer::{Gauge, Observer, PoolRecord, PoolTotals};
 use pool::{Crew, Observed, Pool};
 use priority::{Priorities, PriorityRefusal};
-use thread_pool::{Group, ThreadPoolManager};
+use thread_pool::{ThreadGroup, ThreadPoolManager};
 
 /// How a scheduler works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct SchedulerConfig {
     /// How often the laws decide, 10 ms or more. Default 200 ms; the paper's second leaves bursts alone that long.
     pub period: Duration,
     /// Processors and memory.
-    pub limits: Limits,
+    pub limits: PoolLimits,
     /// Which group runs first.
     pub priorities: Priorities,
 }
@@ -50,7 +50,7 @@ impl Default for SchedulerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         SchedulerConfig {
             period: Duration::from_millis(200),
-            limits: Limits { processors, threads_max: 512 },
+            limits: PoolLimits { processors, threads_max: 512 },
             priorities: Priorities::default(),
         }
     }
@@ -62,20 +62,20 @@ pub struct PoolConfig {
     /// Its name, for threads and statistics.
     pub name: String,
     /// The group of its threads.
-    pub group: Group,
+    pub group: ThreadGroup,
     /// Who decides about the number of its threads.
-    pub law: Law,
+    pub law: ControlLaw,
     /// How long jobs may wait.
     pub patience: Patience,
 }
 
 impl PoolConfig {
     /// The pool in which devices are read: a thread a processor, 100 places in the queue, as the paper has it.
-    pub fn for_resources(limits: Limits) -> PoolConfig {
+    pub fn for_resources(limits: PoolLimits) -> PoolConfig {
         PoolConfig {
             name: "resource".to_owned(),
-            group: Group::Resource,
-            law: Law::Fixed(limits.processors),
+            group: ThreadGroup::Resource,
+            law: ControlLaw::Fixed(limits.processors),
             patience: Patience { length_max: 100, ..Patience::default() },
         }
     }
@@ -96,17 +96,17 @@ pub struct PoolSnapshot {
     /// Its name.
     pub name: String,
     /// Who decides about its threads.
-    pub law: Law,
+    pub law: ControlLaw,
     /// Threads that it has now.
     pub threads: usize,
     /// What it did since it was made, as of the law's last decision.
-    pub totals: Totals,
+    pub totals: PoolTotals,
     /// What it was like then.
     pub gauge: Gauge,
     /// How long ago that was.
     pub age: Duration,
     /// A record a second, oldest first.
-    pub history: Vec<Record>,
+    pub history: Vec<PoolRecord>,
     /// Why it has fewer threads than the law gave it, where the system refused some.
     pub shortage: Option<String>,
 }
@@ -123,10 +123,10 @@ pub struct Scheduler {
 /// A pool with its observer and its law.
 struct Watched {
     pool: Arc<dyn Observed>,
-    law: Law,
+    law: ControlLaw,
     controller: Box<dyn Controller>,
     observer: Observer,
-    totals: Totals,
+    totals: PoolTotals,
     gauge: Gauge,
     looked_at: Instant,
     threads: usize,
@@ -145,7 +145,7 @@ impl Scheduler {
         let (pools, stop) = (Arc::clone(&watched), Arc::clone(&is_over));
         let period = config.period.max(PERIOD_MIN);
         // One thread for all pools: it sleeps nearly always, so the paper's one for each would only cost memory.
-        let profile = manager.spawn(Group::Profile, "profile", move || {
+        let profile = manager.spawn(ThreadGroup::Profile, "profile", move || {
             while !stop.load(Ordering::SeqCst) {
                 std::thread::park_timeout(period);
                 lock(&pools).iter_mut().for_each(Watched::turn);
@@ -170,7 +170,7 @@ impl Scheduler {
             law: config.law,
             controller,
             observer: Observer::new(clock::now()),
-            totals: Totals::default(),
+            totals: PoolTotals::default(),
             gauge: Gauge::default(),
             looked_at: clock::now(),
             threads,
@@ -185,7 +185,7 @@ impl Scheduler {
     }
 
     /// What the machine allows a pool here.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> PoolLimits {
         self.config.limits
     }
 

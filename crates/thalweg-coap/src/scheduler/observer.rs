@@ -12,7 +12,7 @@ use super::controller::{Decision, Observation};
 
 /// What a pool did since it was made. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct PoolTotals {
     /// Jobs accepted into the queue.
     pub accepted: u64,
     /// Jobs that were not let in.
@@ -72,7 +72,7 @@ pub struct Gauge {
 
 /// What a pool did during about one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct PoolRecord {
     /// When the second ended.
     pub end: Instant,
     /// Arrivals, completions and where the time went; threads and queue are those at the end.
@@ -92,22 +92,22 @@ pub struct Record {
 /// The observer of one pool.
 #[derive(Clone, Debug)]
 pub struct Observer {
-    before: Totals,
+    before: PoolTotals,
     before_at: Instant,
     /// The second that runs, with the sum of its waits and how many they were.
-    running: Record,
+    running: PoolRecord,
     waited: Duration,
     taken: u64,
-    history: VecDeque<Record>,
+    history: VecDeque<PoolRecord>,
 }
 
 impl Observer {
     /// Observes from `now` on.
     pub fn new(now: Instant) -> Observer {
         Observer {
-            before: Totals::default(),
+            before: PoolTotals::default(),
             before_at: now,
-            running: Record::default(),
+            running: PoolRecord::default(),
             waited: Duration::ZERO,
             taken: 0,
             history: VecDeque::with_capacity(HISTORY_MAX),
@@ -115,7 +115,7 @@ impl Observer {
     }
 
     /// What happened since the last call.
-    pub fn observe(&mut self, now: Instant, totals: &Totals, gauge: &Gauge) -> Observation {
+    pub fn observe(&mut self, now: Instant, totals: &PoolTotals, gauge: &Gauge) -> Observation {
         let before = std::mem::replace(&mut self.before, *totals);
         let time = totals.thread_time.since(before.thread_time);
         let (taken, waited) = (totals.taken - before.taken, totals.waited - before.waited);
@@ -157,7 +157,7 @@ impl Observer {
     }
 
     /// The last ten seconds, oldest first.
-    pub fn history(&self) -> Vec<Record> {
+    pub fn history(&self) -> Vec<PoolRecord> {
         self.history.iter().copied().collect()
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         let mut observer = Observer::new(at(0));
         let decision = Decision { threads: 2, threads_max: 8 };
         for step in 1..=55u64 {
-            let totals = Totals {
+            let totals = PoolTotals {
                 accepted: 10 * step,
                 refused: step,
                 dropped: 2 * step,

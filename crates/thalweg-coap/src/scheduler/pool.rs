@@ -11,9 +11,9 @@ use thalweg_transport::clock;
 
 use super::admission::{Forecast, Patience};
 use super::controller::{Decision, Observation};
-use super::observer::{Gauge, ThreadMeter, ThreadTime, Totals};
-use super::queue::{Offer, Queue, Refused, Taken};
-use super::thread_pool::{Group, ThreadPoolManager};
+use super::observer::{Gauge, PoolTotals, ThreadMeter, ThreadTime};
+use super::queue::{JobOffer, Queue, Refused, Taken};
+use super::thread_pool::{ThreadGroup, ThreadPoolManager};
 
 /// What the threads of a pool do with jobs.
 pub trait Crew<J>: Send + Sync {
@@ -39,7 +39,7 @@ impl<J> Clone for Pool<J> {
 
 struct Shared<J> {
     name: String,
-    group: Group,
+    group: ThreadGroup,
     manager: Arc<ThreadPoolManager>,
     crew: Box<dyn Crew<J>>,
     state: Mutex<State<J>>,
@@ -90,7 +90,7 @@ struct Counters {
 impl<J: Send + 'static> Pool<J> {
     pub(super) fn new(
         name: String,
-        group: Group,
+        group: ThreadGroup,
         manager: Arc<ThreadPoolManager>,
         patience: Patience,
         crew: Box<dyn Crew<J>>,
@@ -113,7 +113,7 @@ impl<J: Send + 'static> Pool<J> {
 
     /// Lets jobs wait for a thread, all under one lock; those that are refused, or make room for others, come back in
     /// `refused`.
-    pub fn push(&self, now: Instant, offers: &mut Vec<Offer<J>>, refused: &mut Vec<Refused<J>>) {
+    pub fn push(&self, now: Instant, offers: &mut Vec<JobOffer<J>>, refused: &mut Vec<Refused<J>>) {
         let shared = &*self.0;
         let (mut accepted, mut rejected, mut evicted) = (0, 0, 0);
         let mut state = shared.state();
@@ -153,7 +153,7 @@ impl<J: Send + 'static> Pool<J> {
 /// What the scheduler does with a pool, whatever its jobs are.
 pub(super) trait Observed: Send + Sync {
     fn name(&self) -> &str;
-    fn read(&self, now: Instant) -> (Totals, Gauge);
+    fn read(&self, now: Instant) -> (PoolTotals, Gauge);
     /// Gives the pool as many threads as the system grants.
     fn set_threads(&self, threads: usize) -> io::Result<()>;
     /// Lets the queue know what to expect.
@@ -167,7 +167,7 @@ impl<J: Send + 'static> Observed for Pool<J> {
         &self.0.name
     }
 
-    fn read(&self, now: Instant) -> (Totals, Gauge) {
+    fn read(&self, now: Instant) -> (PoolTotals, Gauge) {
         let shared = &*self.0;
         let counters = &shared.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl<J: Send + 'static> Observed for Pool<J> {
             }
         }
         drop(places);
-        let totals = Totals {
+        let totals = PoolTotals {
             accepted: count(&counters.accepted),
             refused: count(&counters.refused),
             dropped: count(&counters.dropped),

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use thalweg_transport::thread;
 
-use super::thread_pool::Group;
+use super::thread_pool::ThreadGroup;
 
 /// Nice values of the four groups, -20 (first) to 19 (last).
 ///
@@ -29,12 +29,12 @@ impl Default for Priorities {
 }
 
 impl Priorities {
-    fn of(self, group: Group) -> i32 {
+    fn of(self, group: ThreadGroup) -> i32 {
         match group {
-            Group::Interaction => self.interaction,
-            Group::Profile => self.profile,
-            Group::Resource => self.resource,
-            Group::Application => self.application,
+            ThreadGroup::Interaction => self.interaction,
+            ThreadGroup::Profile => self.profile,
+            ThreadGroup::Resource => self.resource,
+            ThreadGroup::Application => self.application,
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct PriorityManager {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorityRefusal {
     /// Whose threads.
-    pub group: Group,
+    pub group: ThreadGroup,
     /// What was asked for.
     pub nice: i32,
     /// What the system said.
@@ -74,7 +74,7 @@ impl PriorityManager {
     }
 
     /// Gives the calling thread the priority of its group. A nice value of 0 leaves it as it is.
-    pub fn apply(&self, group: Group) {
+    pub fn apply(&self, group: ThreadGroup) {
         let nice = self.wanted.of(group);
         if nice == 0 {
             return;
@@ -100,7 +100,7 @@ mod tests {
     fn a_group_that_steps_back_does_so_without_privilege_and_a_value_that_does_not_exist_is_told() {
         let manager = PriorityManager::new(Priorities { application: 19, ..Priorities::default() });
         let nice = std::thread::spawn(move || {
-            manager.apply(Group::Application);
+            manager.apply(ThreadGroup::Application);
             // The 19th field; the 2nd may hold spaces, and ends with the last parenthesis (proc(5)).
             let status = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
             let fields = status.rsplit(')').next().unwrap().split_whitespace();
@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_group_once_and_says_what_to_do() {
-        let refusal = PriorityRefusal { group: Group::Interaction, nice: -5, cause: "Permission denied".to_owned() };
+        let refusal =
+            PriorityRefusal { group: ThreadGroup::Interaction, nice: -5, cause: "Permission denied".to_owned() };
         let text = refusal.to_string();
         assert!(text.contains("interaction") && text.contains("-5") && text.contains("CAP_SYS_NICE"), "{text}");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::admission::{Admission, Forecast, Patience, Rank};
+use super::admission::{Admission, AdmissionRank, Forecast, Patience};
 
 /// Jobs that wait, in the order of their arrival.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ struct Entry<J> {
 
 /// A job for a queue.
 #[derive(Debug)]
-pub struct Offer<J> {
+pub struct JobOffer<J> {
     /// Whether it may be dropped for others.
-    pub rank: Rank,
+    pub rank: AdmissionRank,
     /// The job.
     pub job: J,
 }
@@ -89,7 +89,7 @@ impl<J> Queue<J> {
 
     /// Droppable jobs that may still come to wait.
     pub fn room(&self) -> usize {
-        self.admission.room(Rank::Droppable, self.len())
+        self.admission.room(AdmissionRank::Droppable, self.len())
     }
 
     /// Takes into account that a droppable job was dropped for want of room, without being offered.
@@ -102,11 +102,11 @@ impl<J> Queue<J> {
     ///
     /// # Errors
     /// The job itself, when it would wait too long.
-    pub fn push(&mut self, now: Instant, offer: Offer<J>) -> Result<Option<Refused<J>>, Refused<J>> {
-        let Offer { rank, job } = offer;
+    pub fn push(&mut self, now: Instant, offer: JobOffer<J>) -> Result<Option<Refused<J>>, Refused<J>> {
+        let JobOffer { rank, job } = offer;
         let mut evicted = None;
         if let Err(retry_after) = self.admission.admit(rank, self.len()) {
-            let oldest = if rank == Rank::Kept { self.droppable.pop_front() } else { None };
+            let oldest = if rank == AdmissionRank::Kept { self.droppable.pop_front() } else { None };
             match oldest {
                 Some(entry) => evicted = Some(Refused { job: entry.job, retry_after }),
                 None => return Err(Refused { job, retry_after }),
@@ -115,8 +115,8 @@ impl<J> Queue<J> {
         let entry = Entry { number: self.next, since: now, job };
         self.next += 1;
         match rank {
-            Rank::Kept => self.kept.push_back(entry),
-            Rank::Droppable => self.droppable.push_back(entry),
+            AdmissionRank::Kept => self.kept.push_back(entry),
+            AdmissionRank::Droppable => self.droppable.push_back(entry),
         }
         Ok(evicted)
     }
@@ -141,12 +141,12 @@ impl<J> Queue<J> {
         }
     }
 
-    fn pop(&mut self) -> Option<(Rank, Entry<J>)> {
+    fn pop(&mut self) -> Option<(AdmissionRank, Entry<J>)> {
         let number = |entries: &VecDeque<Entry<J>>| entries.front().map_or(u64::MAX, |entry| entry.number);
         if number(&self.kept) <= number(&self.droppable) {
-            self.kept.pop_front().map(|entry| (Rank::Kept, entry))
+            self.kept.pop_front().map(|entry| (AdmissionRank::Kept, entry))
         } else {
-            self.droppable.pop_front().map(|entry| (Rank::Droppable, entry))
+            self.droppable.pop_front().map(|entry| (AdmissionRank::Droppable, entry))
         }
     }
 }
@@ -163,12 +163,12 @@ mod tests {
         Queue::new(Patience { length_max, ..Patience::default() })
     }
 
-    fn kept(job: u32) -> Offer<u32> {
-        Offer { rank: Rank::Kept, job }
+    fn kept(job: u32) -> JobOffer<u32> {
+        JobOffer { rank: AdmissionRank::Kept, job }
     }
 
-    fn droppable(job: u32) -> Offer<u32> {
-        Offer { rank: Rank::Droppable, job }
+    fn droppable(job: u32) -> JobOffer<u32> {
+        JobOffer { rank: AdmissionRank::Droppable, job }
     }
 
     #[test]

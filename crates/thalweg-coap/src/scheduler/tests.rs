@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use thalweg_base::time::Instant;
 
-use super::admission::Rank;
-use super::queue::{Offer, Refused};
+use super::admission::AdmissionRank;
+use super::queue::{JobOffer, Refused};
 use super::*;
 
 /// Says which job began, then waits until the test lets one go on.
@@ -36,13 +36,13 @@ struct World {
     go_on: Sender<()>,
 }
 
-fn world(law: Law, length_max: usize) -> World {
+fn world(law: ControlLaw, length_max: usize) -> World {
     let period = Duration::from_millis(10);
     let scheduler = Scheduler::start(SchedulerConfig { period, ..SchedulerConfig::default() }).unwrap();
     let ((began, news), (go_on, wait)) = (channel(), channel());
     let config = PoolConfig {
         name: "test".to_owned(),
-        group: Group::Interaction,
+        group: ThreadGroup::Interaction,
         law,
         patience: Patience { length_max, ..Patience::default() },
     };
@@ -53,7 +53,7 @@ fn world(law: Law, length_max: usize) -> World {
 
 impl World {
     fn push(&self, now: Instant, jobs: impl IntoIterator<Item = u32>) -> Vec<u32> {
-        let mut offers = jobs.into_iter().map(|job| Offer { rank: Rank::Droppable, job }).collect();
+        let mut offers = jobs.into_iter().map(|job| JobOffer { rank: AdmissionRank::Droppable, job }).collect();
         let mut refused = Vec::new();
         self.pool.push(now, &mut offers, &mut refused);
         refused.into_iter().map(|refused| refused.job).collect()
@@ -66,7 +66,7 @@ impl World {
 
 #[test]
 fn a_pool_works_on_as_many_jobs_at_once_as_it_has_threads() {
-    let world = world(Law::Fixed(2), 10);
+    let world = world(ControlLaw::Fixed(2), 10);
     assert!(world.push(clock::now(), [1, 2, 3]).is_empty());
     let mut begun = [world.next(), world.next()];
     begun.sort_unstable();
@@ -79,7 +79,7 @@ fn a_pool_works_on_as_many_jobs_at_once_as_it_has_threads() {
 
 #[test]
 fn a_full_queue_refuses_and_the_pool_goes_on() {
-    let world = world(Law::Fixed(1), 2);
+    let world = world(ControlLaw::Fixed(1), 2);
     assert!(world.push(clock::now(), [1]).is_empty());
     assert_eq!(world.next(), 1);
     assert_eq!(world.push(clock::now(), [2, 3, 4, 5]), [4, 5]);
@@ -89,7 +89,7 @@ fn a_full_queue_refuses_and_the_pool_goes_on() {
 
 #[test]
 fn a_job_that_panics_takes_no_thread_away() {
-    let world = world(Law::Fixed(1), 10);
+    let world = world(ControlLaw::Fixed(1), 10);
     world.push(clock::now(), [PANICS, 1]);
     assert_eq!([world.next(), world.next()], [PANICS, 1]);
     world.go_on.send(()).unwrap();
@@ -97,14 +97,14 @@ fn a_job_that_panics_takes_no_thread_away() {
 
 #[test]
 fn a_job_that_waited_too_long_is_given_back_undone() {
-    let world = world(Law::Fixed(1), 10);
+    let world = world(ControlLaw::Fixed(1), 10);
     world.push(clock::now() - Duration::from_secs(3), [1]);
     assert_eq!(world.next(), 1 + EXPIRED);
 }
 
 #[test]
 fn blocked_threads_get_company_and_leave_when_nothing_is_to_be_done() {
-    let world = world(Law::Vta, 100);
+    let world = world(ControlLaw::Vta, 100);
     world.push(clock::now(), 0..20);
     (0..20).for_each(|_| world.go_on.send(()).unwrap());
     (0..20).for_each(|_| assert!(world.next() < 20));
@@ -120,7 +120,7 @@ fn blocked_threads_get_company_and_leave_when_nothing_is_to_be_done() {
 
 #[test]
 fn what_a_pool_did_can_be_seen_while_it_works() {
-    let world = world(Law::Fixed(1), 1);
+    let world = world(ControlLaw::Fixed(1), 1);
     world.push(clock::now(), [1]);
     world.next();
     assert_eq!(world.push(clock::now(), [2, 3]), [3]);
@@ -142,7 +142,7 @@ fn what_a_pool_did_can_be_seen_while_it_works() {
 #[test]
 fn a_pool_under_the_law_inline_is_refused() {
     let scheduler = Scheduler::start(SchedulerConfig::default()).unwrap();
-    let config = PoolConfig { law: Law::Inline, ..PoolConfig::for_resources(scheduler.limits()) };
+    let config = PoolConfig { law: ControlLaw::Inline, ..PoolConfig::for_resources(scheduler.limits()) };
     let crew = Gate { began: channel().0, go_on: Mutex::new(channel().1) };
     let Err(error) = scheduler.add_pool(config, Box::new(crew)) else { panic!("it was made") };
     assert!(error.to_string().contains("inline"));

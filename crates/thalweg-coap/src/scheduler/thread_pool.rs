@@ -10,7 +10,7 @@ use super::priority::{Priorities, PriorityManager, PriorityRefusal};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Group {
+pub enum ThreadGroup {
     /// One thread for each service.
     Application,
     /// Threads that read devices: as many as processors, behind a queue of 100.
@@ -21,21 +21,22 @@ pub enum Group {
     Profile,
 }
 
-impl Group {
-    const ALL: [Group; 4] = [Group::Application, Group::Resource, Group::Interaction, Group::Profile];
+impl ThreadGroup {
+    const ALL: [ThreadGroup; 4] =
+        [ThreadGroup::Application, ThreadGroup::Resource, ThreadGroup::Interaction, ThreadGroup::Profile];
 
     fn index(self) -> usize {
-        Group::ALL.iter().position(|group| *group == self).unwrap_or_default()
+        ThreadGroup::ALL.iter().position(|group| *group == self).unwrap_or_default()
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for ThreadGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Group::Application => "application",
-            Group::Resource => "resource",
-            Group::Interaction => "interaction",
-            Group::Profile => "profile",
+            ThreadGroup::Application => "application",
+            ThreadGroup::Resource => "resource",
+            ThreadGroup::Interaction => "interaction",
+            ThreadGroup::Profile => "profile",
         })
     }
 }
@@ -61,7 +62,7 @@ impl ThreadPoolManager {
     /// When the group has all the threads it may have, or the system gives no more.
     pub fn spawn(
         self: &Arc<Self>,
-        group: Group,
+        group: ThreadGroup,
         name: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
@@ -76,7 +77,7 @@ impl ThreadPoolManager {
     }
 
     /// Threads that run in `group`.
-    pub fn running(&self, group: Group) -> usize {
+    pub fn running(&self, group: ThreadGroup) -> usize {
         self.running[group.index()].load(Ordering::Relaxed)
     }
 
@@ -94,11 +95,11 @@ impl ThreadPoolManager {
 /// A thread's place in its group, given back when the thread ends, also by a panic.
 struct Place {
     manager: Arc<ThreadPoolManager>,
-    group: Group,
+    group: ThreadGroup,
 }
 
 impl Place {
-    fn take(manager: &Arc<ThreadPoolManager>, group: Group) -> io::Result<Place> {
+    fn take(manager: &Arc<ThreadPoolManager>, group: ThreadGroup) -> io::Result<Place> {
         let running = &manager.running[group.index()];
         if running.fetch_add(1, Ordering::Relaxed) >= manager.threads_max {
             running.fetch_sub(1, Ordering::Relaxed);
@@ -127,16 +128,16 @@ mod tests {
     fn a_group_has_no_more_threads_than_it_may_and_gets_places_back() {
         let manager = Arc::new(ThreadPoolManager::new(1, Priorities::default()));
         let (go, wait) = mpsc::channel::<()>();
-        let first = manager.spawn(Group::Interaction, "first", move || wait.recv().unwrap_or_default()).unwrap();
-        let refused = manager.spawn(Group::Interaction, "second", || ()).unwrap_err().to_string();
+        let first = manager.spawn(ThreadGroup::Interaction, "first", move || wait.recv().unwrap_or_default()).unwrap();
+        let refused = manager.spawn(ThreadGroup::Interaction, "second", || ()).unwrap_err().to_string();
         assert!(refused.contains("interaction has 1 threads"), "{refused}");
-        assert_eq!((manager.running(Group::Interaction), manager.running(Group::Profile)), (1, 0));
-        manager.spawn(Group::Profile, "other", || ()).unwrap().join().unwrap();
+        assert_eq!((manager.running(ThreadGroup::Interaction), manager.running(ThreadGroup::Profile)), (1, 0));
+        manager.spawn(ThreadGroup::Profile, "other", || ()).unwrap().join().unwrap();
         drop(go);
         first.join().unwrap();
-        assert_eq!(manager.running(Group::Interaction), 0);
-        let panicking = manager.spawn(Group::Interaction, "third", || panic!("as the test wants")).unwrap();
+        assert_eq!(manager.running(ThreadGroup::Interaction), 0);
+        let panicking = manager.spawn(ThreadGroup::Interaction, "third", || panic!("as the test wants")).unwrap();
         assert!(panicking.join().is_err());
-        assert_eq!(manager.running(Group::Interaction), 0);
+        assert_eq!(manager.running(ThreadGroup::Interaction), 0);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thalweg_transport::batch::BatchWaker;
 
-use crate::endpoint::{Config, Delivery, Event, RequestId};
+use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestId};
 use crate::interaction::client::{Client, ClientError};
 use crate::message::{Observe, RequestBuf};
 use crate::resource::ResourceError;
@@ -192,19 +192,19 @@ impl Asking {
                 client.insert(opened)
             }
         };
-        client.send(*address, request, Delivery::Confirmable).map_err(|error| no_answer(&self.thing, &error))
+        client.send(*address, request, Confirmability::Confirmable).map_err(|error| no_answer(&self.thing, &error))
     }
 
     /// Passes on what comes until there is room for another request, or news of one.
     fn take_answers(&self, client: &mut Option<Opened>, waiting: &mut Waiting) -> Result<(), ClientError> {
         let Some((client, _)) = client else { return Ok(()) };
         match client.next(LOOK_PERIOD)? {
-            Some(Event::Response { request, response, .. }) => {
+            Some(EndpointEvent::Response { request, response, .. }) => {
                 if let Some(completion) = waiting.remove(&request) {
                     completion(Ok(response));
                 }
             }
-            Some(Event::Failed { request, error, .. }) => {
+            Some(EndpointEvent::Failed { request, error, .. }) => {
                 if let Some(completion) = waiting.remove(&request) {
                     completion(Err(no_answer(&self.thing, &ClientError::Request(error))));
                 }
@@ -225,12 +225,12 @@ fn watch(
 ) -> Result<(), ResourceError> {
     let (mut client, address) = open(thing, config)?;
     let registered = client
-        .send(address, request.with_observe(Observe::Register), Delivery::Confirmable)
+        .send(address, request.with_observe(Observe::Register), Confirmability::Confirmable)
         .map_err(|error| no_answer(thing, &error))?;
     while !is_over.load(Ordering::Acquire) {
         match client.next(LOOK_PERIOD).map_err(|error| no_answer(thing, &error))? {
-            Some(Event::Response { response, .. }) => listener(Ok(response)),
-            Some(Event::Failed { error, .. }) => {
+            Some(EndpointEvent::Response { response, .. }) => listener(Ok(response)),
+            Some(EndpointEvent::Failed { error, .. }) => {
                 return Err(ResourceError::NoAnswer(format!("{thing} is not observed any more: {error}")));
             }
             _ => {}

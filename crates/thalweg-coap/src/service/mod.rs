@@ -15,8 +15,8 @@ pub use client::CoapRemote;
 pub use name::{NameError, ResourceName};
 pub use observation::Observation;
 pub use remote::{Remote, RemoteObservation, ResponseCompletion, ResponseListener};
-pub use services::{Services, Stop};
-pub use things::{Publication, Things};
+pub use services::{ServiceStop, Services};
+pub use things::{PublishedResource, Things};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::resource::{Get, LocalStore, RemoteKey, Representation, Resource, ResourceError, Watch};
+use crate::resource::{Get, LocalStore, RemoteKey, Resource, ResourceError, ResourceRepresentation, WatchGuard};
 use crate::service::remote::{Network, RemoteObservation};
 
 /// An observed resource. It holds the newest state only: who is slow misses states, never the last one.
@@ -15,7 +15,7 @@ pub struct Observation {
 
 /// Whence states come; ends with the observation.
 enum Origin {
-    Own { resource: Arc<dyn Resource>, _watch: Watch },
+    Own { resource: Arc<dyn Resource>, _watch: WatchGuard },
     Other { _observation: Box<dyn RemoteObservation> },
 }
 
@@ -32,7 +32,7 @@ enum Slot {
     Nothing,
     /// An own resource has changed: its state is asked for when the application wants it.
     Changed,
-    State(Result<Representation, ResourceError>),
+    State(Result<ResourceRepresentation, ResourceError>),
 }
 
 impl Observation {
@@ -56,7 +56,7 @@ impl Observation {
     ///
     /// # Errors
     /// Why the resource has no state, or is not observed any more.
-    pub fn next(&self, patience: Duration) -> Result<Option<Representation>, ResourceError> {
+    pub fn next(&self, patience: Duration) -> Result<Option<ResourceRepresentation>, ResourceError> {
         match (self.news.take(patience), &self.origin) {
             (Slot::Nothing, _) => Ok(None),
             (Slot::State(state), _) => state.map(Some),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::message::{Code, OptionNumber, RequestBuf, Response};
 use crate::resource::{
     Clock, Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
-    Representation, ResourceError,
+    ResourceError, ResourceRepresentation,
 };
 
 /// Takes the answer to one request.
@@ -29,7 +29,7 @@ pub trait Remote: Send + Sync {
 /// A registration at another thing; it ends when this is dropped.
 pub trait RemoteObservation: Send {}
 
-type Waiter = SyncSender<Result<Representation, ResourceError>>;
+type Waiter = SyncSender<Result<ResourceRepresentation, ResourceError>>;
 
 /// The network store and the way to other things.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl Network {
     }
 
     /// A representation: from the store while it is fresh, else from the one request that is under way.
-    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<Representation, ResourceError> {
+    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<ResourceRepresentation, ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let asked = {
             let mut store = self.store();
@@ -93,7 +93,7 @@ impl Network {
     pub(super) fn observe(
         &self,
         key: &RemoteKey,
-        mut listener: impl FnMut(Result<Representation, ResourceError>) + Send + 'static,
+        mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
     ) -> Box<dyn RemoteObservation> {
         let (network, observed) = (self.clone(), key.clone());
         let notified = move |outcome: Result<Response, ResourceError>| {
@@ -154,10 +154,10 @@ fn get_request(key: &RemoteKey) -> RequestBuf {
     }
 }
 
-fn representation(response: Response) -> Representation {
+fn representation(response: Response) -> ResourceRepresentation {
     let max_age = max_age(&response);
     let content_format = response.content_format.unwrap_or_default();
-    Representation { content_format, payload: response.payload.into_vec(), max_age }
+    ResourceRepresentation { content_format, payload: response.payload.into_vec(), max_age }
 }
 
 /// How long a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).

@@ -7,19 +7,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::scheduler::thread_pool::{Group, ThreadPoolManager};
+use crate::scheduler::thread_pool::{ThreadGroup, ThreadPoolManager};
 use crate::service::Things;
 
 /// The applications of this thing, each on a thread of the application group.
 pub struct Services {
     things: Things,
     threads: Arc<ThreadPoolManager>,
-    running: BTreeMap<String, (Stop, JoinHandle<()>)>,
+    running: BTreeMap<String, (ServiceStop, JoinHandle<()>)>,
 }
 
 /// Tells an application that it shall end.
 #[derive(Clone, Default)]
-pub struct Stop {
+pub struct ServiceStop {
     shared: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -29,18 +29,18 @@ impl Services {
         Services { things, threads, running: BTreeMap::new() }
     }
 
-    /// Starts an application; it shall return soon when `Stop` says so.
+    /// Starts an application; it shall return soon when `ServiceStop` says so.
     ///
     /// # Errors
     /// When one of this name runs, or there is no thread for it.
-    pub fn start(&mut self, name: &str, run: impl FnOnce(&Things, &Stop) + Send + 'static) -> io::Result<()> {
+    pub fn start(&mut self, name: &str, run: impl FnOnce(&Things, &ServiceStop) + Send + 'static) -> io::Result<()> {
         self.forget_ended();
         if self.running.contains_key(name) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("the service {name} runs already")));
         }
-        let (things, stop) = (self.things.clone(), Stop::default());
+        let (things, stop) = (self.things.clone(), ServiceStop::default());
         let told = stop.clone();
-        let thread = self.threads.spawn(Group::Application, name, move || run(&things, &told))?;
+        let thread = self.threads.spawn(ThreadGroup::Application, name, move || run(&things, &told))?;
         self.running.insert(name.to_owned(), (stop, thread));
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Drop for Services {
     }
 }
 
-impl Stop {
+impl ServiceStop {
     /// Whether the application shall end.
     pub fn came(&self) -> bool {
         *self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,7 +102,7 @@ impl fmt::Debug for Services {
     }
 }
 
-impl fmt::Debug for Stop {
+impl fmt::Debug for ServiceStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stop({})", self.came())
     }

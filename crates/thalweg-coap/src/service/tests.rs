@@ -7,7 +7,7 @@ use crate::device::tests::{PATIENCE, SHORT};
 use crate::device::{Unit, Value};
 use crate::interaction::handler::Catalog;
 use crate::message::{Code, OptionNumber, RequestBuf, Response};
-use crate::resource::{Get, LocalStore, ResourceError, Watch, system_clock};
+use crate::resource::{Get, LocalStore, ResourceError, WatchGuard, system_clock};
 use crate::scheduler::priority::Priorities;
 use crate::scheduler::thread_pool::ThreadPoolManager;
 use crate::service::remote::ResponseCompletion;
@@ -20,7 +20,7 @@ struct Neighbour {
     asked: Mutex<mpsc::Sender<(RequestBuf, ResponseCompletion)>>,
 }
 
-struct Registered(#[expect(dead_code, reason = "it ends when it is dropped")] Watch);
+struct Registered(#[expect(dead_code, reason = "it ends when it is dropped")] WatchGuard);
 
 impl RemoteObservation for Registered {}
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::device::{Unit, Value};
 use crate::message::{RequestBuf, content_format};
 use crate::resource::{
-    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, Representation, Resource, ResourceError,
-    StoreError,
+    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, Resource, ResourceError,
+    ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
 use crate::service::remote::{Network, Remote};
@@ -51,7 +51,7 @@ impl Things {
     ///
     /// # Errors
     /// [`ResourceError::BadRequest`] when `name` names nothing; else why there is no answer.
-    pub fn request(&self, name: &str) -> Result<Representation, ResourceError> {
+    pub fn request(&self, name: &str) -> Result<ResourceRepresentation, ResourceError> {
         self.request_as(name, None)
     }
 
@@ -59,7 +59,7 @@ impl Things {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_as(&self, name: &str, accept: Option<u16>) -> Result<Representation, ResourceError> {
+    pub fn request_as(&self, name: &str, accept: Option<u16>) -> Result<ResourceRepresentation, ResourceError> {
         match parsed(name)? {
             ResourceName::Own(path) => self.get_own(&path, accept),
             ResourceName::Other(name) => self.network.get(&RemoteKey { name, accept }, self.patience),
@@ -112,11 +112,11 @@ impl Things {
         quantity: &str,
         unit: Unit,
         max_age: Duration,
-    ) -> Result<Publication, StoreError> {
+    ) -> Result<PublishedResource, StoreError> {
         let path = path.trim_start_matches('/');
         let property = Property::pushed(path, quantity, unit, max_age, Arc::clone(&self.clock.0));
         self.local.insert(Arc::new(property.clone()))?;
-        Ok(Publication { property, store: self.local.clone() })
+        Ok(PublishedResource { property, store: self.local.clone() })
     }
 
     /// Observes a resource: its state now and after each change.
@@ -140,7 +140,7 @@ impl Things {
         self.network.counters()
     }
 
-    fn get_own(&self, path: &str, accept: Option<u16>) -> Result<Representation, ResourceError> {
+    fn get_own(&self, path: &str, accept: Option<u16>) -> Result<ResourceRepresentation, ResourceError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let queries: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
         self.local.find(path)?.get(&Get { accept, queries: &queries })
@@ -149,19 +149,19 @@ impl Things {
 
 /// A resource that an application publishes.
 #[derive(Debug)]
-pub struct Publication {
+pub struct PublishedResource {
     property: Property,
     store: LocalStore,
 }
 
-impl Publication {
+impl PublishedResource {
     /// Publishes a value; observers hear of it unless it is the one before.
     pub fn push(&self, value: Value) {
         self.property.push(value);
     }
 }
 
-impl Drop for Publication {
+impl Drop for PublishedResource {
     fn drop(&mut self) {
         self.store.remove(self.property.path());
     }

@@ -12,7 +12,7 @@ use thalweg_coap::device::drivers::{Simulated, Simulation};
 use thalweg_coap::device::{Finder, Linker, Unit, Value};
 use thalweg_coap::interaction::handler::Catalog;
 use thalweg_coap::message::{Code, RequestBuf, Response, content_format};
-use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, Watch, add_devices, system_clock};
+use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, WatchGuard, add_devices, system_clock};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -82,7 +82,7 @@ struct Side {
     store: LocalStore,
     bridge: Bridge,
     changes: mpsc::Receiver<String>,
-    _watch: Watch,
+    _watch: WatchGuard,
 }
 
 impl Side {

@@ -10,8 +10,8 @@ use thalweg_coap::interaction::handler::{ClassId, Function};
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::{ClassConfig, Server, ServerConfig};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
-use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, Watch, add_devices, system_clock};
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, WatchGuard, add_devices, system_clock};
+use thalweg_coap::scheduler::controller::ControlLaw;
 use thalweg_coap::service::{CoapRemote, Remote, Things};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
@@ -22,7 +22,7 @@ struct Thing {
     server: Server,
     things: Things,
     _sampler: Sampler,
-    _watch: Watch,
+    _watch: WatchGuard,
 }
 
 fn thing() -> Thing {
@@ -98,7 +98,7 @@ fn as_many_requests_are_under_way_as_nstart_says() {
         Response::content("met", content_format::TEXT)
     });
     let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into());
-    config.classes = vec![ClassConfig::new("blocking", Law::Fixed(3))];
+    config.classes = vec![ClassConfig::new("blocking", ControlLaw::Fixed(3))];
     let server = Server::start(&config, Routes::new().add("/meet", handler)).expect("started");
     let remote = CoapRemote::new(Config { nstart: 3, ..Config::default() });
     let (sender, answers) = mpsc::channel();

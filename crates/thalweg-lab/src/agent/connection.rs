@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use thalweg_lab_station::not_written;
 
 use super::folder::is_raw;
-use super::key::Key;
+use super::key::AgentKey;
 use super::message::{Event, HostFacts, Request};
 use super::probes::ClockProbes;
 use super::session::{ALIVE_PERIOD, SILENCE_MAX};
 use super::wire::{Incoming, Outgoing, PROTOCOL, Refusal, Stranger, VERSION, greet};
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 use crate::process::Stop;
 
 /// A connection to an agent, which works for nobody else meanwhile; the agent ends everything when it is dropped.
@@ -29,7 +29,7 @@ pub(crate) struct Connection {
     agent: SocketAddr,
     /// This end of the connection.
     own: SocketAddr,
-    clock_key: Key,
+    clock_key: AgentKey,
     facts: HostFacts,
     outgoing: Arc<Mutex<Outgoing>>,
     heard: Arc<Heard>,
@@ -58,7 +58,7 @@ impl Connection {
     ///
     /// # Errors
     /// Nobody answers there, it has another key or version, or works for somebody else.
-    pub(crate) fn open(name: &str, key: &Key, stop: &Stop) -> Result<Connection, LabError> {
+    pub(crate) fn open(name: &str, key: &AgentKey, stop: &Stop) -> Result<Connection, LabError> {
         let deadline = Instant::now() + BUSY_PATIENCE;
         loop {
             match Connection::attempt(name, key)? {
@@ -74,7 +74,7 @@ impl Connection {
         }
     }
 
-    fn attempt(name: &str, key: &Key) -> Result<Attempt, LabError> {
+    fn attempt(name: &str, key: &AgentKey) -> Result<Attempt, LabError> {
         let (stream, agent) = connect(name)?;
         let own = stream.local_addr().map_err(LabError::here)?;
         let connected = greet(stream, key).map_err(|stranger| not_together(name, &stranger))?;
@@ -118,7 +118,7 @@ impl Connection {
     ///
     /// # Errors
     /// It is not there, or the agent is lost.
-    pub(crate) fn program_of(&self, peer: Peer) -> Result<String, LabError> {
+    pub(crate) fn program_of(&self, peer: PeerProgram) -> Result<String, LabError> {
         match self.ask(&Request::Find { peer })? {
             Event::Found(Some(checksum)) => Ok(checksum),
             Event::Found(None) => Err(LabError::Here(format!(

@@ -13,20 +13,20 @@ use crate::error::LabError;
 
 /// 256 bits from the kernel's random source, in a file of their owner's alone.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
+pub struct AgentKey([u8; 32]);
 
 /// Proof that something was said by somebody who has a key.
 pub(super) type Tag = [u8; TAG_BYTES];
 pub(super) const TAG_BYTES: usize = 32;
 
-impl Key {
+impl AgentKey {
     /// Makes a new key in a new file that only its owner may read.
     ///
     /// # Errors
     /// The file exists, or cannot be written.
     pub fn make(path: &Path) -> Result<(), LabError> {
         let shown = path.display();
-        let key = Key::random()?;
+        let key = AgentKey::random()?;
         let text: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
         let write = || {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -46,7 +46,7 @@ impl Key {
     ///
     /// # Errors
     /// The file is missing, others than its owner may read or change it, or it holds no key.
-    pub fn load(path: &Path) -> Result<Key, LabError> {
+    pub fn load(path: &Path) -> Result<AgentKey, LabError> {
         let shown = path.display();
         let unreadable = |error: std::io::Error| {
             let advice = match error.kind() {
@@ -66,12 +66,12 @@ impl Key {
         }
         let mut text = String::new();
         file.take(TEXT_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        Key::parse(&text).ok_or_else(|| {
+        AgentKey::parse(&text).ok_or_else(|| {
             LabError::Here(format!("{shown} holds no key: 64 hexadecimal digits are needed, as --make-key writes them"))
         })
     }
 
-    fn parse(text: &str) -> Option<Key> {
+    fn parse(text: &str) -> Option<AgentKey> {
         let digits = text.trim().as_bytes();
         if digits.len() != 2 * TAG_BYTES {
             return None;
@@ -81,16 +81,16 @@ impl Key {
             let digit = |digit: u8| char::from(digit).to_digit(16);
             *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;
         }
-        Some(Key(key))
+        Some(AgentKey(key))
     }
 
-    pub(super) fn random() -> Result<Key, LabError> {
-        thalweg_transport::entropy::key().map(Key).map_err(LabError::here)
+    pub(super) fn random() -> Result<AgentKey, LabError> {
+        thalweg_transport::entropy::key().map(AgentKey).map_err(LabError::here)
     }
 
     /// A key for one purpose of one connection.
-    pub(super) fn derive(&self, purpose: &str, parts: &[&[u8]]) -> Key {
-        Key(self.tag(purpose, parts))
+    pub(super) fn derive(&self, purpose: &str, parts: &[&[u8]]) -> AgentKey {
+        AgentKey(self.tag(purpose, parts))
     }
 
     /// The tag of `parts`, none of which can be taken for another one's end.
@@ -113,7 +113,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for AgentKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
     }
@@ -140,41 +140,41 @@ mod tests {
     fn a_key_is_its_owners_alone_and_is_read_again() {
         let path = std::env::temp_dir().join(format!("thalweg-key-{}", std::process::id()));
         let _ = fs::remove_file(&path);
-        let error = Key::load(&path).expect_err("missing").to_string();
+        let error = AgentKey::load(&path).expect_err("missing").to_string();
         assert!(error.contains("--make-key"), "{error}");
-        Key::make(&path).expect("made");
+        AgentKey::make(&path).expect("made");
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
-        assert_eq!(Key::load(&path).expect("read"), Key::load(&path).expect("read"));
-        let error = Key::make(&path).expect_err("it exists").to_string();
+        assert_eq!(AgentKey::load(&path).expect("read"), AgentKey::load(&path).expect("read"));
+        let error = AgentKey::make(&path).expect_err("it exists").to_string();
         assert!(error.contains("exists; choose another file"), "{error}");
         for mode in [0o640, 0o604, 0o620] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
-            let error = Key::load(&path).expect_err("open to others").to_string();
+            let error = AgentKey::load(&path).expect_err("open to others").to_string();
             assert!(error.contains("chmod 600"), "{error}");
         }
         fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("changed");
         fs::write(&path, "secret\n").expect("written");
-        let error = Key::load(&path).expect_err("no key").to_string();
+        let error = AgentKey::load(&path).expect_err("no key").to_string();
         assert!(error.contains("64 hexadecimal digits"), "{error}");
         fs::remove_file(&path).expect("removed");
     }
 
     #[test]
     fn two_keys_differ_and_are_not_shown() {
-        let (one, other) = (Key::random().expect("random"), Key::random().expect("random"));
+        let (one, other) = (AgentKey::random().expect("random"), AgentKey::random().expect("random"));
         assert_ne!(one, other);
         assert_eq!(format!("{one:?}"), "Key(…)");
     }
 
     #[test]
     fn a_tag_belongs_to_its_key_its_purpose_and_each_part() {
-        let key = Key([7; 32]);
+        let key = AgentKey([7; 32]);
         let tag = key.tag("a", &[b"one", b"two"]);
         assert!(key.verifies("a", &[b"one", b"two"], &tag));
         assert!(!key.verifies("b", &[b"one", b"two"], &tag));
         assert!(!key.verifies("a", &[b"onet", b"wo"], &tag), "the border between parts counts");
         assert!(!key.verifies("a", &[b"one", b"two"], &tag[..31]));
-        assert!(!Key([8; 32]).verifies("a", &[b"one", b"two"], &tag));
+        assert!(!AgentKey([8; 32]).verifies("a", &[b"one", b"two"], &tag));
         assert!(key.derive("a", &[b"one"]) != key.derive("b", &[b"one"]));
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::{Command, Message, Order, PeerSetup};
+use thalweg_lab_station::{Order, PeerSetup, StationCommand, WorkerMessage};
 
 use crate::error::LabError;
 use crate::host::{Environment, Layers, SecondConditions};
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
 use crate::worker;
@@ -20,9 +20,9 @@ pub(crate) enum Request {
     /// Starts a worker with this order; it writes into the agent's own folder whatever the order says. Not answered.
     Start { worker: u32, name: String, order: Box<WorkerOrder> },
     /// Asks for the program of a peer; answered by [`Event::Found`].
-    Find { peer: Peer },
+    Find { peer: PeerProgram },
     /// Hands a worker one more line. Not answered.
-    Tell { worker: u32, command: Command },
+    Tell { worker: u32, command: StationCommand },
     /// Ends a worker in peace; [`Event::Finished`] or [`Event::Failed`] follows.
     Finish { worker: u32 },
     /// Kills a worker. Not answered.
@@ -52,7 +52,7 @@ pub(crate) enum WorkerOrder {
     /// The agent's own program.
     Thalweg(TrialOrder),
     /// The program of a peer, which has to be there.
-    Peer(Peer, Order<PeerSetup>),
+    Peer(PeerProgram, Order<PeerSetup>),
 }
 
 impl WorkerOrder {
@@ -85,7 +85,7 @@ pub(crate) enum Event {
     /// The agent is somebody else's; the first and last word.
     Busy { controller: String },
     /// A worker said something.
-    Said { worker: u32, message: Message },
+    Said { worker: u32, message: WorkerMessage },
     /// A worker cannot go on, died or was not started.
     Failed { worker: u32, reason: String },
     /// A worker ended in peace.

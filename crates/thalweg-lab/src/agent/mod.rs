@@ -20,7 +20,7 @@ pub mod seal;
 
 pub use clock::{ClockFit, Probe};
 pub(crate) use connection::Connection;
-pub use key::{Key, default_key_file};
+pub use key::{AgentKey, default_key_file};
 pub(crate) use machines::{Machines, Place};
 pub(crate) use message::{HostFacts, WorkerOrder};
 pub(crate) use probes::ClockProbes;

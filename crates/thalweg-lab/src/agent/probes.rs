@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_lab_station::monotonic_nanos;
 
 use super::clock::{PROBES_MIN, Probe};
-use super::key::{Key, TAG_BYTES};
+use super::key::{AgentKey, TAG_BYTES};
 use crate::process::Stop;
 
 /// Asks the clock of one agent.
@@ -15,14 +15,14 @@ use crate::process::Stop;
 pub(crate) struct ClockProbes {
     socket: UdpSocket,
     agent: SocketAddr,
-    key: Key,
+    key: AgentKey,
     next: u64,
     probes: Vec<Probe>,
 }
 
 impl ClockProbes {
     /// Asks the agent at `agent`, which knows the connection's key.
-    pub(super) fn open(agent: SocketAddr, key: Key) -> io::Result<ClockProbes> {
+    pub(super) fn open(agent: SocketAddr, key: AgentKey) -> io::Result<ClockProbes> {
         let any: SocketAddr =
             if agent.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
         Ok(ClockProbes { socket: UdpSocket::bind(any)?, agent, key, next: 0, probes: Vec::new() })
@@ -104,7 +104,7 @@ impl ClockProbes {
 ///
 /// # Errors
 /// The system refuses to receive.
-pub(super) fn answer_one(socket: &UdpSocket, key: impl FnOnce() -> Option<Key>) -> io::Result<()> {
+pub(super) fn answer_one(socket: &UdpSocket, key: impl FnOnce() -> Option<AgentKey>) -> io::Result<()> {
     let mut buffer = [0; QUESTION_BYTES + 1];
     let read = socket.recv_from(&mut buffer);
     let heard_ns = monotonic_nanos();
@@ -146,7 +146,8 @@ mod tests {
     fn who_stands_still_for_a_moment_is_asked_until_enough_was_answered() {
         let agent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("bound");
         let mut probes =
-            ClockProbes::open(agent.local_addr().expect("an address"), Key::random().expect("chance")).expect("opened");
+            ClockProbes::open(agent.local_addr().expect("an address"), AgentKey::random().expect("chance"))
+                .expect("opened");
         let key = probes.key.clone();
         let answers = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(700));

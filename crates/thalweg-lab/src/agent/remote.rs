@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_lab_station::{Command, Message};
+use thalweg_lab_station::{StationCommand, WorkerMessage};
 
 use super::connection::Connection;
 use super::message::{Event, Request, WorkerOrder};
@@ -37,7 +37,7 @@ impl RemoteWorker {
     ///
     /// # Errors
     /// The agent is lost.
-    pub(crate) fn send(&mut self, command: &Command) -> Result<(), LabError> {
+    pub(crate) fn send(&mut self, command: &StationCommand) -> Result<(), LabError> {
         self.connection.say(&Request::Tell { worker: self.worker, command: command.clone() })
     }
 
@@ -45,7 +45,7 @@ impl RemoteWorker {
     ///
     /// # Errors
     /// The worker failed or died, or the agent is lost.
-    pub(crate) fn try_hear(&mut self) -> Result<Option<Message>, LabError> {
+    pub(crate) fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         Ok(match self.waiting.pop_front() {
             Some(Event::Said { message, .. }) => Some(message),
@@ -61,7 +61,7 @@ impl RemoteWorker {
         while let Some(event) = self.connection.told_of(self.worker)? {
             match event {
                 Event::Failed { reason, .. } => return Err(self.failed(&reason)),
-                Event::Said { message: Message::Failed(reason), .. } => return Err(self.failed(&reason)),
+                Event::Said { message: WorkerMessage::Failed(reason), .. } => return Err(self.failed(&reason)),
                 event => self.waiting.push_back(event),
             }
         }

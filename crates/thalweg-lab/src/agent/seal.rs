@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use super::key::{Key, TAG_BYTES};
+use super::key::{AgentKey, TAG_BYTES};
 
 /// Numbers and signs what one side says.
 #[derive(Debug)]
 pub struct Sealer {
-    key: Key,
+    key: AgentKey,
     next: u64,
 }
 
 /// Takes what the other side says, each message once and in its order.
 #[derive(Debug)]
 pub struct Opener {
-    key: Key,
+    key: AgentKey,
     next: u64,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SealError {
 }
 
 impl Sealer {
-    pub(super) fn new(key: Key) -> Sealer {
+    pub(super) fn new(key: AgentKey) -> Sealer {
         Sealer { key, next: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Sealer {
 }
 
 impl Opener {
-    pub(super) fn new(key: Key) -> Opener {
+    pub(super) fn new(key: AgentKey) -> Opener {
         Opener { key, next: 0 }
     }
 
@@ -86,7 +86,7 @@ impl Opener {
 /// # Errors
 /// The kernel gives no random numbers.
 pub fn pair() -> Result<(Sealer, Opener), crate::LabError> {
-    let key = Key::random()?;
+    let key = AgentKey::random()?;
     Ok((Sealer::new(key.clone()), Opener::new(key)))
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::folder;
-use super::key::Key;
+use super::key::AgentKey;
 use super::message::Event;
 use super::probes::answer_one;
 use super::session::Session;
@@ -21,7 +21,7 @@ pub struct Agent {
     listener: TcpListener,
     /// On the same port number.
     clock: UdpSocket,
-    key: Key,
+    key: AgentKey,
     launcher: Launcher,
     place: Mutex<Option<Occupant>>,
     visitors: AtomicUsize,
@@ -31,7 +31,7 @@ pub struct Agent {
 #[derive(Debug)]
 struct Occupant {
     controller: SocketAddr,
-    clock_key: Key,
+    clock_key: AgentKey,
 }
 
 /// Where an agent says what happens, a line at a time.
@@ -42,7 +42,7 @@ impl Agent {
     ///
     /// # Errors
     /// The address cannot be used.
-    pub fn open(bind: SocketAddr, key: Key, launcher: Launcher) -> Result<Agent, LabError> {
+    pub fn open(bind: SocketAddr, key: AgentKey, launcher: Launcher) -> Result<Agent, LabError> {
         folder::remove_abandoned();
         let (listener, clock) = sockets(bind)?;
         let prepare = || {
@@ -128,7 +128,7 @@ impl Agent {
     }
 
     /// Takes the place, or tells who has it.
-    fn take_place(&self, controller: SocketAddr, clock_key: Key) -> Result<(), SocketAddr> {
+    fn take_place(&self, controller: SocketAddr, clock_key: AgentKey) -> Result<(), SocketAddr> {
         let mut place = self.place();
         match &*place {
             Some(occupant) => Err(occupant.controller),

@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thalweg_lab_station::{
-    Command, History, Message, Order, Pace, PeerSetup, Phase, Profile, Qos, Reliability, Timetable, Wait as PeerWait,
-    Wake,
+    HistorySetting, Order, PeerProfile, PeerSetup, PublisherPhase, Qos, ReliabilitySetting, StationCommand, Timetable,
+    TimetablePace, WaitMode as PeerWait, Wake, WorkerMessage,
 };
 
 use super::frames::Frames;
 use super::wire::{Greeting, MESSAGE_MAX, PROTOCOL, Refusal, VERSION};
 use super::*;
 use crate::error::LabError;
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::scenario::Load;
-use crate::station::{Destination, Network, Wait};
+use crate::station::{Addressing, StationNetwork, Wait};
 use crate::trial::{Setup, TrialOrder};
 
 /// An agent on a port of its own, with what it says; stopped when dropped.
 struct Host {
     address: SocketAddr,
-    key: Key,
+    key: AgentKey,
     stop: Stop,
     said: Arc<Mutex<Vec<String>>>,
     serving: Option<JoinHandle<()>>,
@@ -39,7 +39,7 @@ impl Host {
     }
 
     fn launching(launcher: Launcher) -> Host {
-        let key = Key::random().expect("a key");
+        let key = AgentKey::random().expect("a key");
         let agent = Agent::open(SocketAddr::from(([127, 0, 0, 1], 0)), key.clone(), launcher).expect("opened");
         let (address, stop, said) = (agent.address().expect("bound"), Stop::default(), Arc::default());
         let serving = std::thread::spawn({
@@ -87,13 +87,18 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn order() -> TrialOrder {
-    let (network, load, destination, wait) = (Network::apart(0), Load::Struct16, Destination::Auto, Wait::Listener);
+    let (network, load, destination, wait) =
+        (StationNetwork::apart(0), Load::Struct16, Addressing::Auto, Wait::Listener);
     let second = Duration::from_secs(1);
     TrialOrder {
         setup: Setup { network, load, destination, wait, trace: None },
-        qos: Qos { reliability: Reliability::Reliable, history: History::KeepAll(1), max_blocking: second },
-        timetable: Timetable { rate_hz: 1.0, publishers: 1, phase: Phase::Spread, first: 0, count: 1 },
-        pace: Pace { behind_max: second, wake: Wake::Sleep, drain: second, matching: second },
+        qos: Qos {
+            reliability: ReliabilitySetting::Reliable,
+            history: HistorySetting::KeepAll(1),
+            max_blocking: second,
+        },
+        timetable: Timetable { rate_hz: 1.0, publishers: 1, phase: PublisherPhase::Spread, first: 0, count: 1 },
+        pace: TimetablePace { behind_max: second, wake: Wake::Sleep, drain: second, matching: second },
         publishers: Vec::new(),
         subscribers: Vec::new(),
         folder: PathBuf::from("/somewhere/else"),
@@ -105,7 +110,7 @@ fn start(connection: &Arc<Connection>) -> RemoteWorker {
 }
 
 #[track_caller]
-fn next(worker: &mut RemoteWorker) -> Result<Message, LabError> {
+fn next(worker: &mut RemoteWorker) -> Result<WorkerMessage, LabError> {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         match worker.try_hear() {
@@ -135,7 +140,7 @@ echo "{\"done\":$line}""#;
 
 /// Process number and folder of a worker that runs [`WORKER`].
 fn process_and_folder(worker: &mut RemoteWorker) -> (u64, PathBuf) {
-    let Ok(Message::Progress(told)) = next(worker) else { panic!("no progress") };
+    let Ok(WorkerMessage::Progress(told)) = next(worker) else { panic!("no progress") };
     (told[0].as_u64().expect("a number"), PathBuf::from(told[1].as_str().expect("a path")))
 }
 
@@ -152,8 +157,8 @@ fn a_worker_is_started_heard_and_ended_and_its_files_come_over() {
     let mut worker = start(&connection);
     let (_, folder) = process_and_folder(&mut worker);
     assert!(folder != Path::new("/somewhere/else") && folder.is_dir(), "the agent decides where: {}", folder.display());
-    worker.send(&Command::Start { origin_ns: 5 }).expect("told");
-    assert_eq!(next(&mut worker).expect("a result"), Message::Done(json!({"start": {"origin_ns": 5}})));
+    worker.send(&StationCommand::Start { origin_ns: 5 }).expect("told");
+    assert_eq!(next(&mut worker).expect("a result"), WorkerMessage::Done(json!({"start": {"origin_ns": 5}})));
     let here = std::env::temp_dir().join(format!("thalweg-agent-test-{}", std::process::id()));
     std::fs::create_dir_all(&here).expect("made");
     connection.collect(&here).expect("collected");
@@ -192,8 +197,8 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
     std::os::unix::fs::symlink("/bin/cat", folder.join("zenoh-perf")).expect("linked");
     let host = Host::launching(Launcher::new("/bin/true", ["worker"]).with_peers_in(Some(folder.clone())));
     let connection = host.connected();
-    assert_eq!(connection.program_of(Peer::Zenoh).expect("there").len(), 16);
-    let missing = connection.program_of(Peer::Cyclone);
+    assert_eq!(connection.program_of(PeerProgram::Zenoh).expect("there").len(), 16);
+    let missing = connection.program_of(PeerProgram::Cyclone);
     let name = host.address.to_string();
     expect_error(missing, &["cyclone is not set up", &name, "`thalweg lab peers install cyclone`", "--peer-dir"]);
     let TrialOrder { qos, timetable, pace, publishers, subscribers, folder: elsewhere, .. } = order();
@@ -201,14 +206,14 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         domain: 20,
         address: Ipv4Addr::LOCALHOST,
         publishers: vec![Ipv4Addr::LOCALHOST],
-        profile: Profile::Default,
+        profile: PeerProfile::Default,
         wait: PeerWait::Block,
         sample_bytes: 100,
         topic_writers: 1,
         topic_readers: 1,
     };
     let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere };
-    let order = WorkerOrder::Peer(Peer::Zenoh, order);
+    let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
     let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[&name, "publisher 0", "station"]);
     std::fs::remove_dir_all(&folder).expect("removed");
@@ -267,7 +272,7 @@ fn one_controller_at_a_time() {
 #[test]
 fn another_key_is_refused_on_both_sides() {
     let host = Host::new("read order");
-    let other = Key::random().expect("a key");
+    let other = AgentKey::random().expect("a key");
     let outcome = Connection::open(&host.address.to_string(), &other, &Stop::default());
     expect_error(outcome, &["has another key: copy one key file to all hosts"]);
     host.expect_said("it does not have this agent's key");
@@ -315,7 +320,7 @@ fn against(play: impl FnOnce(&mut TcpStream) + Send + 'static) -> Result<Connect
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound");
     let playing = std::thread::spawn(move || play(&mut listener.accept().expect("accepted").0));
-    let outcome = Connection::open(&address.to_string(), &Key::random().expect("a key"), &Stop::default());
+    let outcome = Connection::open(&address.to_string(), &AgentKey::random().expect("a key"), &Stop::default());
     playing.join().expect("played");
     outcome
 }
@@ -346,7 +351,7 @@ fn something_else_in_place_of_an_agent_is_told_as_what_it_is() {
 #[test]
 fn nobody_there_is_told_with_what_to_start() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("bound").local_addr().expect("bound");
-    let open = |name: &str| Connection::open(name, &Key::random().expect("a key"), &Stop::default());
+    let open = |name: &str| Connection::open(name, &AgentKey::random().expect("a key"), &Stop::default());
     expect_error(
         open(&closed.to_string()),
         &["cannot be reached: nobody listens there; start `thalweg lab agent --bind"],

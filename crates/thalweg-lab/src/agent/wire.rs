@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::frames::Frames;
-use super::key::{Key, Tag};
+use super::key::{AgentKey, Tag};
 use super::seal::{Opener, SEAL_BYTES, Sealer};
 
 /// What is said before both sides know each other.
@@ -76,11 +76,11 @@ pub(super) struct Connected {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     /// For questions to the agent's clock, which take another way.
-    pub(super) clock_key: Key,
+    pub(super) clock_key: AgentKey,
 }
 
 /// The agent's side: lets a controller in that has the key and speaks this version.
-pub(super) fn admit(stream: TcpStream, key: &Key) -> Result<Connected, Stranger> {
+pub(super) fn admit(stream: TcpStream, key: &AgentKey) -> Result<Connected, Stranger> {
     let mut door = Door::new(stream)?;
     let Greeting::Hello { protocol, version, nonce: theirs } = door.hear()? else {
         return Err(Stranger::NoSuchProgram);
@@ -101,7 +101,7 @@ pub(super) fn admit(stream: TcpStream, key: &Key) -> Result<Connected, Stranger>
 }
 
 /// The controller's side: comes in where the agent has the key and speaks this version.
-pub(super) fn greet(stream: TcpStream, key: &Key) -> Result<Connected, Stranger> {
+pub(super) fn greet(stream: TcpStream, key: &AgentKey) -> Result<Connected, Stranger> {
     let mut door = Door::new(stream)?;
     let ours = nonce()?;
     door.say(&Greeting::Hello { protocol: PROTOCOL, version: VERSION.to_owned(), nonce: ours })?;
@@ -161,7 +161,7 @@ impl Door {
         }
     }
 
-    fn open(mut self, key: &Key, (out, back): (&str, &str), nonces: &[&[u8]]) -> Result<Connected, Stranger> {
+    fn open(mut self, key: &AgentKey, (out, back): (&str, &str), nonces: &[&[u8]]) -> Result<Connected, Stranger> {
         self.frames.allow(MESSAGE_MAX);
         let stream = self.stream.try_clone().map_err(|error| Stranger::Lost(error.to_string()))?;
         Ok(Connected {

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use thalweg_coap::message::Message;
+use thalweg_coap::message::CoapMessage;
 
 use super::generator::run;
-use super::plan::{Arrival, Delivery, LoadPlan};
+use super::plan::{ArrivalProcess, LoadPlan, RequestDelivery};
 use super::request::{Template, Verdict};
 use super::responder::{Responder, write_content};
 use super::result::Capacity;
@@ -31,14 +31,14 @@ pub fn capacity(
         replies.push(|out| write_content(request, &payload, out));
     })?;
     let outstanding = match plan.arrival {
-        Arrival::Closed(outstanding) => outstanding,
-        Arrival::Rate(_) | Arrival::Phases(_) => 1,
+        ArrivalProcess::Closed(outstanding) => outstanding,
+        ArrivalProcess::Rate(_) | ArrivalProcess::Phases(_) => 1,
     };
     let outstanding = outstanding.min(OUTSTANDING_MAX);
     let plan = LoadPlan {
         target: responder.address(),
         clients: plan.clients.min(OUTSTANDING_MAX / outstanding),
-        arrival: Arrival::Closed(outstanding),
+        arrival: ArrivalProcess::Closed(outstanding),
         duration,
         warm_up: duration / 4,
         window: None,
@@ -64,7 +64,7 @@ pub fn check_answer(plan: &LoadPlan) -> Result<(), LabError> {
     socket.set_read_timeout(Some(plan.time_limit.min(PAUSE))).map_err(failed)?;
     let mut request = plan.request.clone();
     // An answer that comes by itself after an acknowledgement would have to be waited for and acknowledged.
-    request.delivery = Delivery::NonConfirmable;
+    request.delivery = RequestDelivery::NonConfirmable;
     let mut template = Template::new(&request)?;
     let mut bytes = [0; 2048];
     let began = monotonic_nanos();
@@ -77,7 +77,7 @@ pub fn check_answer(plan: &LoadPlan) -> Result<(), LabError> {
             std::thread::sleep(REFUSAL_PAUSE);
             continue;
         };
-        let told = match Message::parse(&bytes[..len]) {
+        let told = match CoapMessage::parse(&bytes[..len]) {
             Ok(message) if message.token.to_u64() != Some(began) => continue,
             Ok(message) if template.judge(id, &message) == Verdict::Right => return Ok(()),
             Ok(message) => format!("{:?} with {:?}", message.code, String::from_utf8_lossy(message.payload)),

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
-use thalweg_coap::message::{Code, Message, MessageId, MessageType, empty_message};
+use thalweg_coap::message::{CoapMessage, Code, MessageId, MessageType, empty_message};
 use thalweg_transport::batch::cut_sends;
 
 use super::crowd::Crowd;
 use super::ledger::{Found, Ledger, State};
 use super::meter::Meter;
-use super::plan::{Arrival, Delivery, LoadPlan};
+use super::plan::{ArrivalProcess, LoadPlan, RequestDelivery};
 use super::repeats::Repeats;
 use super::request::Template;
 use super::result::{LoadResult, SCHEMA};
@@ -105,7 +105,7 @@ impl<'plan> Generator<'plan> {
             schedule: Schedule::of(plan),
             crowd: plan.flood.map(|flood| Crowd::new(&flood, plan)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
-            repeats: (plan.request.delivery == Delivery::Confirmable).then(|| Repeats::new(random.next())),
+            repeats: (plan.request.delivery == RequestDelivery::Confirmable).then(|| Repeats::new(random.next())),
             tally: Tally::new(plan),
             meter: Meter::new(plan.server_process),
             first_token: random.next(),
@@ -122,7 +122,7 @@ impl<'plan> Generator<'plan> {
 
     fn run(&mut self, is_stopped: &AtomicBool) -> Result<(), LabError> {
         self.began = monotonic_nanos();
-        if let Arrival::Closed(outstanding) = self.plan.arrival {
+        if let ArrivalProcess::Closed(outstanding) = self.plan.arrival {
             for client in 0..self.plan.clients {
                 self.clients[client as usize].owed = outstanding;
                 self.send_owed(client);
@@ -254,7 +254,7 @@ impl<'plan> Generator<'plan> {
     }
 
     fn handle_datagram(&mut self, client: u32, bytes: &[u8]) {
-        let Ok(message) = Message::parse(bytes) else {
+        let Ok(message) = CoapMessage::parse(bytes) else {
             self.tally.counts.unexpected += 1;
             return;
         };
@@ -286,7 +286,7 @@ impl<'plan> Generator<'plan> {
     }
 
     /// An acknowledgement that promises an answer, or a Reset; each says by message ID what it is about.
-    fn handle_empty(&mut self, client: u32, message: &Message<'_>) {
+    fn handle_empty(&mut self, client: u32, message: &CoapMessage<'_>) {
         let MessageId(id) = message.id;
         let number = self.repeats.as_mut().and_then(|repeats| repeats.take(client, id));
         match (number, message.message_type) {

@@ -20,8 +20,8 @@ pub struct LoadPlan {
     /// Clients, each with a source port of its own; 1 to 50,000.
     pub clients: u32,
     /// When clients ask.
-    pub arrival: Arrival,
-    /// How long requests are counted. With [`Arrival::Phases`] the phases say that and this is not looked at.
+    pub arrival: ArrivalProcess,
+    /// How long requests are counted. With [`ArrivalProcess::Phases`] the phases say that and this is not looked at.
     pub duration: Duration,
     /// How long the load runs before that without being counted; with phases at the rate of the first.
     pub warm_up: Duration,
@@ -41,7 +41,7 @@ pub struct RequestPlan {
     /// Path and query of the GET, such as `/slow?ms=2`.
     pub resource: String,
     /// Whether requests are confirmable.
-    pub delivery: Delivery,
+    pub delivery: RequestDelivery,
     /// Bytes of each datagram, reached by empty arguments of the query; `None` for as few as the resource takes, which are
     /// 20 for `/request`.
     pub bytes: Option<usize>,
@@ -52,7 +52,7 @@ pub struct RequestPlan {
 /// Whether requests are confirmable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Delivery {
+pub enum RequestDelivery {
     /// Sent once.
     NonConfirmable,
     /// Repeated until something comes back, after 2 to 3 s, then twice as long, four times at most (RFC 7252 §4.2).
@@ -62,7 +62,7 @@ pub enum Delivery {
 /// When clients ask.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrival {
+pub enum ArrivalProcess {
     /// Each client keeps so many requests open and sends the next when an answer comes: the server sets the pace, and
     /// latency counts from the sending.
     Closed(u32),
@@ -99,12 +99,12 @@ impl LoadPlan {
             target,
             request: RequestPlan {
                 resource: "/request".to_owned(),
-                delivery: Delivery::NonConfirmable,
+                delivery: RequestDelivery::NonConfirmable,
                 bytes: None,
                 expected: Some("hello world".to_owned()),
             },
             clients: 1,
-            arrival: Arrival::Closed(1),
+            arrival: ArrivalProcess::Closed(1),
             duration: Duration::from_secs(5),
             warm_up: Duration::from_secs(1),
             time_limit: Duration::from_secs(5),
@@ -117,8 +117,8 @@ impl LoadPlan {
     /// How long requests are counted.
     pub fn counted(&self) -> Duration {
         match &self.arrival {
-            Arrival::Phases(phases) => phases.iter().map(|phase| phase.duration).sum(),
-            Arrival::Closed(_) | Arrival::Rate(_) => self.duration,
+            ArrivalProcess::Phases(phases) => phases.iter().map(|phase| phase.duration).sum(),
+            ArrivalProcess::Closed(_) | ArrivalProcess::Rate(_) => self.duration,
         }
     }
 
@@ -135,9 +135,9 @@ impl LoadPlan {
         }
         let is_rate = |rate: f64| rate > 0.0 && rate <= RATE_MAX;
         let is_possible = match &self.arrival {
-            Arrival::Closed(outstanding) => (1..=OUTSTANDING_MAX).contains(outstanding),
-            Arrival::Rate(rate) => is_rate(rate * f64::from(self.clients)),
-            Arrival::Phases(phases) => !phases.is_empty() && phases.iter().all(|phase| is_rate(phase.rate)),
+            ArrivalProcess::Closed(outstanding) => (1..=OUTSTANDING_MAX).contains(outstanding),
+            ArrivalProcess::Rate(rate) => is_rate(rate * f64::from(self.clients)),
+            ArrivalProcess::Phases(phases) => !phases.is_empty() && phases.iter().all(|phase| is_rate(phase.rate)),
         };
         if !is_possible {
             return refuse(format!(

@@ -1,16 +1,16 @@
 //! The datagram of a request, and what an answer has to look like.
 
 use thalweg_coap::message::{
-    Code, HEADER_LEN, Message, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, write_option,
+    CoapMessage, Code, HEADER_LEN, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, write_option,
 };
 
-use super::plan::{Delivery, RequestPlan};
+use super::plan::{RequestDelivery, RequestPlan};
 use crate::error::LabError;
 
 /// All requests of a run: they differ in message ID and token only.
 pub(super) struct Template {
     bytes: Vec<u8>,
-    delivery: Delivery,
+    delivery: RequestDelivery,
     expected: Option<Vec<u8>>,
 }
 
@@ -30,8 +30,8 @@ impl Template {
     /// When the datagram cannot have the size that is asked for.
     pub(super) fn new(plan: &RequestPlan) -> Result<Template, LabError> {
         let message_type = match plan.delivery {
-            Delivery::Confirmable => MessageType::Confirmable,
-            Delivery::NonConfirmable => MessageType::NonConfirmable,
+            RequestDelivery::Confirmable => MessageType::Confirmable,
+            RequestDelivery::NonConfirmable => MessageType::NonConfirmable,
         };
         let request = RequestBuf::get(&plan.resource);
         let options = request.view().options;
@@ -59,9 +59,9 @@ impl Template {
     }
 
     /// Judges a message whose token is that of a request with this message ID.
-    pub(super) fn judge(&self, id: u16, message: &Message<'_>) -> Verdict {
+    pub(super) fn judge(&self, id: u16, message: &CoapMessage<'_>) -> Verdict {
         let is_type_right = match message.message_type {
-            MessageType::Acknowledgement => self.delivery == Delivery::Confirmable && message.id.0 == id,
+            MessageType::Acknowledgement => self.delivery == RequestDelivery::Confirmable && message.id.0 == id,
             MessageType::Confirmable | MessageType::NonConfirmable => true,
             MessageType::Reset => false,
         };
@@ -102,7 +102,7 @@ mod tests {
 
     fn plan(resource: &str, bytes: Option<usize>) -> RequestPlan {
         let resource = resource.to_owned();
-        RequestPlan { resource, delivery: Delivery::Confirmable, bytes, expected: Some("hello".to_owned()) }
+        RequestPlan { resource, delivery: RequestDelivery::Confirmable, bytes, expected: Some("hello".to_owned()) }
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             for len in 30..=BYTES_MAX {
                 let mut template = Template::new(&plan(resource, Some(len))).unwrap();
                 let datagram = template.datagram(0x1234, 0x0102_0304_0506_0708);
-                let message = Message::parse(datagram).unwrap();
+                let message = CoapMessage::parse(datagram).unwrap();
                 assert_eq!((datagram.len(), message.id.0), (len, 0x1234));
                 assert_eq!(message.token.to_u64(), Some(0x0102_0304_0506_0708));
                 let path: Vec<&[u8]> = message.options.values(OptionNumber::URI_PATH).collect();
@@ -129,7 +129,7 @@ mod tests {
         let token = Token::from_u64(1);
         MessageWriter::new(&mut bytes, message_type, code, MessageId(id), &token).payload(payload.as_bytes());
         let template = Template::new(&plan("/request", None)).unwrap();
-        assert_eq!(template.judge(7, &Message::parse(&bytes).unwrap()), expected);
+        assert_eq!(template.judge(7, &CoapMessage::parse(&bytes).unwrap()), expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use thalweg_coap::message::{Code, Message, MessageType, MessageWriter, OptionNumber};
+use thalweg_coap::message::{CoapMessage, Code, MessageType, MessageWriter, OptionNumber};
 use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
 
 use crate::error::LabError;
@@ -63,7 +63,7 @@ impl Responder {
     /// When there is no socket or thread to be had.
     pub fn start(
         cpu: Option<usize>,
-        answer: impl FnMut(&Message<'_>, &mut Replies) + Send + 'static,
+        answer: impl FnMut(&CoapMessage<'_>, &mut Replies) + Send + 'static,
     ) -> Result<Responder, LabError> {
         let failed = |error: io::Error| LabError::Here(format!("the responder on 127.0.0.1 did not start: {error}"));
         let socket = BatchSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), &BatchOptions::default()).map_err(failed)?;
@@ -99,7 +99,7 @@ fn respond(
     socket: &BatchSocket,
     watch: &Watch,
     is_over: &AtomicBool,
-    mut answer: impl FnMut(&Message<'_>, &mut Replies),
+    mut answer: impl FnMut(&CoapMessage<'_>, &mut Replies),
 ) -> io::Result<ResponderCounts> {
     let mut counts = ResponderCounts::default();
     let (mut arrivals, mut scratch, mut replies) =
@@ -109,7 +109,7 @@ fn respond(
         let is_ending = is_over.load(Ordering::SeqCst);
         let count = socket.receive(&mut arrivals)?;
         for arrived in arrivals.iter().flatten() {
-            let Ok(message) = Message::parse(arrived.bytes) else {
+            let Ok(message) = CoapMessage::parse(arrived.bytes) else {
                 counts.malformed += 1;
                 continue;
             };
@@ -130,7 +130,7 @@ fn respond(
 }
 
 /// Answers a request by 2.05 with this payload, piggybacked when it is confirmable.
-pub fn write_content(request: &Message<'_>, payload: &[u8], out: &mut Vec<u8>) {
+pub fn write_content(request: &CoapMessage<'_>, payload: &[u8], out: &mut Vec<u8>) {
     let message_type = match request.message_type {
         MessageType::Confirmable => MessageType::Acknowledgement,
         _ => MessageType::NonConfirmable,

@@ -1,6 +1,6 @@
 //! When requests are due in an open loop, fixed before the run. Times are nanoseconds since its start.
 
-use super::plan::{Arrival, LoadPlan, Phase};
+use super::plan::{ArrivalProcess, LoadPlan, Phase};
 
 /// Evenly spaced times at one rate after the other.
 pub(super) struct Schedule {
@@ -20,9 +20,9 @@ impl Schedule {
     /// The times of a plan's requests, those of the warm-up among them; `None` for a closed loop.
     pub(super) fn of(plan: &LoadPlan) -> Option<Schedule> {
         let phases = match &plan.arrival {
-            Arrival::Closed(_) => return None,
-            Arrival::Rate(rate) => vec![Phase { rate: rate * f64::from(plan.clients), duration: plan.duration }],
-            Arrival::Phases(phases) => phases.clone(),
+            ArrivalProcess::Closed(_) => return None,
+            ArrivalProcess::Rate(rate) => vec![Phase { rate: rate * f64::from(plan.clients), duration: plan.duration }],
+            ArrivalProcess::Phases(phases) => phases.clone(),
         };
         let warm_up = Phase { rate: phases.first()?.rate, duration: plan.warm_up };
         Some(Schedule::new([warm_up].into_iter().chain(phases)))
@@ -69,7 +69,7 @@ mod tests {
     fn times_are_even_within_a_phase_and_wait_for_nobody() {
         let mut plan = LoadPlan::new(([127, 0, 0, 1], 5683).into());
         plan.warm_up = Duration::from_secs(1);
-        plan.arrival = Arrival::Phases(vec!["10x1s".parse().unwrap(), "100x0.5s".parse().unwrap()]);
+        plan.arrival = ArrivalProcess::Phases(vec!["10x1s".parse().unwrap(), "100x0.5s".parse().unwrap()]);
         let mut schedule = Schedule::of(&plan).unwrap();
         assert_eq!((schedule.take(0), schedule.take(0)), (Some(0), None));
         let times: Vec<u64> = std::iter::from_fn(|| schedule.take(u64::MAX)).map(|nanos| nanos / 1_000_000).collect();
@@ -81,7 +81,7 @@ mod tests {
     fn a_rate_is_that_of_each_client() {
         let mut plan = LoadPlan::new(([127, 0, 0, 1], 5683).into());
         assert!(Schedule::of(&plan).is_none(), "a closed loop has no schedule");
-        (plan.clients, plan.arrival) = (40, Arrival::Rate(2.5));
+        (plan.clients, plan.arrival) = (40, ArrivalProcess::Rate(2.5));
         (plan.warm_up, plan.duration) = (Duration::ZERO, Duration::from_secs(3));
         let mut schedule = Schedule::of(&plan).unwrap();
         assert_eq!(std::iter::from_fn(|| schedule.take(u64::MAX)).count(), 300);

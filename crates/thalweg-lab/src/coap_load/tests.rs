@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use thalweg_coap::message::{Code, Message, MessageId, MessageType, MessageWriter, Token, empty_message};
+use thalweg_coap::message::{CoapMessage, Code, MessageId, MessageType, MessageWriter, Token, empty_message};
 
 use super::*;
 
-fn start(answer: impl FnMut(&Message<'_>, &mut Replies) + Send + 'static) -> Responder {
+fn start(answer: impl FnMut(&CoapMessage<'_>, &mut Replies) + Send + 'static) -> Responder {
     Responder::start(None, answer).unwrap()
 }
 
-fn plan(responder: &Responder, arrival: Arrival, duration: Duration) -> LoadPlan {
+fn plan(responder: &Responder, arrival: ArrivalProcess, duration: Duration) -> LoadPlan {
     LoadPlan { arrival, duration, warm_up: Duration::ZERO, ..LoadPlan::new(responder.address()) }
 }
 
@@ -42,7 +42,7 @@ fn the_generator_and_a_responder_that_drops_agree_on_sent_served_and_lost() {
             replies.push(|out| write_content(request, b"hello world", out));
         }
     });
-    let mut plan = plan(&responder, Arrival::Rate(100.0), Duration::from_millis(500));
+    let mut plan = plan(&responder, ArrivalProcess::Rate(100.0), Duration::from_millis(500));
     (plan.clients, plan.time_limit, plan.window) = (20, Duration::from_secs(2), Some(Duration::from_millis(200)));
     let result = measure(&plan);
     let truth = responder.finish().unwrap();
@@ -94,7 +94,7 @@ fn wrong_doubled_foreign_and_refused_answers_are_counted_apart() {
         }
         last = (request.id, request.token);
     });
-    let plan = plan(&responder, Arrival::Closed(4), Duration::from_millis(300));
+    let plan = plan(&responder, ArrivalProcess::Closed(4), Duration::from_millis(300));
     let result = measure(&plan);
     responder.finish().unwrap();
     let told = told.each_ref().map(|count| count.load(Ordering::Relaxed));
@@ -136,8 +136,8 @@ fn confirmable_requests_are_repeated_acknowledged_and_reset() {
             _ => replies.push(|out| write_content(message, b"hello world", out)),
         }
     });
-    let mut plan = plan(&responder, Arrival::Rate(80.0), Duration::from_millis(200));
-    (plan.request.delivery, plan.time_limit) = (Delivery::Confirmable, Duration::from_secs(20));
+    let mut plan = plan(&responder, ArrivalProcess::Rate(80.0), Duration::from_millis(200));
+    (plan.request.delivery, plan.time_limit) = (RequestDelivery::Confirmable, Duration::from_secs(20));
     let result = measure(&plan);
     responder.finish().unwrap();
     let counts = &result.counts;
@@ -151,7 +151,7 @@ fn confirmable_requests_are_repeated_acknowledged_and_reset() {
 #[test]
 fn a_flood_is_sent_beside_the_clients_and_not_counted_among_them() {
     let responder = start(|request, replies| replies.push(|out| write_content(request, b"hello world", out)));
-    let mut plan = plan(&responder, Arrival::Rate(100.0), Duration::from_millis(500));
+    let mut plan = plan(&responder, ArrivalProcess::Rate(100.0), Duration::from_millis(500));
     plan.flood = Some(Flood { ports: 300, rate: 1000.0 });
     let result = measure(&plan);
     let truth = responder.finish().unwrap();
@@ -162,7 +162,7 @@ fn a_flood_is_sent_beside_the_clients_and_not_counted_among_them() {
 #[test]
 fn a_result_is_read_back_from_its_json_under_its_schema() {
     let responder = start(|request, replies| replies.push(|out| write_content(request, b"hello world", out)));
-    let mut plan = plan(&responder, Arrival::Closed(2), Duration::from_millis(100));
+    let mut plan = plan(&responder, ArrivalProcess::Closed(2), Duration::from_millis(100));
     (plan.server_process, plan.window) = (Some(std::process::id()), Some(Duration::from_millis(50)));
     let mut result = measure(&plan);
     result.generator_capacity =
@@ -186,8 +186,8 @@ fn impossible_plans_and_silent_servers_are_refused_in_words() {
         run(&plan, &AtomicBool::new(false)).err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert!(refusal(|plan| plan.clients = 0).contains("clients"));
-    assert!(refusal(|plan| plan.arrival = Arrival::Closed(0)).contains("outstanding"));
-    assert!(refusal(|plan| plan.arrival = Arrival::Phases(Vec::new())).contains("impossible"));
+    assert!(refusal(|plan| plan.arrival = ArrivalProcess::Closed(0)).contains("outstanding"));
+    assert!(refusal(|plan| plan.arrival = ArrivalProcess::Phases(Vec::new())).contains("impossible"));
     assert!(refusal(|plan| plan.request.bytes = Some(5)).contains("20"));
     assert!(refusal(|plan| plan.window = Some(Duration::from_micros(1))).contains("windows"));
     let silent = start(|_, _| {});

@@ -58,15 +58,15 @@ impl Conditions {
 
 /// An observation under way; its end gives the [`Conditions`].
 #[derive(Debug)]
-pub struct Watch {
+pub struct ConditionsWatch {
     started: Instant,
     before: Counters,
 }
 
-impl Watch {
+impl ConditionsWatch {
     /// Notes the counters of now.
-    pub fn start() -> Watch {
-        Watch { started: Instant::now(), before: Counters::read() }
+    pub fn start() -> ConditionsWatch {
+        ConditionsWatch { started: Instant::now(), before: Counters::read() }
     }
 
     /// Compares with the counters of now. Children count as ours once they were waited for: end them first.

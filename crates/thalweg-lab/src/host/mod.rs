@@ -6,7 +6,7 @@ mod layers;
 mod seconds;
 mod traffic;
 
-pub use conditions::{Conditions, Watch};
+pub use conditions::{Conditions, ConditionsWatch};
 pub use environment::{Environment, HostEnvironment};
 pub use layers::Layers;
 pub use seconds::{SecondConditions, SecondWatch};

@@ -7,12 +7,12 @@ use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
 use super::result::{BackgroundCell, Missing};
 use crate::error::LabError;
 use crate::network::Hosts;
-use crate::process::{Message, Supervised};
+use crate::process::{Supervised, WorkerMessage};
 use crate::progress::{Pace, Progress};
 use crate::quick::duel::{Course, DuelOrder, Received, Sent};
 use crate::quick::scenario::{Sorted, hear, parse, transfers_ms};
 use crate::scenario::LinkPlan;
-use crate::station::{Method, Network, Sending, TokenBucket};
+use crate::station::{PackingMethod, Sending, StationNetwork, TokenBucket};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
@@ -88,10 +88,10 @@ fn cell(
     let transfer = Duration::from_secs_f64(transfer_seconds(plan, bucket));
     let patience = 2 * transfer + Duration::from_secs(20);
     let order = DuelOrder {
-        network: Network::apart(0),
+        network: StationNetwork::apart(0),
         period: PERIOD,
         course: Course::Transfers { count: plan.runs, pause: plan.transfer_pause(), time_max: plan.transfers_time() },
-        bulk: Sending::by(Method::Asynchronous { flow_controller: bucket.name.clone() }),
+        bulk: Sending::by(PackingMethod::Asynchronous { flow_controller: bucket.name.clone() }),
         flow_controller: Some(bucket.clone()),
         // A whole transfer: a write of background data never waits.
         bulk_history: u32::try_from(plan.transfer_samples() + 64).map_err(LabError::here)?,
@@ -133,13 +133,13 @@ fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Hosts>) -> Resu
     let patience = order.patience + Duration::from_secs(30);
     let sent = loop {
         match hear(&mut sender, &mut receiver, patience, stage.stop)? {
-            Message::Progress(_) => {}
-            Message::Done(value) => break parse(value)?,
-            Message::Failed(reason) => return Err(LabError::Here(reason)),
+            WorkerMessage::Progress(_) => {}
+            WorkerMessage::Done(value) => break parse(value)?,
+            WorkerMessage::Failed(reason) => return Err(LabError::Here(reason)),
         }
     };
     let received = match receiver.hear(patience, stage.stop)? {
-        Message::Done(value) => parse(value)?,
+        WorkerMessage::Done(value) => parse(value)?,
         _ => return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned())),
     };
     sender.finish()?;

@@ -7,7 +7,7 @@ use super::contender::{Contender, MethodName, Stage};
 use super::outlook::Outlook;
 use super::plan::{Burst, Paper1Plan};
 use super::result::{Cell, burst_name};
-use super::search::{Grid, Measured, Search, Settings, search};
+use super::search::{Grid, MeasuredSettings, Search, Settings, search};
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
 use crate::random::Random;
@@ -105,7 +105,7 @@ impl Course<'_> {
         method: MethodName,
         candidates: &[Settings],
         bursts: &[Burst],
-    ) -> Result<Vec<Option<Measured>>, LabError> {
+    ) -> Result<Vec<Option<MeasuredSettings>>, LabError> {
         let mut contenders: Vec<Contender> =
             candidates.iter().map(|settings| Contender::ours(settings.to_text(), method, settings.clone())).collect();
         for contender in &mut contenders {
@@ -130,7 +130,7 @@ impl Course<'_> {
                 let made = values.get(&(index, *burst))?;
                 (made.len() as u64 == rounds * runs).then_some(made.as_slice())
             });
-            Measured::of(&all.collect::<Option<Vec<&[f64]>>>()?)
+            MeasuredSettings::of(&all.collect::<Option<Vec<&[f64]>>>()?)
         };
         Ok((0..contenders.len()).map(measured).collect())
     }

@@ -6,8 +6,8 @@ use super::pair::{BurstAnswer, BurstRequest, PairOrder};
 use super::peers::{PeerOrder, PeerPair};
 use super::search::Settings;
 use crate::error::LabError;
-use crate::process::{Launcher, Message, Stop, Supervised};
-use crate::station::{Method, Network, Sending};
+use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
+use crate::station::{PackingMethod, Sending, StationNetwork};
 use crate::worker::Order;
 
 /// A contender that may have processes; they are started when they are needed and again when they fail.
@@ -68,10 +68,10 @@ impl Way {
     /// By what way its samples travel.
     pub(super) fn sending(&self) -> Sending {
         Sending::by(match self.method {
-            MethodName::Immediate | MethodName::Wrapped => Method::Immediate,
-            MethodName::Coalescing => Method::Coalesce(self.settings.limits()),
-            MethodName::Batching => Method::Batch(self.settings.limits()),
-            MethodName::Auto => Method::Auto,
+            MethodName::Immediate | MethodName::Wrapped => PackingMethod::Immediate,
+            MethodName::Coalescing => PackingMethod::Coalesce(self.settings.limits()),
+            MethodName::Batching => PackingMethod::Batch(self.settings.limits()),
+            MethodName::Auto => PackingMethod::Auto,
         })
     }
 }
@@ -195,7 +195,7 @@ struct OurPair {
 impl OurPair {
     fn start(way: &Way, stage: &Stage<'_>) -> Result<OurPair, LabError> {
         let receive_buffer_bytes = way.settings.receive_buffer_bytes();
-        let network = Network { receive_buffer_bytes, ..Network::apart(0) };
+        let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
         let order = |cpu| PairOrder { network: network.clone(), sending: way.sending(), flow_controller: None, cpu };
         let (writer_cpu, reader_cpu) = (stage.cpus.map(|cpus| cpus.0), stage.cpus.map(|cpus| cpus.1));
         let receiver =
@@ -223,7 +223,7 @@ impl OurPair {
         let deadline = Instant::now() + patience;
         loop {
             match self.sender.hear(LOOK_PERIOD, stop) {
-                Ok(Message::Progress(value)) => return Ok(value),
+                Ok(WorkerMessage::Progress(value)) => return Ok(value),
                 Ok(other) => return Err(LabError::Here(format!("the sender of bursts said {other:?}"))),
                 Err(LabError::Silent { .. }) if Instant::now() < deadline => self.receiver.check_alive()?,
                 Err(error @ LabError::Failed { .. }) => return Err(self.receiver.check_alive().err().unwrap_or(error)),

@@ -22,7 +22,7 @@ pub use plan::{Length, LinkKind, Paper1Plan, UNLIMITED};
 pub use presentation::{page, to_text};
 pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
 pub use scenario::run;
-pub use search::{Measured, Parameter, Search, Settings, Trial};
+pub use search::{MeasuredSettings, Search, Settings, Trial, TunedParameter};
 
 #[cfg(test)]
 mod tests;

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
-use crate::process::{Link, Stop};
+use crate::process::{ParentPipe, Stop};
 use crate::station::{
-    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Sending, Station, TokenBucket, Wait,
-    wait_until,
+    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Sending,
+    Station, StationNetwork, TokenBucket, Wait, wait_until,
 };
 
 /// What both processes are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PairOrder {
     /// Where they meet.
-    pub(crate) network: Network,
+    pub(crate) network: StationNetwork,
     /// By what way the samples travel.
     pub(crate) sending: Sending,
     /// A flow controller to create for it.
@@ -56,7 +56,7 @@ pub(crate) struct BurstAnswer {
 }
 
 /// The sending process: says `null` once both sides have met, then serves a request a line until its input ends.
-pub(crate) fn send(order: &PairOrder, link: &Link) -> Result<(), LabError> {
+pub(crate) fn send(order: &PairOrder, link: &ParentPipe) -> Result<(), LabError> {
     let mut burster = Burster::open(order, link.stop())?;
     link.progress(&())?;
     while let Some(request) = link.next::<BurstRequest>()? {
@@ -66,7 +66,7 @@ pub(crate) fn send(order: &PairOrder, link: &Link) -> Result<(), LabError> {
 }
 
 /// The receiving process: checks every sample and answers the last of each run until its input ends.
-pub(crate) fn receive(order: &PairOrder, link: &Link) -> Result<(), LabError> {
+pub(crate) fn receive(order: &PairOrder, link: &ParentPipe) -> Result<(), LabError> {
     echo(order, &|| link.stop().is_requested())
 }
 
@@ -91,8 +91,8 @@ fn open(order: &PairOrder) -> Result<Station, LabError> {
 
 /// What the sending process has.
 pub(crate) struct Burster<'a> {
-    data: Sender,
-    echo: Receiver,
+    data: SampleSender,
+    echo: SampleReceiver,
     stop: &'a Stop,
     epoch: u64,
 }
@@ -178,8 +178,8 @@ struct UntilEcho {
     expected: u64,
 }
 
-impl Handler for UntilEcho {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for UntilEcho {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         Ok(if arrival.number == self.expected { Flow::Enough } else { Flow::Continue })
     }
 }
@@ -229,7 +229,7 @@ impl Content {
 
 /// Checks order and length of every sample, wrapped ones included, and answers the last of each run.
 struct Check {
-    echo: Sender,
+    echo: SampleSender,
     expected: Option<Expected>,
 }
 
@@ -241,8 +241,8 @@ struct Expected {
     inner: u32,
 }
 
-impl Handler for Check {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Check {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         if arrival.number == GREETING {
             self.echo.send(&Numbered { number: GREETING, payload: Vec::new() })?;
             return Ok(Flow::Continue);
@@ -320,8 +320,8 @@ impl Mark {
 const DATA: &str = "thalweg_lab_pair";
 const ECHO: &str = "thalweg_lab_pair_echo";
 /// Room for one whole burst, as the paper advises.
-const DATA_DELIVERY: Delivery = Delivery::Reliable { max_samples: 20_000 };
-const ECHO_DELIVERY: Delivery = Delivery::Reliable { max_samples: 64 };
+const DATA_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 20_000 };
+const ECHO_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 64 };
 /// No run has this number: it would be the sample after the last of a run of as many as there can be.
 const GREETING: u64 = u64::MAX;
 const EPOCHS: u64 = 1 << 15;

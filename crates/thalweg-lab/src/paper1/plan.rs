@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::search::{Grid, Parameter};
+use super::search::{Grid, TunedParameter};
 
 /// How much is measured, and with whom.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Paper1Plan {
         // The first is the default.
         let values =
             if self.is_quick() { vec![8 << 20, 2 << 20] } else { vec![8 << 20, 1 << 20, 2 << 20, 4 << 20, 16 << 20] };
-        Grid { parameter: Parameter::ReceiveBufferBytes, values, is_continuous: false }
+        Grid { parameter: TunedParameter::ReceiveBufferBytes, values, is_continuous: false }
     }
 
     /// What is tried for coalescing and batching.
@@ -142,12 +142,12 @@ impl Paper1Plan {
         let bytes =
             if self.is_quick() { vec![60_000, 8_000, 24_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000] };
         let delays = if self.is_quick() { vec![1_000, 100] } else { vec![1_000, 50, 200, 5_000] };
-        let mut out = vec![Grid { parameter: Parameter::MaxBytes, values: bytes, is_continuous: true }];
+        let mut out = vec![Grid { parameter: TunedParameter::MaxBytes, values: bytes, is_continuous: true }];
         if with_samples {
             let values = if self.is_quick() { vec![0, 64] } else { vec![0, 16, 64, 256] };
-            out.push(Grid { parameter: Parameter::MaxSamples, values, is_continuous: false });
+            out.push(Grid { parameter: TunedParameter::MaxSamples, values, is_continuous: false });
         }
-        out.push(Grid { parameter: Parameter::FlushDelayUs, values: delays, is_continuous: true });
+        out.push(Grid { parameter: TunedParameter::FlushDelayUs, values: delays, is_continuous: true });
         out
     }
 
@@ -155,13 +155,13 @@ impl Paper1Plan {
     pub(super) fn wraps(&self) -> Vec<Grid> {
         let values =
             if self.is_quick() { vec![60_000, 16_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000, 120_000] };
-        vec![Grid { parameter: Parameter::WrapBytes, values, is_continuous: true }]
+        vec![Grid { parameter: TunedParameter::WrapBytes, values, is_continuous: true }]
     }
 
     /// What is tried for pacing segments.
     pub(super) fn pauses(&self) -> Vec<Grid> {
         let values = if self.is_quick() { vec![0, 100] } else { vec![0, 20, 50, 100, 250] };
-        vec![Grid { parameter: Parameter::PauseUs, values, is_continuous: false }]
+        vec![Grid { parameter: TunedParameter::PauseUs, values, is_continuous: false }]
     }
 
     /// The bursts whose geometric mean a search for high-frequency data makes small.

@@ -11,13 +11,13 @@ use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
 use super::search::{Search, Settings};
 use crate::error::LabError;
-use crate::host::{Environment, Watch};
-use crate::peers::Peer;
+use crate::host::{ConditionsWatch, Environment};
+use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
-use crate::profile::{Found, KindSettings, ParticipantSettings, Profile};
+use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::progress::Pace;
 use crate::random::Random;
-use crate::station::{Method, Sending, TokenBucket};
+use crate::station::{PackingMethod, Sending, TokenBucket};
 
 /// Runs the preset with processes started by `launcher`; progress goes to standard error, loud words about what is missing by `remark`.
 ///
@@ -32,7 +32,7 @@ pub fn run(
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = Watch::start();
+    let watch = ConditionsWatch::start();
     // Pinned alike, one core for all writers and one for all readers; with a single core there is nothing to choose.
     let cpus = (environment.cores >= 2).then_some((0, 1));
     let mut missing = Vec::new();
@@ -164,7 +164,7 @@ fn ours(method: MethodName) -> String {
 fn peers_of(plan: &Paper1Plan, cpus: Option<(usize, usize)>, missing: &mut Vec<Missing>) -> Vec<(String, PeerOrder)> {
     let mut out = Vec::new();
     for name in &plan.peers {
-        let Some(program) = Peer::parse(name).and_then(|peer| peer.find(plan.peer_folder.as_deref())) else {
+        let Some(program) = PeerProgram::parse(name).and_then(|peer| peer.find(plan.peer_folder.as_deref())) else {
             missing.push(Missing {
                 what: format!("the peer {name}"),
                 why: format!("its program {name}-perf is not there"),
@@ -293,7 +293,7 @@ impl Findings {
         let segment = ours.min_by(|a, b| a.summary.mean.total_cmp(&b.summary.mean)).map(|cell| cell.size);
         let bucket = TokenBucket::of_paper(Some(BACKGROUND_TOKENS));
         Profile {
-            found: Some(Found {
+            found: Some(ProfileOrigin {
                 by: "thalweg lab run paper1".to_owned(),
                 started_unix_s,
                 cpu: environment.cpu.clone().unwrap_or_else(unknown),
@@ -304,7 +304,7 @@ impl Findings {
             high_frequency: Some(KindSettings { sending: high_frequency, segment_bytes: None }),
             large: Some(KindSettings { sending: Sending::default(), segment_bytes: segment }),
             background: Some(KindSettings {
-                sending: Sending::by(Method::Asynchronous { flow_controller: bucket.name.clone() }),
+                sending: Sending::by(PackingMethod::Asynchronous { flow_controller: bucket.name.clone() }),
                 segment_bytes: Some(SEGMENT_BYTES),
             }),
             flow_controllers: vec![bucket],

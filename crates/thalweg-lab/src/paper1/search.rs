@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::station::Limits;
+use crate::station::PackingLimits;
 
 /// Something that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Parameter {
+pub enum TunedParameter {
     /// Bytes that coalescing or batching collects.
     MaxBytes,
     /// Samples that coalescing or batching collects; 0 for any number.
@@ -30,16 +30,16 @@ pub enum Parameter {
     ReceiveBufferBytes,
 }
 
-impl Parameter {
+impl TunedParameter {
     /// Its name in tables.
     pub fn text(self) -> &'static str {
         match self {
-            Parameter::MaxBytes => "max_bytes",
-            Parameter::MaxSamples => "max_samples",
-            Parameter::FlushDelayUs => "max_flush_delay, µs",
-            Parameter::WrapBytes => "bytes of a wrapped sample",
-            Parameter::PauseUs => "pause between segments, µs",
-            Parameter::ReceiveBufferBytes => "receive buffer, bytes",
+            TunedParameter::MaxBytes => "max_bytes",
+            TunedParameter::MaxSamples => "max_samples",
+            TunedParameter::FlushDelayUs => "max_flush_delay, µs",
+            TunedParameter::WrapBytes => "bytes of a wrapped sample",
+            TunedParameter::PauseUs => "pause between segments, µs",
+            TunedParameter::ReceiveBufferBytes => "receive buffer, bytes",
         }
     }
 }
@@ -47,11 +47,11 @@ impl Parameter {
 /// Parameters and their values; what is missing has the middleware's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Settings(pub BTreeMap<Parameter, u64>);
+pub struct Settings(pub BTreeMap<TunedParameter, u64>);
 
 impl Settings {
     /// The same with one parameter set.
-    pub fn with(&self, parameter: Parameter, value: u64) -> Settings {
+    pub fn with(&self, parameter: TunedParameter, value: u64) -> Settings {
         let mut out = self.clone();
         out.0.insert(parameter, value);
         out
@@ -65,43 +65,43 @@ impl Settings {
     }
 
     /// Limits of coalescing and batching.
-    pub fn limits(&self) -> Limits {
-        let default = Limits::default();
-        Limits {
-            max_bytes: self.get(Parameter::MaxBytes).unwrap_or(default.max_bytes),
-            max_samples: self.get(Parameter::MaxSamples).filter(|count| *count > 0),
-            max_flush_delay_us: self.get(Parameter::FlushDelayUs).unwrap_or(default.max_flush_delay_us),
+    pub fn limits(&self) -> PackingLimits {
+        let default = PackingLimits::default();
+        PackingLimits {
+            max_bytes: self.get(TunedParameter::MaxBytes).unwrap_or(default.max_bytes),
+            max_samples: self.get(TunedParameter::MaxSamples).filter(|count| *count > 0),
+            max_flush_delay_us: self.get(TunedParameter::FlushDelayUs).unwrap_or(default.max_flush_delay_us),
         }
     }
 
     /// Bytes of a wrapped sample.
     pub fn wrap_bytes(&self) -> u64 {
-        self.get(Parameter::WrapBytes).unwrap_or(WRAP_BYTES)
+        self.get(TunedParameter::WrapBytes).unwrap_or(WRAP_BYTES)
     }
 
     /// Pause between two writes in microseconds.
     pub fn pause_us(&self) -> u64 {
-        self.get(Parameter::PauseUs).unwrap_or(0)
+        self.get(TunedParameter::PauseUs).unwrap_or(0)
     }
 
     /// Receive buffer to ask for.
     pub fn receive_buffer_bytes(&self) -> Option<u64> {
-        self.get(Parameter::ReceiveBufferBytes)
+        self.get(TunedParameter::ReceiveBufferBytes)
     }
 
     /// The parameters that are no limits of a method, for where those are told already.
     pub fn beside_limits(&self) -> Settings {
-        let limits = [Parameter::MaxBytes, Parameter::MaxSamples, Parameter::FlushDelayUs];
+        let limits = [TunedParameter::MaxBytes, TunedParameter::MaxSamples, TunedParameter::FlushDelayUs];
         Settings(self.0.iter().filter(|(parameter, _)| !limits.contains(parameter)).map(|(p, v)| (*p, *v)).collect())
     }
 
-    fn get(&self, parameter: Parameter) -> Option<u64> {
+    fn get(&self, parameter: TunedParameter) -> Option<u64> {
         self.0.get(&parameter).copied()
     }
 
     /// `max_bytes 32,000, max_flush_delay, µs 500`; `defaults` when nothing is set.
     pub fn to_text(&self) -> String {
-        let one = |(parameter, value): (&Parameter, &u64)| {
+        let one = |(parameter, value): (&TunedParameter, &u64)| {
             format!("{} {}", parameter.text(), crate::figures::grouped(*value))
         };
         let all: Vec<String> = self.0.iter().map(one).collect();
@@ -112,7 +112,7 @@ impl Settings {
 /// The values of a parameter that are tried; the first is where the search starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Grid {
-    pub(super) parameter: Parameter,
+    pub(super) parameter: TunedParameter,
     pub(super) values: Vec<u64>,
     /// Whether values between those of the grid mean something.
     pub(super) is_continuous: bool,
@@ -135,31 +135,31 @@ pub struct Search {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Which parameter was varied.
-    pub parameter: Parameter,
+    pub parameter: TunedParameter,
     /// `coarse` for the grid, `fine` for values between.
     pub pass: String,
     /// What was tried.
     pub settings: Settings,
     /// The objective, less is better; missing when it failed.
     #[serde(flatten)]
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredSettings>,
 }
 
 /// How good some settings were.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredSettings {
     /// The objective in milliseconds.
     pub ms: f64,
     /// Its standard error as a share of it, estimated from the scatter of the runs.
     pub error: f64,
 }
 
-impl Measured {
+impl MeasuredSettings {
     /// Joins the runs of several bursts: the geometric mean of their medians. `None` without any run.
     ///
     /// The scatter is taken from the median of the deviations from the median, so that a single disturbed run does not hide what the
     /// others agree on.
-    pub(super) fn of(bursts: &[&[f64]]) -> Option<Measured> {
+    pub(super) fn of(bursts: &[&[f64]]) -> Option<MeasuredSettings> {
         let median = |values: &[f64]| {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -174,11 +174,11 @@ impl Measured {
             squares += (1.48 * 1.25 * median(&deviations)? / centre).powi(2) / runs.len() as f64;
         }
         let count = bursts.len() as f64;
-        (!bursts.is_empty()).then(|| Measured { ms: (logarithms / count).exp(), error: squares.sqrt() / count })
+        (!bursts.is_empty()).then(|| MeasuredSettings { ms: (logarithms / count).exp(), error: squares.sqrt() / count })
     }
 
     /// Whether it is faster than `other` by more than [`MARGIN`] and by more than twice what chance does.
-    fn is_clearly_faster_than(self, other: Measured) -> bool {
+    fn is_clearly_faster_than(self, other: MeasuredSettings) -> bool {
         let error = (self.error.powi(2) + other.error.powi(2)).sqrt();
         (other.ms / self.ms).ln() > (2.0 * error).max(MARGIN.ln())
     }
@@ -193,7 +193,7 @@ pub(super) fn search(
     start: Settings,
     grids: &[Grid],
     is_fine: bool,
-    mut measure: impl FnMut(&[Settings]) -> Result<Vec<Option<Measured>>, LabError>,
+    mut measure: impl FnMut(&[Settings]) -> Result<Vec<Option<MeasuredSettings>>, LabError>,
 ) -> Result<Search, LabError> {
     let mut out = Search { subject, objective, trials: Vec::new(), best: start };
     let passes: &[&str] = if is_fine { &["coarse", "fine"] } else { &["coarse"] };
@@ -221,7 +221,7 @@ pub(super) fn search(
 }
 
 /// The fastest, unless the first, which is the default or the known one, is as good within what can be told.
-fn best_of<'a>(candidates: &'a [Settings], measured: &[Option<Measured>]) -> Option<&'a Settings> {
+fn best_of<'a>(candidates: &'a [Settings], measured: &[Option<MeasuredSettings>]) -> Option<&'a Settings> {
     let tried = candidates.iter().zip(measured).filter_map(|(settings, measured)| Some((settings, (*measured)?)));
     let (best, fastest) = tried.min_by(|a, b| a.1.ms.total_cmp(&b.1.ms))?;
     match (candidates.first(), measured.first()) {
@@ -252,14 +252,14 @@ const MARGIN: f64 = 1.02;
 mod tests {
     use super::*;
 
-    fn grid(parameter: Parameter, values: &[u64], is_continuous: bool) -> Grid {
+    fn grid(parameter: TunedParameter, values: &[u64], is_continuous: bool) -> Grid {
         Grid { parameter, values: values.to_vec(), is_continuous }
     }
 
     /// Searches for the minimum of `cost`.
     fn find(grids: &[Grid], cost: impl Fn(&Settings) -> Option<f64>) -> Search {
         let titles = ("subject".to_owned(), "objective".to_owned());
-        let measured = |ms| Measured { ms, error: 0.001 };
+        let measured = |ms| MeasuredSettings { ms, error: 0.001 };
         let measure = |candidates: &[Settings]| Ok(candidates.iter().map(|one| cost(one).map(measured)).collect());
         search(titles, Settings::default(), grids, true, measure).expect("measured")
     }
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn the_best_of_independent_parameters_is_found_and_refined() {
         let grids = [
-            grid(Parameter::MaxBytes, &[60_000, 4_000, 16_000], true),
-            grid(Parameter::MaxSamples, &[0, 64, 256], false),
+            grid(TunedParameter::MaxBytes, &[60_000, 4_000, 16_000], true),
+            grid(TunedParameter::MaxSamples, &[0, 64, 256], false),
         ];
         // Best near 28,000 bytes, with 64 samples.
         let cost = |settings: &Settings| {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn noise_does_not_beat_the_first_value() {
-        let found = find(&[grid(Parameter::PauseUs, &[0, 50], false)], |settings| {
+        let found = find(&[grid(TunedParameter::PauseUs, &[0, 50], false)], |settings| {
             Some(if settings.pause_us() == 50 { 9.9 } else { 10.0 })
         });
         assert_eq!(found.best.pause_us(), 0);
@@ -296,31 +296,31 @@ mod tests {
         let steady = [10.0, 10.1, 9.9, 10.0];
         let faster = [9.0, 9.1, 8.9, 9.0];
         let rough = [4.0, 9.0, 14.0, 5.0];
-        let of = |runs: &[f64]| Measured::of(&[runs]).expect("runs");
+        let of = |runs: &[f64]| MeasuredSettings::of(&[runs]).expect("runs");
         assert!((of(&steady).ms - 10.0).abs() < 1e-9 && of(&steady).error < 0.01, "{:?}", of(&steady));
         assert!(of(&faster).is_clearly_faster_than(of(&steady)));
         assert!(!of(&rough).is_clearly_faster_than(of(&steady)), "{:?}", of(&rough));
         let disturbed = [9.0, 9.1, 500.0, 8.9, 9.0];
         assert!(of(&disturbed).is_clearly_faster_than(of(&steady)), "one disturbed run hides nothing");
-        let two = Measured::of(&[&[2.0][..], &[8.0]]).expect("runs");
+        let two = MeasuredSettings::of(&[&[2.0][..], &[8.0]]).expect("runs");
         assert!((two.ms - 4.0).abs() < 1e-9, "the geometric mean");
-        assert_eq!((Measured::of(&[]), Measured::of(&[&[]])), (None, None));
+        assert_eq!((MeasuredSettings::of(&[]), MeasuredSettings::of(&[&[]])), (None, None));
     }
 
     #[test]
     fn what_fails_is_never_best() {
-        let found = find(&[grid(Parameter::WrapBytes, &[1_000, 60_000], false)], |settings| {
+        let found = find(&[grid(TunedParameter::WrapBytes, &[1_000, 60_000], false)], |settings| {
             (settings.wrap_bytes() == 60_000).then_some(50.0)
         });
         assert_eq!(found.best.wrap_bytes(), 60_000);
         assert_eq!(found.trials.iter().filter(|trial| trial.measured.is_none()).count(), 1);
-        let none = find(&[grid(Parameter::WrapBytes, &[1_000, 60_000], false)], |_| None);
+        let none = find(&[grid(TunedParameter::WrapBytes, &[1_000, 60_000], false)], |_| None);
         assert_eq!(none.best, Settings::default());
     }
 
     #[test]
     fn settings_survive_json() {
-        let settings = Settings::default().with(Parameter::MaxBytes, 9).with(Parameter::FlushDelayUs, 5);
+        let settings = Settings::default().with(TunedParameter::MaxBytes, 9).with(TunedParameter::FlushDelayUs, 5);
         let text = serde_json::to_string(&settings).expect("json");
         assert_eq!(text, r#"{"max_bytes":9,"flush_delay_us":5}"#);
         assert_eq!(serde_json::from_str::<Settings>(&text).expect("json"), settings);

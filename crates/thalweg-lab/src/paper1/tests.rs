@@ -1,7 +1,7 @@
 //! The forms of a result, from one made by hand.
 
 use super::result::{CourseFacts, Paper1Result};
-use super::search::{Measured, Parameter, Search, Settings, Trial};
+use super::search::{MeasuredSettings, Search, Settings, Trial, TunedParameter};
 use super::*;
 use crate::host::{Conditions, Environment};
 use crate::profile::Profile;
@@ -54,10 +54,10 @@ fn result() -> Paper1Result {
         }
     }
     let large = [(1, 5 << 20, 6.0), (5, 1 << 20, 3.0), (10_240, 512, 30.0)];
-    let settings = Settings::default().with(Parameter::MaxBytes, 32_000);
-    let measured = Some(Measured { ms: 4.5, error: 0.01 });
+    let settings = Settings::default().with(TunedParameter::MaxBytes, 32_000);
+    let measured = Some(MeasuredSettings { ms: 4.5, error: 0.01 });
     let trial =
-        Trial { parameter: Parameter::MaxBytes, pass: "coarse".to_owned(), settings: settings.clone(), measured };
+        Trial { parameter: TunedParameter::MaxBytes, pass: "coarse".to_owned(), settings: settings.clone(), measured };
     let failed = Trial { measured: None, settings: Settings::default(), ..trial.clone() };
     Paper1Result {
         schema: Paper1Result::SCHEMA.to_owned(),

@@ -3,7 +3,7 @@
 use super::result::PartResult;
 use crate::figures::size;
 use crate::scenario::Load;
-use crate::station::Destination;
+use crate::station::Addressing;
 use crate::statistics::Buckets;
 use crate::study::{CellResult, RunSummary};
 
@@ -27,13 +27,13 @@ impl Group<'_> {
 /// The groups of a part that have all three, in the order of its cells.
 pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
     let cells = &part.study.cells;
-    let like = |first: &CellResult, destination: Destination| {
+    let like = |first: &CellResult, destination: Addressing| {
         let wanted = crate::scenario::Cell { destination, ..first.cell.clone() };
         cells.iter().position(|other| other.cell == wanted)
     };
     let group = |first: &CellResult| {
         let of = |destination| like(first, destination);
-        let places = [of(Destination::Unicast)?, of(Destination::Multicast)?, of(Destination::Auto)?];
+        let places = [of(Addressing::Unicast)?, of(Addressing::Multicast)?, of(Addressing::Auto)?];
         let latencies = part.latencies.as_ref().map(|all| places.map(|place| &all[place]));
         Some(Group {
             count: first.cell.publishers,
@@ -42,7 +42,7 @@ pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
             latencies,
         })
     };
-    cells.iter().filter(|cell| cell.cell.destination == Destination::Unicast).filter_map(group).collect()
+    cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()
 }
 
 /// Something that a run has a figure of.

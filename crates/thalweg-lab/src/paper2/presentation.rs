@@ -4,9 +4,9 @@ use super::answers::median_of;
 use super::groups::{CPU, Group, Measure, P50, P90, P99, WIRE};
 use super::result::{AutoCheck, Paper2Result, PartResult, Winner};
 use crate::figures::{grouped, micros, rounded};
-use crate::plot::{Axis, Series, Trace, ecdf, lines};
+use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::quick::presentation::utc;
-use crate::report::{Card, Figure, Layout, Page, Section, Standing, Tile};
+use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
 use crate::study::{self, CellResult};
 use crate::table::Table;
@@ -182,7 +182,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     let panels: Vec<String> = groups.iter().filter_map(panel).collect();
     let mut figures = Vec::new();
     if !panels.is_empty() {
-        figures.push(Figure::of_many(seen, Layout::Column, panels));
+        figures.push(Figure::of_many(seen, FigureLayout::Column, panels));
     }
     if groups.iter().any(|group| group.count != groups[0].count) {
         figures.extend(by_count(&groups));
@@ -212,9 +212,9 @@ fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
     let figure = |measure: &Measure, caption: String, axis: Axis| {
         let trace = |way: usize| {
             let point = |group: &Group<'_>| Some((f64::from(group.count), median_of(measure, group.cells[way])?));
-            Trace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
+            TimelineTrace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
         };
-        let traces: Vec<Trace> = (0..WAYS.len()).map(trace).collect();
+        let traces: Vec<TimelineTrace> = (0..WAYS.len()).map(trace).collect();
         let picture = lines(&Axis::logarithmic("publishers, and as many subscribers"), &axis, &traces);
         Figure::new(caption, picture).with_table(count_table(measure, groups))
     };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::tests::{check_html, check_offline};
 use crate::scenario::{Cell, Scenario};
-use crate::station::Destination;
+use crate::station::Addressing;
 use crate::statistics::{Buckets, Interval};
 use crate::study::StudyResult;
 
@@ -55,9 +55,9 @@ fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
 fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
     let scenario = Scenario::parse("x", &like.text).unwrap_or_else(|error| panic!("{error}"));
     let way = |cell: &Cell| match cell.destination {
-        Destination::Unicast => 0,
-        Destination::Multicast => 1,
-        Destination::Auto => 2,
+        Addressing::Unicast => 0,
+        Addressing::Multicast => 1,
+        Addressing::Auto => 2,
     };
     let cells = scenario.cells.iter().map(|cell| {
         let (us, sent) = (latencies_us[way(cell)], wire[way(cell)]);

@@ -1,9 +1,9 @@
 //! What the runs of a cell amount to, and of cells beside each other.
 
-use super::cell::{Cell, Contender, Figure, Handler, Load};
+use super::cell::{Cell, Contender, Load, PaperFigure, ServerWork};
 use super::result::{CellResult, Paper5Result, Run};
 use crate::statistics::{Interval, mean_interval};
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
 /// Something that a run has a figure of.
 pub(super) type Measure = fn(&Run) -> Option<f64>;
@@ -53,39 +53,43 @@ pub(super) fn mean(cell: &CellResult, measure: Measure) -> Option<f64> {
 }
 
 /// The cell of a part for which `is_meant` holds.
-pub(super) fn find(result: &Paper5Result, figure: Figure, is_meant: impl Fn(&Cell) -> bool) -> Option<&CellResult> {
+pub(super) fn find(
+    result: &Paper5Result,
+    figure: PaperFigure,
+    is_meant: impl Fn(&Cell) -> bool,
+) -> Option<&CellResult> {
     result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
 }
 
 /// What a contender served at capacity with `handler`.
-pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: Handler) -> Option<f64> {
+pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: ServerWork) -> Option<f64> {
     let is_meant = |cell: &Cell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
-    mean(find(result, Figure::Capacity, is_meant)?, SERVED)
+    mean(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
 }
 
 /// A pool of one size or law with one handler, and what it served.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PoolFigure {
-    pub(super) law: Law,
+    pub(super) law: ControlLaw,
     pub(super) served: f64,
 }
 
 /// What pools served with `handler`, in the order of the plan.
-pub(super) fn pools(result: &Paper5Result, handler: Handler) -> Vec<PoolFigure> {
+pub(super) fn pools(result: &Paper5Result, handler: ServerWork) -> Vec<PoolFigure> {
     let of = |cell: &CellResult| match cell.cell.contender {
         Contender::Thalweg(law) if cell.cell.handler == handler => {
             Some(PoolFigure { law, served: mean(cell, SERVED)? })
         }
         _ => None,
     };
-    result.cells_of(Figure::Pools).filter_map(of).collect()
+    result.cells_of(PaperFigure::Pools).filter_map(of).collect()
 }
 
 /// The fixed pool that served most, and the largest one.
 pub(super) fn best_and_largest(pools: &[PoolFigure]) -> Option<(PoolFigure, PoolFigure)> {
-    let fixed = || pools.iter().filter(|pool| matches!(pool.law, Law::Fixed(_)));
+    let fixed = || pools.iter().filter(|pool| matches!(pool.law, ControlLaw::Fixed(_)));
     let size = |pool: &&PoolFigure| match pool.law {
-        Law::Fixed(threads) => threads,
+        ControlLaw::Fixed(threads) => threads,
         _ => 0,
     };
     let best = fixed().max_by(|one, other| one.served.total_cmp(&other.served))?;
@@ -93,7 +97,7 @@ pub(super) fn best_and_largest(pools: &[PoolFigure]) -> Option<(PoolFigure, Pool
 }
 
 /// The handlers of a part, each once, in the order of the plan.
-pub(super) fn handlers(result: &Paper5Result, figure: Figure) -> Vec<Handler> {
+pub(super) fn handlers(result: &Paper5Result, figure: PaperFigure) -> Vec<ServerWork> {
     let mut out = Vec::new();
     for cell in result.cells_of(figure) {
         if !out.contains(&cell.cell.handler) {
@@ -104,7 +108,7 @@ pub(super) fn handlers(result: &Paper5Result, figure: Figure) -> Vec<Handler> {
 }
 
 /// The contenders of a part, each once, in the order of the plan.
-pub(super) fn contenders(result: &Paper5Result, figure: Figure) -> Vec<Contender> {
+pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Contender> {
     let mut out = Vec::new();
     for cell in result.cells_of(figure) {
         if !out.contains(&cell.cell.contender) {
@@ -122,7 +126,7 @@ pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f6
         }
         _ => None,
     };
-    result.cells_of(Figure::Clients).filter_map(of).collect()
+    result.cells_of(PaperFigure::Clients).filter_map(of).collect()
 }
 
 /// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients.

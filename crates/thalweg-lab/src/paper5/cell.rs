@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
@@ -14,7 +14,7 @@ use crate::nearest::nearest;
 /// A part of the preset: a figure of the paper, or something that it left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Figure {
+pub enum PaperFigure {
     /// Figure 5: pools of fixed sizes.
     Pools,
     /// Figures 6 and 7: receiver and handlers over time.
@@ -33,47 +33,47 @@ pub enum Figure {
     Ramp,
 }
 
-impl Figure {
+impl PaperFigure {
     /// All of them, in the order of the page.
-    pub const ALL: [Figure; 8] = [
-        Figure::Pools,
-        Figure::Course,
-        Figure::Clients,
-        Figure::Sizes,
-        Figure::Capacity,
-        Figure::Overload,
-        Figure::Flood,
-        Figure::Ramp,
+    pub const ALL: [PaperFigure; 8] = [
+        PaperFigure::Pools,
+        PaperFigure::Course,
+        PaperFigure::Clients,
+        PaperFigure::Sizes,
+        PaperFigure::Capacity,
+        PaperFigure::Overload,
+        PaperFigure::Flood,
+        PaperFigure::Ramp,
     ];
 
     /// What it is called on the command line; figures of the paper that come from the same runs have a name each.
     pub fn names(self) -> &'static [&'static str] {
         match self {
-            Figure::Pools => &["5"],
-            Figure::Course => &["6", "7"],
-            Figure::Clients => &["9", "10"],
-            Figure::Sizes => &["11"],
-            Figure::Capacity => &["capacity"],
-            Figure::Overload => &["overload"],
-            Figure::Flood => &["flood"],
-            Figure::Ramp => &["ramp"],
+            PaperFigure::Pools => &["5"],
+            PaperFigure::Course => &["6", "7"],
+            PaperFigure::Clients => &["9", "10"],
+            PaperFigure::Sizes => &["11"],
+            PaperFigure::Capacity => &["capacity"],
+            PaperFigure::Overload => &["overload"],
+            PaperFigure::Flood => &["flood"],
+            PaperFigure::Ramp => &["ramp"],
         }
     }
 }
 
-impl FromStr for Figure {
+impl FromStr for PaperFigure {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Figure, String> {
-        let names = || Figure::ALL.iter().flat_map(|figure| figure.names().iter().copied());
-        Figure::ALL.into_iter().find(|figure| figure.names().contains(&text)).ok_or_else(|| {
+    fn from_str(text: &str) -> Result<PaperFigure, String> {
+        let names = || PaperFigure::ALL.iter().flat_map(|figure| figure.names().iter().copied());
+        PaperFigure::ALL.into_iter().find(|figure| figure.names().contains(&text)).ok_or_else(|| {
             let guess = nearest(text, names()).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
             format!("there is no figure {text:?}: {guess}Known: {}", names().collect::<Vec<_>>().join(", "))
         })
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for PaperFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.names().join(","))
     }
@@ -84,7 +84,7 @@ impl fmt::Display for Figure {
 #[serde(try_from = "String", into = "String")]
 pub enum Contender {
     /// Thalweg with this law for its pools.
-    Thalweg(Law),
+    Thalweg(ControlLaw),
     /// Another middleware.
     Peer(CoapPeer, Deduplication),
 }
@@ -144,7 +144,7 @@ impl TryFrom<String> for Contender {
 /// What a request makes the server do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Handler {
+pub enum ServerWork {
     /// Greets; of Thalweg on the receiving thread.
     Greeting,
     /// Next to nothing, in the pool.
@@ -155,35 +155,35 @@ pub enum Handler {
     Blocking(u64),
 }
 
-impl Handler {
+impl ServerWork {
     /// Path and query.
     pub fn resource(self) -> String {
         match self {
-            Handler::Greeting => "/request".to_owned(),
-            Handler::Short => "/busy?us=0".to_owned(),
-            Handler::Computing(us) => format!("/busy?us={us}"),
-            Handler::Blocking(ms) => format!("/slow?ms={ms}"),
+            ServerWork::Greeting => "/request".to_owned(),
+            ServerWork::Short => "/busy?us=0".to_owned(),
+            ServerWork::Computing(us) => format!("/busy?us={us}"),
+            ServerWork::Blocking(ms) => format!("/slow?ms={ms}"),
         }
     }
 
     /// The payload of a right answer.
     pub fn answer(self) -> String {
         match self {
-            Handler::Greeting => "hello world".to_owned(),
-            Handler::Short => "computed for 0 us".to_owned(),
-            Handler::Computing(us) => format!("computed for {us} us"),
-            Handler::Blocking(ms) => format!("waited {ms} ms"),
+            ServerWork::Greeting => "hello world".to_owned(),
+            ServerWork::Short => "computed for 0 us".to_owned(),
+            ServerWork::Computing(us) => format!("computed for {us} us"),
+            ServerWork::Blocking(ms) => format!("waited {ms} ms"),
         }
     }
 }
 
-impl fmt::Display for Handler {
+impl fmt::Display for ServerWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Handler::Greeting => f.write_str("greeting"),
-            Handler::Short => f.write_str("short"),
-            Handler::Computing(us) => write!(f, "computes for {us} µs"),
-            Handler::Blocking(ms) => write!(f, "blocks for {ms} ms"),
+            ServerWork::Greeting => f.write_str("greeting"),
+            ServerWork::Short => f.write_str("short"),
+            ServerWork::Computing(us) => write!(f, "computes for {us} µs"),
+            ServerWork::Blocking(ms) => write!(f, "blocks for {ms} ms"),
         }
     }
 }
@@ -250,11 +250,11 @@ impl fmt::Display for Load {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The part it belongs to.
-    pub figure: Figure,
+    pub figure: PaperFigure,
     /// Who serves.
     pub contender: Contender,
     /// What requests ask for.
-    pub handler: Handler,
+    pub handler: ServerWork,
     /// How many of them.
     pub load: Load,
 }
@@ -263,13 +263,13 @@ impl Cell {
     /// Whether it shows how much its contender does with its handler.
     pub(super) fn is_capacity(&self) -> bool {
         let is_one_client = self.load == Load::Closed { clients: 1, outstanding: 1 };
-        self.figure == Figure::Capacity && (!is_one_client || self.handler != Handler::Greeting)
+        self.figure == PaperFigure::Capacity && (!is_one_client || self.handler != ServerWork::Greeting)
     }
 
     /// What the server is called where middleware is compared: with the handler, if that is not the greeting of all.
     pub(super) fn server_name(&self) -> String {
         match self.handler {
-            Handler::Greeting | Handler::Blocking(_) => self.contender.middleware_name(),
+            ServerWork::Greeting | ServerWork::Blocking(_) => self.contender.middleware_name(),
             handler => format!("{}, {handler}", self.contender.middleware_name()),
         }
     }

@@ -23,7 +23,7 @@ mod server;
 mod usage;
 mod verdicts;
 
-pub use cell::{Cell, Contender, Figure, Handler, Load};
+pub use cell::{Cell, Contender, Load, PaperFigure, ServerWork};
 pub use observed::{PoolLine, ServerLine};
 pub use peer::{CoapPeer, Deduplication};
 pub use plan::{Length, Paper5Plan, law_named};

@@ -78,7 +78,7 @@ impl CoapPeer {
         })
     }
 
-    /// Its program, looked for as those of other peers ([`Peer::find`](crate::peers::Peer::find)).
+    /// Its program, looked for as those of other peers ([`PeerProgram::find`](crate::peers::PeerProgram::find)).
     pub fn find(self, folder: Option<&Path>) -> Option<PathBuf> {
         let program = match self {
             CoapPeer::CoapRs => "coap-rs".to_owned(),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::cell::{Cell, Contender, Figure, Handler, Load};
+use super::cell::{Cell, Contender, Load, PaperFigure, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
 use crate::nearest::nearest;
@@ -18,13 +18,13 @@ pub struct Paper5Plan {
     /// Factor on lengths of runs and on numbers of clients, above 0 and at most 1; smaller ones are for tests of the preset itself.
     pub scale: f64,
     /// Parts that are made.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PaperFigure>,
     /// Peers that take part.
     pub peers: Vec<CoapPeer>,
     /// Where their programs are; `None` looks below the `target` folder.
     pub peer_folder: Option<PathBuf>,
     /// Laws that are compared; empty for those of each figure.
-    pub laws: Vec<Law>,
+    pub laws: Vec<ControlLaw>,
     /// Runs of each cell.
     pub runs: u32,
     /// What the order of runs is made of.
@@ -57,7 +57,7 @@ impl Paper5Plan {
         Paper5Plan {
             length: Length::Full,
             scale: 1.0,
-            figures: Figure::ALL.to_vec(),
+            figures: PaperFigure::ALL.to_vec(),
             peers: CoapPeer::ALL.to_vec(),
             peer_folder: None,
             laws: Vec::new(),
@@ -78,52 +78,52 @@ impl Paper5Plan {
 
     /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
     pub(super) fn cells(&self) -> Vec<Cell> {
-        let needs_capacity = self.figures.contains(&Figure::Overload);
+        let needs_capacity = self.figures.contains(&PaperFigure::Overload);
         let is_wanted =
-            |figure: &Figure| self.figures.contains(figure) || *figure == Figure::Capacity && needs_capacity;
-        Figure::ALL.into_iter().filter(is_wanted).flat_map(|figure| self.cells_of(figure)).collect()
+            |figure: &PaperFigure| self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity;
+        PaperFigure::ALL.into_iter().filter(is_wanted).flat_map(|figure| self.cells_of(figure)).collect()
     }
 
-    fn cells_of(&self, figure: Figure) -> Vec<Cell> {
+    fn cells_of(&self, figure: PaperFigure) -> Vec<Cell> {
         let cell = |contender, handler, load: &Load| Cell { figure, contender, handler, load: load.clone() };
-        let by_law = |handlers: &[Handler], load: &Load| -> Vec<Cell> {
+        let by_law = |handlers: &[ServerWork], load: &Load| -> Vec<Cell> {
             let laws = self.laws_of(figure);
-            let of = |handler: &Handler| {
+            let of = |handler: &ServerWork| {
                 let handler = *handler;
                 laws.iter().map(move |law| (Contender::Thalweg(*law), handler)).collect::<Vec<_>>()
             };
             handlers.iter().flat_map(of).map(|(contender, handler)| cell(contender, handler, load)).collect()
         };
-        let by_middleware = |handler: Handler, loads: &[Load]| -> Vec<Cell> {
+        let by_middleware = |handler: ServerWork, loads: &[Load]| -> Vec<Cell> {
             let each =
                 |load: &Load| self.contenders().into_iter().map(|one| cell(one, handler, load)).collect::<Vec<_>>();
             loads.iter().flat_map(each).collect()
         };
         match figure {
-            Figure::Pools => by_law(&POOL_HANDLERS, &self.saturating()),
-            Figure::Course => by_law(&[Handler::Blocking(1)], &self.course()),
-            Figure::Clients => by_middleware(Handler::Greeting, &self.client_loads()),
-            Figure::Sizes => by_middleware(Handler::Greeting, &self.size_loads()),
-            Figure::Capacity => {
+            PaperFigure::Pools => by_law(&POOL_HANDLERS, &self.saturating()),
+            PaperFigure::Course => by_law(&[ServerWork::Blocking(1)], &self.course()),
+            PaperFigure::Clients => by_middleware(ServerWork::Greeting, &self.client_loads()),
+            PaperFigure::Sizes => by_middleware(ServerWork::Greeting, &self.size_loads()),
+            PaperFigure::Capacity => {
                 let loads = [self.saturating(), Load::Closed { clients: 1, outstanding: 1 }];
-                let mut cells = by_middleware(Handler::Greeting, &loads);
+                let mut cells = by_middleware(ServerWork::Greeting, &loads);
                 // As in an overload, no answers of one client leave together.
                 let alone = Load::Closed { clients: self.clients(256), outstanding: 1 };
-                cells.push(cell(Contender::Thalweg(Law::Vta), OVERLOADED, &alone));
+                cells.push(cell(Contender::Thalweg(ControlLaw::Vta), OVERLOADED, &alone));
                 cells
             }
-            Figure::Overload => {
+            PaperFigure::Overload => {
                 let load = Load::Overload { clients: self.clients(1_000), factor: OVERLOAD };
-                let mut cells = by_middleware(Handler::Greeting, std::slice::from_ref(&load));
-                cells.push(cell(Contender::Thalweg(Law::Vta), OVERLOADED, &load));
+                let mut cells = by_middleware(ServerWork::Greeting, std::slice::from_ref(&load));
+                cells.push(cell(Contender::Thalweg(ControlLaw::Vta), OVERLOADED, &load));
                 cells
             }
-            Figure::Flood => by_middleware(Handler::Greeting, &self.flood_loads()),
-            Figure::Ramp => {
-                let mut cells = by_law(&[Handler::Blocking(2)], &self.ramp());
+            PaperFigure::Flood => by_middleware(ServerWork::Greeting, &self.flood_loads()),
+            PaperFigure::Ramp => {
+                let mut cells = by_law(&[ServerWork::Blocking(2)], &self.ramp());
                 if !self.is_quick() {
                     let peers = self.contenders().into_iter().filter(|one| !one.is_ours());
-                    cells.extend(peers.map(|one| cell(one, Handler::Blocking(2), &self.ramp())));
+                    cells.extend(peers.map(|one| cell(one, ServerWork::Blocking(2), &self.ramp())));
                 }
                 cells
             }
@@ -136,23 +136,23 @@ impl Paper5Plan {
             let peer = *peer;
             peer.variants().iter().map(move |variant: &Deduplication| Contender::Peer(peer, *variant))
         };
-        [Contender::Thalweg(Law::Vta)].into_iter().chain(self.peers.iter().flat_map(of)).collect()
+        [Contender::Thalweg(ControlLaw::Vta)].into_iter().chain(self.peers.iter().flat_map(of)).collect()
     }
 
-    fn laws_of(&self, figure: Figure) -> Vec<Law> {
+    fn laws_of(&self, figure: PaperFigure) -> Vec<ControlLaw> {
         if !self.laws.is_empty() {
             return self.laws.clone();
         }
-        let fixed = |sizes: &[usize]| sizes.iter().map(|size| Law::Fixed(*size)).collect::<Vec<_>>();
-        let adaptive = [Law::Vta, Law::VtaPrinted, Law::VtaAuthors, Law::QueueDelay];
-        let (before, sizes, after): (&[Law], &[usize], &[Law]) = match (figure, self.length) {
-            (Figure::Pools, Length::Full) => {
-                (&[Law::Inline], &[1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200], &[Law::Vta])
+        let fixed = |sizes: &[usize]| sizes.iter().map(|size| ControlLaw::Fixed(*size)).collect::<Vec<_>>();
+        let adaptive = [ControlLaw::Vta, ControlLaw::VtaPrinted, ControlLaw::VtaAuthors, ControlLaw::QueueDelay];
+        let (before, sizes, after): (&[ControlLaw], &[usize], &[ControlLaw]) = match (figure, self.length) {
+            (PaperFigure::Pools, Length::Full) => {
+                (&[ControlLaw::Inline], &[1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200], &[ControlLaw::Vta])
             }
-            (Figure::Pools, Length::Quick) => (&[Law::Inline], &[1, 2, 8, 64], &[Law::Vta]),
-            (Figure::Course, Length::Full) => (&[], &[1, 2, 3, 4, 5, 6, 7], &adaptive),
-            (Figure::Course, Length::Quick) => (&[], &[1, 4], &adaptive),
-            (_, Length::Full) => (&[Law::Inline], &[2, 16], &adaptive),
+            (PaperFigure::Pools, Length::Quick) => (&[ControlLaw::Inline], &[1, 2, 8, 64], &[ControlLaw::Vta]),
+            (PaperFigure::Course, Length::Full) => (&[], &[1, 2, 3, 4, 5, 6, 7], &adaptive),
+            (PaperFigure::Course, Length::Quick) => (&[], &[1, 4], &adaptive),
+            (_, Length::Full) => (&[ControlLaw::Inline], &[2, 16], &adaptive),
             (_, Length::Quick) => (&[], &[2, 16], &adaptive),
         };
         [before.to_vec(), fixed(sizes), after.to_vec()].concat()
@@ -267,13 +267,13 @@ impl Paper5Plan {
         out.push_str(&format!(" --seed {}", self.seed));
         let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(",") };
         if self.figures != usual.figures {
-            out.push_str(&format!(" --figures {}", list(self.figures.iter().map(Figure::to_string).collect())));
+            out.push_str(&format!(" --figures {}", list(self.figures.iter().map(PaperFigure::to_string).collect())));
         }
         if self.peers != usual.peers {
             out.push_str(&format!(" --peers {}", list(self.peers.iter().map(CoapPeer::to_string).collect())));
         }
         if self.laws != usual.laws {
-            out.push_str(&format!(" --laws {}", list(self.laws.iter().map(Law::to_string).collect())));
+            out.push_str(&format!(" --laws {}", list(self.laws.iter().map(ControlLaw::to_string).collect())));
         }
         if self.runs != usual.runs {
             out.push_str(&format!(" --runs {}", self.runs));
@@ -293,7 +293,7 @@ impl Paper5Plan {
 ///
 /// # Errors
 /// There is none; the text names the nearest one.
-pub fn law_named(text: &str) -> Result<Law, String> {
+pub fn law_named(text: &str) -> Result<ControlLaw, String> {
     let names = ["inline", "fixed:1", "vta", "vta-printed", "vta-authors", "queue-delay"];
     text.parse().map_err(|_| {
         let guess = nearest(text, names).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
@@ -305,12 +305,12 @@ fn open(clients: u32, rate: f64) -> Load {
     Load::Open { clients, rate, bytes: None, flood: None }
 }
 
-const POOL_HANDLERS: [Handler; 3] = [Handler::Short, Handler::Computing(20), Handler::Blocking(2)];
+const POOL_HANDLERS: [ServerWork; 3] = [ServerWork::Short, ServerWork::Computing(20), ServerWork::Blocking(2)];
 /// Requests a second of each of the paper's clients.
 const CLIENT_RATE: f64 = 10.0;
 const OVERLOAD: f64 = 2.0;
 /// The greeting of Thalweg is as fast as the generator; this handler can be asked for twice of what it does.
-const OVERLOADED: Handler = Handler::Computing(20);
+const OVERLOADED: ServerWork = ServerWork::Computing(20);
 /// Requests a second of each honest client beside a flood; a hundred of them leave every server time for the flood.
 const HONEST_RATE: f64 = 20.0;
 /// Requests a second of a flood: below the capacity of every server but aiocoap's, so that its ports and not its rate are what costs.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Cell, Figure};
+use super::cell::{Cell, PaperFigure};
 use super::observed::ServerLine;
 use super::usage::Moment;
 use crate::coap_load::LoadResult;
@@ -35,7 +35,7 @@ impl Paper5Result {
     pub const SCHEMA: &'static str = "thalweg.paper5/1";
 
     /// The cells of a part.
-    pub(super) fn cells_of(&self, figure: Figure) -> impl Iterator<Item = &CellResult> {
+    pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &CellResult> {
         self.cells.iter().filter(move |cell| cell.cell.figure == figure)
     }
 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
 
-use super::cell::{Cell, Contender, Figure, Load};
+use super::cell::{Cell, Contender, Load, PaperFigure};
 use super::plan::Paper5Plan;
 use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
-use crate::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, RequestPlan};
+use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestDelivery, RequestPlan};
 use crate::error::LabError;
-use crate::host::Watch;
-use crate::process::{Launcher, Link, Message, Stop, Supervised};
+use crate::host::ConditionsWatch;
+use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
 use crate::worker::Order;
 
 /// What runs need.
@@ -41,7 +41,7 @@ pub(crate) struct LoadAnswer {
 }
 
 /// Makes the load; the work of the generator's process.
-pub(crate) fn make_load(order: &LoadOrder, link: &Link) -> Result<LoadAnswer, LabError> {
+pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnswer, LabError> {
     if let Some(cpu) = order.cpu {
         pin_to_cpu(cpu).map_err(LabError::here)?;
     }
@@ -55,9 +55,9 @@ pub(crate) fn make_load(order: &LoadOrder, link: &Link) -> Result<LoadAnswer, La
 /// # Errors
 /// The server or the generator failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
-    let watch = Watch::start();
+    let watch = ConditionsWatch::start();
     let programs = (stage.launcher, stage.plan.peer_folder.as_deref());
-    let tells = [Figure::Pools, Figure::Course, Figure::Ramp].contains(&cell.figure);
+    let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, Load::Phases { .. });
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
     let mut server = Server::start(cell.contender, programs, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
@@ -101,7 +101,7 @@ fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stag
         meter.sample();
         server.listen()?;
         match generator.try_hear()? {
-            Some(Message::Done(answer)) => break answer,
+            Some(WorkerMessage::Done(answer)) => break answer,
             Some(other) => return Err(LabError::Here(format!("the load generator said {other:?}"))),
             None if Instant::now() > deadline => {
                 return Err(LabError::Silent {
@@ -134,10 +134,10 @@ fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
 
 fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5Plan) -> Result<LoadPlan, LabError> {
     let times = plan.times();
-    let open = |clients: u32, rate: f64| (clients, Arrival::Rate(rate));
+    let open = |clients: u32, rate: f64| (clients, ArrivalProcess::Rate(rate));
     let (mut bytes, mut flood) = (None, None);
     let (clients, arrival) = match &cell.load {
-        Load::Closed { clients, outstanding } => (*clients, Arrival::Closed(*outstanding)),
+        Load::Closed { clients, outstanding } => (*clients, ArrivalProcess::Closed(*outstanding)),
         Load::Open { clients, rate, bytes: wanted, flood: ports } => {
             bytes = *wanted;
             flood = ports.map(|(ports, rate)| Flood { ports, rate });
@@ -152,13 +152,13 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
             })?;
             open(*clients, capacity * factor / f64::from(*clients))
         }
-        Load::Phases { clients, phases } => (*clients, Arrival::Phases(phases.clone())),
+        Load::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),
     };
     Ok(LoadPlan {
         target: server.address(),
         request: RequestPlan {
             resource: cell.handler.resource(),
-            delivery: Delivery::NonConfirmable,
+            delivery: RequestDelivery::NonConfirmable,
             bytes,
             expected: Some(cell.handler.answer()),
         },
@@ -174,8 +174,8 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
 }
 
 /// The length of windows where rates change: a few for each phase.
-fn window(arrival: &Arrival) -> Option<Duration> {
-    let Arrival::Phases(phases) = arrival else { return None };
+fn window(arrival: &ArrivalProcess) -> Option<Duration> {
+    let ArrivalProcess::Phases(phases) = arrival else { return None };
     phases.iter().map(|phase| (phase.duration / 4).clamp(WINDOW_MIN, WINDOW_MAX)).min()
 }
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::cell::{Cell, Contender, Figure};
+use super::cell::{Cell, Contender, PaperFigure};
 use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
 use super::result::{CellResult, ContenderFacts, CourseFacts, Paper5Result};
 use super::run::{self, Stage};
 use crate::error::LabError;
-use crate::host::{Environment, Watch};
+use crate::host::{ConditionsWatch, Environment};
 use crate::paper1::Missing;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
@@ -33,7 +33,7 @@ pub fn run(
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = Watch::start();
+    let watch = ConditionsWatch::start();
     let (plan, missing) = &with_peers_that_are_there(plan);
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
     let cpus = (environment.cores >= 2).then_some((0, 1));
@@ -114,7 +114,7 @@ impl Course<'_> {
     fn make_all(&mut self) -> Result<(), LabError> {
         let plan = self.stage.plan;
         for round in 0..plan.runs {
-            for figure in Figure::ALL {
+            for figure in PaperFigure::ALL {
                 let own: Vec<usize> =
                     (0..self.cells.len()).filter(|index| self.cells[*index].cell.figure == figure).collect();
                 let mut random = Random::new(plan.seed ^ u64::from(round) << 32 ^ (figure as u64) << 48);

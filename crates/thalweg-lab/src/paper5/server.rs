@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 use thalweg_lab_station::{kill_group, monotonic_nanos, spawn_on};
 
 use super::cell::Contender;
@@ -163,7 +163,7 @@ fn command_of(
     match contender {
         Contender::Thalweg(law) => {
             command.args(["coap", "serve", "--end-with-input", "--law", &law.to_string()]);
-            if matches!(law, Law::VtaPrinted | Law::VtaAuthors) {
+            if matches!(law, ControlLaw::VtaPrinted | ControlLaw::VtaAuthors) {
                 command.args(["--period", PAPER_PERIOD]);
             }
             if let Some(period) = statistics {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::journal::{self, Journal};
 use super::*;
@@ -9,7 +9,7 @@ use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
 use crate::report::tests::{check_html, check_offline};
 
-fn cells_of(plan: &Paper5Plan, figure: Figure) -> Vec<Cell> {
+fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<Cell> {
     plan.cells().into_iter().filter(|cell| cell.figure == figure).collect()
 }
 
@@ -18,16 +18,16 @@ fn the_full_plan_has_the_papers_cells() {
     let plan = Paper5Plan::full(1);
     let sizes = |figure| {
         let fixed = cells_of(&plan, figure).into_iter().filter_map(|cell| match cell.contender {
-            Contender::Thalweg(Law::Fixed(size)) if cell.handler != Handler::Short => Some(size),
+            Contender::Thalweg(ControlLaw::Fixed(size)) if cell.handler != ServerWork::Short => Some(size),
             _ => None,
         });
         let mut sizes: Vec<usize> = fixed.collect();
         sizes.dedup();
         sizes
     };
-    assert_eq!(sizes(Figure::Pools)[..14], [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
-    assert_eq!(sizes(Figure::Course), [1, 2, 3, 4, 5, 6, 7]);
-    let clients: Vec<u32> = cells_of(&plan, Figure::Clients)
+    assert_eq!(sizes(PaperFigure::Pools)[..14], [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
+    assert_eq!(sizes(PaperFigure::Course), [1, 2, 3, 4, 5, 6, 7]);
+    let clients: Vec<u32> = cells_of(&plan, PaperFigure::Clients)
         .into_iter()
         .filter(|cell| cell.contender.is_ours())
         .filter_map(|cell| match cell.load {
@@ -37,7 +37,7 @@ fn the_full_plan_has_the_papers_cells() {
         .collect();
     assert_eq!((clients.first(), clients.last(), clients.len()), (Some(&1), Some(&10_000), 12));
     let is_flood = |cell: &Cell| matches!(cell.load, Load::Open { flood: Some((100_000, _)), .. });
-    assert!(cells_of(&plan, Figure::Flood).iter().any(is_flood));
+    assert!(cells_of(&plan, PaperFigure::Flood).iter().any(is_flood));
     assert!(plan.expected() > Duration::from_secs(3_600));
 }
 
@@ -47,34 +47,34 @@ fn the_quick_plan_fits_into_ten_minutes() {
     let once = Paper5Plan { runs: 1, ..plan.clone() };
     assert!(once.expected() < Duration::from_secs(480), "{:?}", once.expected());
     assert!(plan.budget() < Some(Duration::from_secs(600)), "later rounds are left out when it takes longer");
-    let figures: std::collections::BTreeSet<Figure> = plan.cells().iter().map(|cell| cell.figure).collect();
-    assert_eq!(figures.len(), Figure::ALL.len(), "no part is left out");
+    let figures: std::collections::BTreeSet<PaperFigure> = plan.cells().iter().map(|cell| cell.figure).collect();
+    assert_eq!(figures.len(), PaperFigure::ALL.len(), "no part is left out");
 }
 
 #[test]
 fn overload_brings_capacity_with_it_and_laws_are_chosen() {
-    let plan = Paper5Plan { figures: vec![Figure::Overload], peers: Vec::new(), ..Paper5Plan::quick(1) };
+    let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..Paper5Plan::quick(1) };
     let cells = plan.cells();
-    let overloaded: Vec<&Cell> = cells.iter().filter(|cell| cell.figure == Figure::Overload).collect();
+    let overloaded: Vec<&Cell> = cells.iter().filter(|cell| cell.figure == PaperFigure::Overload).collect();
     assert_eq!(overloaded.len(), 2, "the greeting and a handler that computes");
     for cell in overloaded {
         let is_known = |one: &Cell| one.is_capacity() && (one.contender, one.handler) == (cell.contender, cell.handler);
         assert_eq!(cells.iter().filter(|one| is_known(one)).count(), 1, "{cell}");
     }
-    let plan = Paper5Plan { figures: vec![Figure::Ramp], laws: vec![Law::Fixed(9)], ..plan };
+    let plan = Paper5Plan { figures: vec![PaperFigure::Ramp], laws: vec![ControlLaw::Fixed(9)], ..plan };
     assert_eq!(plan.cells().iter().map(|cell| cell.contender.law_name()).collect::<Vec<_>>(), ["fixed:9"]);
     assert_eq!(plan.command(), "thalweg lab run paper5 --quick --seed 1 --figures ramp --peers none --laws fixed:9");
 }
 
 #[test]
 fn names_lead_to_what_they_name() {
-    for figure in Figure::ALL {
+    for figure in PaperFigure::ALL {
         assert!(figure.names().iter().all(|name| name.parse() == Ok(figure)));
     }
     for contender in Paper5Plan::full(1).cells().into_iter().map(|cell| cell.contender) {
         assert_eq!(Contender::try_from(contender.to_string()), Ok(contender));
     }
-    assert!("12".parse::<Figure>().is_err_and(|error| error.contains("did you mean")));
+    assert!("12".parse::<PaperFigure>().is_err_and(|error| error.contains("did you mean")));
     assert!(law_named("vta-author").is_err_and(|error| error.contains("\"vta-authors\"")));
     assert!(Contender::try_from("thalweg none".to_owned()).is_err());
 }
@@ -189,26 +189,28 @@ fn result_of(cells: Vec<CellResult>) -> Paper5Result {
     }
 }
 
-fn cell_of(figure: Figure, contender: Contender, handler: Handler, load: Load, runs: Vec<Run>) -> CellResult {
+fn cell_of(figure: PaperFigure, contender: Contender, handler: ServerWork, load: Load, runs: Vec<Run>) -> CellResult {
     CellResult { cell: Cell { figure, contender, handler, load }, runs, failures: Vec::new() }
 }
 
-fn step_cell(law: Law, run: Run) -> CellResult {
-    cell_of(Figure::Ramp, Contender::Thalweg(law), Handler::Blocking(2), step(), vec![run])
+fn step_cell(law: ControlLaw, run: Run) -> CellResult {
+    cell_of(PaperFigure::Ramp, Contender::Thalweg(law), ServerWork::Blocking(2), step(), vec![run])
 }
 
 #[test]
 fn what_is_said_of_the_equations_follows_from_the_runs() {
     let said = |cells| verdicts::equations(&result_of(cells)).join("\n");
-    let as_read =
-        said(vec![step_cell(Law::VtaPrinted, step_run(8, 8, false)), step_cell(Law::Vta, step_run(16, 3, true))]);
+    let as_read = said(vec![
+        step_cell(ControlLaw::VtaPrinted, step_run(8, 8, false)),
+        step_cell(ControlLaw::Vta, step_run(16, 3, true)),
+    ]);
     assert!(as_read.contains("never shrinks; and so it was: 8 threads at most, and 8 still there 1.00 s"), "{as_read}");
     assert!(
         as_read.contains("vta-printed: Equation (2)") && as_read.contains("did not meet the step and left 83.3 %"),
         "{as_read}"
     );
     assert!(as_read.contains("met the step within a second, with 16 threads of 15.0 that were needed"), "{as_read}");
-    let other = said(vec![step_cell(Law::VtaPrinted, step_run(8, 2, false))]);
+    let other = said(vec![step_cell(ControlLaw::VtaPrinted, step_run(8, 2, false))]);
     assert!(other.contains("should never shrink; here it went from 8 threads to 2"), "{other}");
     assert_eq!(said(Vec::new()), "", "nothing is said of what was not measured");
 }
@@ -222,15 +224,19 @@ fn plain(served: u64) -> Vec<Run> {
 fn the_best_pool_and_the_price_of_a_hand_over_are_computed() {
     let pool = |law, served| {
         cell_of(
-            Figure::Pools,
+            PaperFigure::Pools,
             Contender::Thalweg(law),
-            Handler::Short,
+            ServerWork::Short,
             Load::Closed { clients: 1, outstanding: 1 },
             plain(served),
         )
     };
     let seen = |inline| {
-        let cells = vec![pool(Law::Inline, inline), pool(Law::Fixed(4), 5_000), pool(Law::Fixed(200), 2_000)];
+        let cells = vec![
+            pool(ControlLaw::Inline, inline),
+            pool(ControlLaw::Fixed(4), 5_000),
+            pool(ControlLaw::Fixed(200), 2_000),
+        ];
         verdicts::pools_seen(&result_of(cells)).join("\n")
     };
     let text = seen(9_998);
@@ -244,9 +250,9 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
     let cell = |deduplication, served| {
         let load = Load::Open { clients: 10_000, rate: 10.0, bytes: None, flood: None };
         cell_of(
-            Figure::Clients,
+            PaperFigure::Clients,
             Contender::Peer(CoapPeer::Californium, deduplication),
-            Handler::Greeting,
+            ServerWork::Greeting,
             load,
             plain(served),
         )
@@ -261,13 +267,13 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
 
 #[test]
 fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
-    let ours = Contender::Thalweg(Law::Vta);
+    let ours = Contender::Thalweg(ControlLaw::Vta);
     let (closed, twice) = (Load::Closed { clients: 64, outstanding: 4 }, Load::Overload { clients: 9, factor: 2.0 });
     let seen = |is_limited| {
         let mut runs = plain(4_000);
         runs[0].load.generator.generator_limited = is_limited;
-        let full = cell_of(Figure::Capacity, ours, Handler::Greeting, closed.clone(), plain(5_000));
-        let over = cell_of(Figure::Overload, ours, Handler::Greeting, twice.clone(), runs);
+        let full = cell_of(PaperFigure::Capacity, ours, ServerWork::Greeting, closed.clone(), plain(5_000));
+        let over = cell_of(PaperFigure::Overload, ours, ServerWork::Greeting, twice.clone(), runs);
         verdicts::overload_seen(&result_of(vec![full, over])).join("\n")
     };
     assert!(seen(false).starts_with("Thalweg kept 80.0 % of its capacity"), "{}", seen(false));

@@ -1,9 +1,9 @@
 //! Where reality differs from the paper, and why: sentences that follow from the figures.
 
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, mean, pools};
-use super::cell::{Contender, Figure, Handler, Load};
+use super::cell::{Contender, Load, PaperFigure, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
 use super::result::{CellResult, Paper5Result};
@@ -15,27 +15,31 @@ pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
     out.extend(shrinking(result));
     out.extend(growing(
         result,
-        Law::VtaPrinted,
+        ControlLaw::VtaPrinted,
         "Equation (2) as printed, PD = (R − H) / HT, is 0 in every steady state, however full the queue is",
     ));
     out.extend(growing(
         result,
-        Law::VtaAuthors,
+        ControlLaw::VtaAuthors,
         "The authors' code compares capacities and adds a thread for every 100,000 queued requests and period",
     ));
     out.extend(growing(
         result,
-        Law::Vta,
+        ControlLaw::Vta,
         "The corrected equations count threads that are needed, (R / (0.8 · HT)), and the backlog",
     ));
-    out.extend(growing(result, Law::QueueDelay, "A law that looks at the queue's delay alone needs no equation"));
+    out.extend(growing(
+        result,
+        ControlLaw::QueueDelay,
+        "A law that looks at the queue's delay alone needs no equation",
+    ));
     out.extend(accumulated(result));
     out
 }
 
 /// What a law did under the step of the load, run by run in the mean.
 pub(super) fn ramp_of(result: &Paper5Result, contender: Contender) -> Option<RampFigures> {
-    let cell = answers::find(result, Figure::Ramp, |cell| cell.contender == contender)?;
+    let cell = answers::find(result, PaperFigure::Ramp, |cell| cell.contender == contender)?;
     // The run in the middle: means of thread numbers are no thread numbers.
     let mut all: Vec<RampFigures> = cell.runs.iter().filter_map(|run| ramp::figures(run, &cell.cell.load)).collect();
     all.sort_by(|one, other| one.served.total_cmp(&other.served));
@@ -44,7 +48,7 @@ pub(super) fn ramp_of(result: &Paper5Result, contender: Contender) -> Option<Ram
 
 /// Equation (4): whether the pool shrinks when the load falls.
 fn shrinking(result: &Paper5Result) -> Option<String> {
-    let figures = ramp_of(result, Contender::Thalweg(Law::VtaPrinted))?;
+    let figures = ramp_of(result, Contender::Thalweg(ControlLaw::VtaPrinted))?;
     let (most, end) = (figures.threads_max?, figures.threads_end?);
     let after = rounded(figures.after_s);
     Some(if end >= most {
@@ -61,7 +65,7 @@ fn shrinking(result: &Paper5Result) -> Option<String> {
 }
 
 /// Whether a law met the step of the load.
-fn growing(result: &Paper5Result, law: Law, why: &str) -> Option<String> {
+fn growing(result: &Paper5Result, law: ControlLaw, why: &str) -> Option<String> {
     let figures = ramp_of(result, Contender::Thalweg(law))?;
     let needed = figures.needed.map_or_else(String::new, |needed| format!(" of {} that were needed", rounded(needed)));
     let threads = figures
@@ -83,7 +87,7 @@ fn growing(result: &Paper5Result, law: Law, why: &str) -> Option<String> {
 
 /// Figure 6: the sign of the accumulated difference.
 fn accumulated(result: &Paper5Result) -> Option<String> {
-    let cells: Vec<_> = result.cells_of(Figure::Course).filter(|cell| !cell.runs.is_empty()).collect();
+    let cells: Vec<_> = result.cells_of(PaperFigure::Course).filter(|cell| !cell.runs.is_empty()).collect();
     let last = |run: &super::Run| ramp::behind(run).last().map(|(_, value)| *value);
     let all: Vec<f64> = cells.iter().flat_map(|cell| cell.runs.iter().filter_map(last)).collect();
     if all.is_empty() {
@@ -109,7 +113,7 @@ fn ramp_extreme(cells: &[&super::CellResult], fold: fn(f64, f64) -> f64) -> Opti
 
 /// Figure 5: which fixed size is best, and how far from it others are.
 pub(super) fn pools_seen(result: &Paper5Result) -> Vec<String> {
-    let of = |handler: Handler| {
+    let of = |handler: ServerWork| {
         let pools = pools(result, handler);
         let (best, largest) = best_and_largest(&pools)?;
         let mut text = format!(
@@ -121,22 +125,22 @@ pub(super) fn pools_seen(result: &Paper5Result) -> Vec<String> {
         if largest != best {
             text.push_str(&format!(", {} {} of that", largest.law, percent(largest.served / best.served)));
         }
-        for law in [Law::Vta, Law::Inline] {
+        for law in [ControlLaw::Vta, ControlLaw::Inline] {
             if let Some(found) = pools.iter().find(|pool| pool.law == law) {
                 text.push_str(&format!("; {law} {} of it", percent(found.served / best.served)));
             }
         }
         text.push_str(match handler {
-            Handler::Short if best.law == Law::Fixed(4) => ". The paper's best is 4 as well.",
-            Handler::Short => ". The paper's best is 4, on four cores; 200 threads served 37 % of that.",
+            ServerWork::Short if best.law == ControlLaw::Fixed(4) => ". The paper's best is 4 as well.",
+            ServerWork::Short => ". The paper's best is 4, on four cores; 200 threads served 37 % of that.",
             _ => ".",
         });
         Some(text)
     };
-    let mut out: Vec<String> = answers::handlers(result, Figure::Pools).into_iter().filter_map(of).collect();
-    let short = pools(result, Handler::Short);
+    let mut out: Vec<String> = answers::handlers(result, PaperFigure::Pools).into_iter().filter_map(of).collect();
+    let short = pools(result, ServerWork::Short);
     if let (Some((best, _)), Some(inline)) =
-        (best_and_largest(&short), short.iter().find(|pool| pool.law == Law::Inline))
+        (best_and_largest(&short), short.iter().find(|pool| pool.law == ControlLaw::Inline))
     {
         let gain = inline.served / best.served;
         out.push(if gain > 1.0 {
@@ -148,10 +152,10 @@ pub(super) fn pools_seen(result: &Paper5Result) -> Vec<String> {
     out
 }
 
-fn describe(handler: Handler) -> String {
+fn describe(handler: ServerWork) -> String {
     match handler {
-        Handler::Greeting => "greets".to_owned(),
-        Handler::Short => "does next to nothing".to_owned(),
+        ServerWork::Greeting => "greets".to_owned(),
+        ServerWork::Short => "does next to nothing".to_owned(),
         other => other.to_string(),
     }
 }
@@ -163,7 +167,7 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
          adjustment."
             .to_owned(),
     ];
-    for contender in answers::contenders(result, Figure::Clients) {
+    for contender in answers::contenders(result, PaperFigure::Clients) {
         let points = by_clients(result, contender);
         let Some((clients, last)) = points.last() else { continue };
         let peak = points.iter().map(|(_, served)| served.estimate).fold(0.0, f64::max);
@@ -171,7 +175,7 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
             cell.contender == contender
                 && matches!(cell.load, Load::Open { clients: count, .. } if f64::from(count) == *clients)
         };
-        let loss = answers::find(result, Figure::Clients, is_most).and_then(|cell| mean(cell, LOSS));
+        let loss = answers::find(result, PaperFigure::Clients, is_most).and_then(|cell| mean(cell, LOSS));
         let loss = loss.map_or_else(String::new, |loss| format!(", {} lost", percent(loss)));
         let fall = match last.estimate / peak {
             share if share < FALL => format!("; that is {} of its peak", percent(share)),
@@ -222,7 +226,7 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
             .map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
         Some(format!("{name} kept {} of its capacity{p99}.", percent(share)))
     };
-    result.cells_of(Figure::Overload).filter_map(of).collect()
+    result.cells_of(PaperFigure::Overload).filter_map(of).collect()
 }
 
 /// The flood: what it costs honest clients.
@@ -231,7 +235,7 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
         let is_meant = |cell: &super::Cell| {
             cell.contender == contender && matches!(cell.load, Load::Open { flood, .. } if flood.is_some() == is_flood)
         };
-        mean(answers::find(result, Figure::Flood, is_meant)?, SERVED)
+        mean(answers::find(result, PaperFigure::Flood, is_meant)?, SERVED)
     };
     let of = |contender: Contender| {
         let share = served(contender, true)? / served(contender, false)?;
@@ -246,7 +250,7 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
             ),
         })
     };
-    answers::contenders(result, Figure::Flood).into_iter().filter_map(of).collect()
+    answers::contenders(result, PaperFigure::Flood).into_iter().filter_map(of).collect()
 }
 
 /// A fall below this share of the peak is one.

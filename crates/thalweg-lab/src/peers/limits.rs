@@ -1,15 +1,15 @@
 //! What a peer cannot do: known before the run, refused with its reason.
 
-use super::{Middleware, Peer};
-use crate::scenario::{Cell, HostPlan, Process, ProcessModel, Qos, Reliability, Topics};
-use crate::station::Destination;
+use super::{CellMiddleware, PeerProgram};
+use crate::scenario::{Cell, HostPlan, Process, ProcessModel, Qos, ReliabilitySetting, Topics};
+use crate::station::Addressing;
 
 /// Why a cell cannot be measured; `None` when it can.
 pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&HostPlan>) -> Option<String> {
-    let Middleware::Peer(peer, _) = cell.middleware else { return None };
-    let reason = if hosts.is_some() && peer == Peer::Iceoryx2 {
+    let CellMiddleware::Peer(peer, _) = cell.middleware else { return None };
+    let reason = if hosts.is_some() && peer == PeerProgram::Iceoryx2 {
         "its data lie in memory that hosts do not share, and nothing would cross a link: leave `hosts` out".to_owned()
-    } else if cell.destination != Destination::Auto {
+    } else if cell.destination != Addressing::Auto {
         "its profile decides where it sends to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own".to_owned()
     } else if process.model != ProcessModel::PerEndpoint {
         "a process of it holds one endpoint: use model = \"per-endpoint\"".to_owned()
@@ -19,13 +19,13 @@ pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&
     Some(format!("{} cannot measure {cell}: {reason}", cell.middleware))
 }
 
-fn of_peer(peer: Peer, cell: &Cell, reliability: Reliability) -> Option<String> {
+fn of_peer(peer: PeerProgram, cell: &Cell, reliability: ReliabilitySetting) -> Option<String> {
     match peer {
-        Peer::Raw if reliability == Reliability::Reliable => Some(
+        PeerProgram::Raw if reliability == ReliabilitySetting::Reliable => Some(
             "plain sockets send nothing again: it is the floor of best-effort, say reliability = \"best-effort\""
                 .to_owned(),
         ),
-        Peer::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
+        PeerProgram::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
             Some("a reader of it hears one writer: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
         }
         _ => None,

@@ -7,7 +7,7 @@ mod setup;
 
 pub use setup::{Readiness, install, readiness};
 
-pub use thalweg_lab_station::Profile;
+pub use thalweg_lab_station::PeerProfile;
 
 pub(crate) use limits::refusal;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// A middleware that there is a program for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Peer {
+pub enum PeerProgram {
     /// Eclipse Cyclone DDS.
     Cyclone,
     /// eProsima Fast DDS.
@@ -38,47 +38,55 @@ pub enum Peer {
     Raw,
 }
 
-impl Peer {
+impl PeerProgram {
     /// Every peer; the floor comes last.
-    pub const ALL: [Peer; 8] =
-        [Peer::Cyclone, Peer::FastDds, Peer::RustDds, Peer::Dust, Peer::Hdds, Peer::Zenoh, Peer::Iceoryx2, Peer::Raw];
+    pub const ALL: [PeerProgram; 8] = [
+        PeerProgram::Cyclone,
+        PeerProgram::FastDds,
+        PeerProgram::RustDds,
+        PeerProgram::Dust,
+        PeerProgram::Hdds,
+        PeerProgram::Zenoh,
+        PeerProgram::Iceoryx2,
+        PeerProgram::Raw,
+    ];
 
     /// What it is called in scenarios and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Cyclone => "cyclone",
-            Peer::FastDds => "fastdds",
-            Peer::RustDds => "rustdds",
-            Peer::Dust => "dust",
-            Peer::Hdds => "hdds",
-            Peer::Zenoh => "zenoh",
-            Peer::Iceoryx2 => "iceoryx2",
-            Peer::Raw => "raw",
+            PeerProgram::Cyclone => "cyclone",
+            PeerProgram::FastDds => "fastdds",
+            PeerProgram::RustDds => "rustdds",
+            PeerProgram::Dust => "dust",
+            PeerProgram::Hdds => "hdds",
+            PeerProgram::Zenoh => "zenoh",
+            PeerProgram::Iceoryx2 => "iceoryx2",
+            PeerProgram::Raw => "raw",
         }
     }
 
     /// What is measured, in words.
     pub fn description(self) -> &'static str {
         match self {
-            Peer::Cyclone => "Eclipse Cyclone DDS, UDP",
-            Peer::FastDds => "eProsima Fast DDS, UDP",
-            Peer::RustDds => "RustDDS, UDP",
-            Peer::Dust => "Dust DDS, UDP",
-            Peer::Hdds => "hdds, UDP",
-            Peer::Zenoh => "Eclipse Zenoh, TCP",
-            Peer::Iceoryx2 => "Eclipse iceoryx2, shared memory",
-            Peer::Raw => "UDP sockets without any protocol: the floor",
+            PeerProgram::Cyclone => "Eclipse Cyclone DDS, UDP",
+            PeerProgram::FastDds => "eProsima Fast DDS, UDP",
+            PeerProgram::RustDds => "RustDDS, UDP",
+            PeerProgram::Dust => "Dust DDS, UDP",
+            PeerProgram::Hdds => "hdds, UDP",
+            PeerProgram::Zenoh => "Eclipse Zenoh, TCP",
+            PeerProgram::Iceoryx2 => "Eclipse iceoryx2, shared memory",
+            PeerProgram::Raw => "UDP sockets without any protocol: the floor",
         }
     }
 
     /// The peer of this name.
-    pub fn parse(name: &str) -> Option<Peer> {
-        Peer::ALL.into_iter().find(|peer| peer.name() == name)
+    pub fn parse(name: &str) -> Option<PeerProgram> {
+        PeerProgram::ALL.into_iter().find(|peer| peer.name() == name)
     }
 
     /// What its source folder in `peers/` is called, without `-perf`.
     pub fn source(self) -> &'static str {
-        if self == Peer::Iceoryx2 { "iceoryx" } else { self.name() }
+        if self == PeerProgram::Iceoryx2 { "iceoryx" } else { self.name() }
     }
 
     /// Its program: below `folder` if one is given, else below the folder that `THALWEG_PEERS` names, else below the `target` folder that
@@ -111,7 +119,7 @@ pub(crate) fn find_program(programs: &[String], folder: Option<&Path>) -> Option
     folders.iter().flat_map(below).find(|path| path.is_file())
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for PeerProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -120,51 +128,52 @@ impl fmt::Display for Peer {
 /// Who moves the data of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Middleware {
+pub enum CellMiddleware {
     /// Thalweg.
     #[default]
     Thalweg,
     /// Another one, by its program.
-    Peer(Peer, Profile),
+    Peer(PeerProgram, PeerProfile),
 }
 
-impl Middleware {
+impl CellMiddleware {
     /// Everything that a scenario may name.
-    pub fn all() -> impl Iterator<Item = Middleware> {
-        let profiles = |peer| [Profile::Default, Profile::Tuned].map(|profile| Middleware::Peer(peer, profile));
-        std::iter::once(Middleware::Thalweg).chain(Peer::ALL.into_iter().flat_map(profiles))
+    pub fn all() -> impl Iterator<Item = CellMiddleware> {
+        let profiles =
+            |peer| [PeerProfile::Default, PeerProfile::Tuned].map(|profile| CellMiddleware::Peer(peer, profile));
+        std::iter::once(CellMiddleware::Thalweg).chain(PeerProgram::ALL.into_iter().flat_map(profiles))
     }
 
     /// The peer, unless it is Thalweg itself.
-    pub fn peer(self) -> Option<Peer> {
+    pub fn peer(self) -> Option<PeerProgram> {
         match self {
-            Middleware::Thalweg => None,
-            Middleware::Peer(peer, _) => Some(peer),
+            CellMiddleware::Thalweg => None,
+            CellMiddleware::Peer(peer, _) => Some(peer),
         }
     }
 }
 
-impl fmt::Display for Middleware {
+impl fmt::Display for CellMiddleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Middleware::Thalweg => f.write_str("thalweg"),
-            Middleware::Peer(peer, Profile::Default) => write!(f, "{peer}"),
-            Middleware::Peer(peer, Profile::Tuned) => write!(f, "{peer}-tuned"),
+            CellMiddleware::Thalweg => f.write_str("thalweg"),
+            CellMiddleware::Peer(peer, PeerProfile::Default) => write!(f, "{peer}"),
+            CellMiddleware::Peer(peer, PeerProfile::Tuned) => write!(f, "{peer}-tuned"),
         }
     }
 }
 
-impl From<Middleware> for String {
-    fn from(middleware: Middleware) -> String {
+impl From<CellMiddleware> for String {
+    fn from(middleware: CellMiddleware) -> String {
         middleware.to_string()
     }
 }
 
-impl TryFrom<String> for Middleware {
+impl TryFrom<String> for CellMiddleware {
     type Error = String;
 
-    fn try_from(name: String) -> Result<Middleware, String> {
-        let found = Middleware::all().find(|one| one.to_string() == name);
+    fn try_from(name: String) -> Result<CellMiddleware, String> {
+        let found = CellMiddleware::all().find(|one| one.to_string() == name);
         found.ok_or_else(|| format!("{name:?} is no middleware of this version"))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{FOLDER, Peer};
+use super::{FOLDER, PeerProgram};
 use crate::error::LabError;
 
 /// How far a peer is.
@@ -27,8 +27,8 @@ pub enum Readiness {
     Missing,
 }
 
-/// How far `peer` is, its program looked for as in [`Peer::find`].
-pub fn readiness(peer: Peer, folder: Option<&Path>) -> Readiness {
+/// How far `peer` is, its program looked for as in [`PeerProgram::find`].
+pub fn readiness(peer: PeerProgram, folder: Option<&Path>) -> Readiness {
     let Some(program) = peer.find(folder) else { return Readiness::Missing };
     let ask = |arguments: &[&str]| Command::new(&program).args(arguments).stdin(Stdio::null()).output();
     match ask(&["--version"]) {
@@ -49,7 +49,7 @@ pub fn readiness(peer: Peer, folder: Option<&Path>) -> Readiness {
 
 const TOO_OLD: &str = "it was built for an older laboratory, which knew no scenarios";
 
-/// Builds the programs of these source folders' names ([`Peer::source`], [`CoapPeer::name`](crate::paper5::CoapPeer::name)) from the checkout that this program or the current directory lies in, into `folder` or, without one,
+/// Builds the programs of these source folders' names ([`PeerProgram::source`], [`CoapPeer::name`](crate::paper5::CoapPeer::name)) from the checkout that this program or the current directory lies in, into `folder` or, without one,
 /// below the checkout's build folder. The build's output goes to ours.
 ///
 /// # Errors

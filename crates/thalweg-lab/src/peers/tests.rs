@@ -3,12 +3,12 @@ use crate::scenario::Scenario;
 
 #[test]
 fn every_middleware_survives_its_name() {
-    let all: Vec<Middleware> = Middleware::all().collect();
+    let all: Vec<CellMiddleware> = CellMiddleware::all().collect();
     assert_eq!(all.len(), 17);
     for one in all {
-        assert_eq!(Middleware::try_from(one.to_string()), Ok(one));
+        assert_eq!(CellMiddleware::try_from(one.to_string()), Ok(one));
     }
-    assert!(Middleware::try_from("cyclone-batch".to_owned()).is_err());
+    assert!(CellMiddleware::try_from("cyclone-batch".to_owned()).is_err());
 }
 
 /// What is said of a scenario with these lines in its matrix and after it.

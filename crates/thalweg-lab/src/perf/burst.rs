@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::error::LabError;
 use crate::paper1::pair::{self, BurstRequest, Burster, PairOrder};
 use crate::process::Stop;
-use crate::station::{Network, Sending, TokenBucket};
+use crate::station::{Sending, StationNetwork, TokenBucket};
 
 /// What both ends of a series of bursts are told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BurstOptions {
     /// Where the ends meet.
-    pub network: Network,
+    pub network: StationNetwork,
     /// By what way the samples travel.
     pub sending: Sending,
     /// A flow controller to create for it.

@@ -10,7 +10,10 @@ use super::figures::{ReaderEnd, WriterEnd};
 use super::options::ANSWER_PATIENCE;
 use crate::error::LabError;
 use crate::process::Stop;
-use crate::station::{Arrival, Delivery, Ended, Flow, Handler, Numbered, Receiver, Sender, Station, Wait};
+use crate::station::{
+    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Station,
+    Wait,
+};
 
 /// A sentence of the conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,8 +32,8 @@ pub(super) enum Word {
 
 /// One side of the conversation.
 pub(super) struct Talk {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
+    pub(super) sender: SampleSender,
+    pub(super) receiver: SampleReceiver,
 }
 
 impl Talk {
@@ -115,12 +118,12 @@ impl Talk {
 }
 
 /// Says one word.
-pub(super) fn say(sender: &Sender, word: &Word) -> Result<(), LabError> {
+pub(super) fn say(sender: &SampleSender, word: &Word) -> Result<(), LabError> {
     sender.send(&Numbered { number: 0, payload: serde_json::to_vec(word).map_err(LabError::here)? })
 }
 
 /// The word in a sample of the conversation.
-pub(super) fn word(arrival: &Arrival<'_>) -> Result<Word, LabError> {
+pub(super) fn word(arrival: &ArrivedSample<'_>) -> Result<Word, LabError> {
     serde_json::from_slice(arrival.payload).map_err(|error| {
         LabError::Here(format!("the other end says something that this version does not understand: {error}"))
     })
@@ -129,8 +132,8 @@ pub(super) fn word(arrival: &Arrival<'_>) -> Result<Word, LabError> {
 /// Keeps the first word that arrives.
 struct Hear(Option<Word>);
 
-impl Handler for Hear {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Hear {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         self.0 = Some(word(&arrival)?);
         Ok(Flow::Enough)
     }
@@ -138,5 +141,5 @@ impl Handler for Hear {
 
 const TO_READER: &str = "thalweg_perf_to_reader";
 const TO_WRITER: &str = "thalweg_perf_to_writer";
-const DELIVERY: Delivery = Delivery::Reliable { max_samples: 1_000 };
+const DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 1_000 };
 const GREETING_PERIOD: Duration = Duration::from_millis(50);

@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::figures::LatencyFigures;
-use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, Reliability};
+use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, ReliabilityOption};
 use crate::error::LabError;
 use crate::process::Stop;
-use crate::station::{Arrival, Ended, Flow, Handler, Numbered, Receiver, Sender, Wait, wait_until};
+use crate::station::{
+    ArrivalHandler, ArrivedSample, Ended, Flow, Numbered, SampleReceiver, SampleSender, Wait, wait_until,
+};
 use crate::statistics::Latencies;
 
 /// The measuring end: returns when the limit is reached.
@@ -27,15 +29,15 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabErr
     let mut game = Game::new(options, sender)?;
     loop {
         let patience = match options.reliability {
-            Reliability::Reliable => ANSWER_PATIENCE,
-            Reliability::BestEffort => LOSS_PATIENCE,
+            ReliabilityOption::Reliable => ANSWER_PATIENCE,
+            ReliabilityOption::BestEffort => LOSS_PATIENCE,
         };
         let (state, ended) = receiver.run(options.wait, patience, &|| stop.is_requested(), game)?;
         game = state;
         match ended {
             Ended::Enough => return Ok(LatencyFigures::of(options.size, &game.latencies)),
             Ended::Over => return Err(LabError::Interrupted),
-            Ended::Silence if options.reliability == Reliability::BestEffort && receiver.matched() > 0 => {
+            Ended::Silence if options.reliability == ReliabilityOption::BestEffort && receiver.matched() > 0 => {
                 game.sample.number += 1
             }
             Ended::Silence => {
@@ -66,7 +68,7 @@ pub fn pong(options: &PerfOptions, stop: &Stop) -> Result<(), LabError> {
 }
 
 /// Sends greetings until one comes back: from then on both sides have matched in both directions.
-fn shake_hands(sender: &Sender, receiver: &Receiver, stop: &Stop) -> Result<(), LabError> {
+fn shake_hands(sender: &SampleSender, receiver: &SampleReceiver, stop: &Stop) -> Result<(), LabError> {
     let deadline = Instant::now() + ANSWER_PATIENCE;
     while Instant::now() < deadline {
         sender.send(&Numbered { number: GREETING, payload: Vec::new() })?;
@@ -81,18 +83,18 @@ fn shake_hands(sender: &Sender, receiver: &Receiver, stop: &Stop) -> Result<(), 
 
 struct UntilGreeted;
 
-impl Handler for UntilGreeted {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for UntilGreeted {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         Ok(if arrival.number == GREETING { Flow::Enough } else { Flow::Continue })
     }
 }
 
 struct Answer {
-    sender: Sender,
+    sender: SampleSender,
 }
 
-impl Handler for Answer {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Answer {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         self.sender.send_back(&arrival)?;
         Ok(Flow::Continue)
     }
@@ -101,7 +103,7 @@ impl Handler for Answer {
 /// The measuring end's side of the game.
 struct Game {
     options: PerfOptions,
-    sender: Sender,
+    sender: SampleSender,
     sample: Numbered,
     sent: Instant,
     warm_up: u64,
@@ -110,7 +112,7 @@ struct Game {
 }
 
 impl Game {
-    fn new(options: &PerfOptions, sender: Sender) -> Result<Game, LabError> {
+    fn new(options: &PerfOptions, sender: SampleSender) -> Result<Game, LabError> {
         Ok(Game {
             options: options.clone(),
             sender,
@@ -127,7 +129,7 @@ impl Game {
         self.sender.send(&self.sample)
     }
 
-    fn is_over(&mut self, now: Instant) -> bool {
+    fn check_limit(&mut self, now: Instant) -> bool {
         match self.options.limit {
             Limit::Samples(count) => self.latencies.count() >= count,
             Limit::Time(duration) => now >= *self.end.get_or_insert(now + duration),
@@ -135,16 +137,16 @@ impl Game {
     }
 }
 
-impl Handler for Game {
+impl ArrivalHandler for Game {
     fn begin(&mut self) -> Result<(), LabError> {
         self.serve()
     }
 
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         let now = Instant::now();
         if arrival.number != self.sample.number {
             // A greeting that was answered late, or an answer of a round that was given up.
-            if arrival.number == GREETING || self.options.reliability == Reliability::BestEffort {
+            if arrival.number == GREETING || self.options.reliability == ReliabilityOption::BestEffort {
                 return Ok(Flow::Continue);
             }
             let (got, expected) = (arrival.number, self.sample.number);
@@ -155,7 +157,7 @@ impl Handler for Game {
             self.warm_up -= 1;
         } else {
             self.latencies.record(now - self.sent);
-            if self.is_over(now) {
+            if self.check_limit(now) {
                 return Ok(Flow::Enough);
             }
         }

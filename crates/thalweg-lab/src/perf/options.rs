@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
-use crate::station::{Delivery, Network, Numbered, Sending, Station, TokenBucket, Wait};
+use crate::station::{DeliveryGuarantee, Numbered, Sending, Station, StationNetwork, TokenBucket, Wait};
 
 /// A measurement, as both of its ends know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct PerfOptions {
     /// When the writer stops.
     pub limit: Limit,
     /// Whether lost samples are sent again.
-    pub reliability: Reliability,
+    pub reliability: ReliabilityOption,
     /// By what way the measured samples travel.
     pub sending: Sending,
     /// A flow controller to create for it.
@@ -37,7 +37,7 @@ pub struct PerfOptions {
     /// Every how many samples the layers are traced, for what that costs; missing means not at all.
     pub trace: Option<NonZeroU32>,
     /// Where the ends meet.
-    pub network: Network,
+    pub network: StationNetwork,
 }
 
 /// What is measured.
@@ -60,7 +60,7 @@ pub enum Limit {
 
 /// Reliability of the measured topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reliability {
+pub enum ReliabilityOption {
     /// Lost samples stay lost.
     BestEffort,
     /// Lost samples are sent again; a full history makes the writer wait.
@@ -81,12 +81,12 @@ impl PerfOptions {
     }
 
     /// The measured topics' delivery: how many samples may wait, and whether lost ones are sent again.
-    pub(super) fn delivery(&self) -> Delivery {
+    pub(super) fn delivery(&self) -> DeliveryGuarantee {
         let fitting = u32::try_from(WAITING_BYTES_MAX / self.size.max(1)).unwrap_or(u32::MAX);
         let max_samples = self.history.unwrap_or(fitting.clamp(WAITING_MIN, WAITING_MAX));
         match self.reliability {
-            Reliability::BestEffort => Delivery::BestEffort { max_samples },
-            Reliability::Reliable => Delivery::Reliable { max_samples },
+            ReliabilityOption::BestEffort => DeliveryGuarantee::BestEffort { max_samples },
+            ReliabilityOption::Reliable => DeliveryGuarantee::Reliable { max_samples },
         }
     }
 

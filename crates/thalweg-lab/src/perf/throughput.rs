@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Arrivals;
+use super::ArrivalBitmap;
 use super::conversation::{Talk, Word, say, word};
 use super::figures::{Cost, ReaderEnd, ThroughputFigures, WriterEnd};
-use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, Reliability};
+use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, ReliabilityOption};
 use crate::error::LabError;
 use crate::host::{cpu_time, monotonic_nanos};
 use crate::process::Stop;
-use crate::station::{Arrival, Flow, Handler, Numbered, Sender, Station, Wait, wait_until};
+use crate::station::{ArrivalHandler, ArrivedSample, Flow, Numbered, SampleSender, Station, Wait, wait_until};
 
 /// The writing end: returns what all ends saw when the limit is reached and the readers have told their part.
 ///
@@ -59,7 +59,7 @@ pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, Lab
     let count = Count {
         station: Arc::clone(&station),
         shared: Arc::clone(&shared),
-        state: State { arrivals: Arrivals::with_room_for(options.samples_expected()), ..State::default() },
+        state: State { arrivals: ArrivalBitmap::with_room_for(options.samples_expected()), ..State::default() },
         options: options.clone(),
     };
     let (sender, count) = std::thread::scope(|scope| {
@@ -97,7 +97,7 @@ pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, Lab
 }
 
 /// Unmeasured samples first: round-trip estimates, windows and caches settle.
-fn warm_up(options: &PerfOptions, data: &Sender, sample: &mut Numbered, stop: &Stop) -> Result<(), LabError> {
+fn warm_up(options: &PerfOptions, data: &SampleSender, sample: &mut Numbered, stop: &Stop) -> Result<(), LabError> {
     let end = Instant::now() + WARM_UP_TIME;
     for number in 0..WARM_UP_MAX {
         if stop.is_requested() {
@@ -116,7 +116,7 @@ fn warm_up(options: &PerfOptions, data: &Sender, sample: &mut Numbered, stop: &S
 fn stream(
     options: &PerfOptions,
     station: &Station,
-    data: &Sender,
+    data: &SampleSender,
     sample: &mut Numbered,
     stop: &Stop,
 ) -> Result<WriterEnd, LabError> {
@@ -146,11 +146,11 @@ fn stream(
 }
 
 /// Waits until everything written has arrived, or where nobody acknowledges until it must have.
-fn settle(options: &PerfOptions, data: &Sender) -> Result<(), LabError> {
+fn settle(options: &PerfOptions, data: &SampleSender) -> Result<(), LabError> {
     match options.reliability {
-        Reliability::BestEffort => std::thread::sleep(Duration::from_millis(200)),
-        Reliability::Reliable if data.wait_for_acknowledgements(PEER_PATIENCE)? => {}
-        Reliability::Reliable => {
+        ReliabilityOption::BestEffort => std::thread::sleep(Duration::from_millis(200)),
+        ReliabilityOption::Reliable if data.wait_for_acknowledgements(PEER_PATIENCE)? => {}
+        ReliabilityOption::Reliable => {
             let patience = PEER_PATIENCE.as_secs();
             return Err(LabError::Here(format!(
                 "the reader owes acknowledgements for {patience} s; it hangs or lost its network"
@@ -163,7 +163,7 @@ fn settle(options: &PerfOptions, data: &Sender) -> Result<(), LabError> {
 /// An error when reliable samples did not all arrive once and in order.
 fn judge(options: &PerfOptions, writer: &WriterEnd, reader: &ReaderEnd) -> Result<(), LabError> {
     let faults = writer.sent.abs_diff(reader.received) + reader.duplicates + reader.out_of_order;
-    if options.reliability == Reliability::BestEffort || faults == 0 {
+    if options.reliability == ReliabilityOption::BestEffort || faults == 0 {
         return Ok(());
     }
     Err(LabError::Here(format!(
@@ -175,12 +175,12 @@ fn judge(options: &PerfOptions, writer: &WriterEnd, reader: &ReaderEnd) -> Resul
 /// The reader's side of the conversation: answers greetings, notes the end.
 struct Listen {
     me: u64,
-    sender: Sender,
+    sender: SampleSender,
     shared: Arc<Shared>,
 }
 
-impl Handler for Listen {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Listen {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         match word(&arrival)? {
             Word::Greeting => say(&self.sender, &Word::Ready(self.me))?,
             Word::End(end) => {
@@ -245,7 +245,7 @@ struct Count {
 
 #[derive(Default)]
 struct State {
-    arrivals: Arrivals,
+    arrivals: ArrivalBitmap,
     first_ns: u64,
     last_ns: u64,
     meter: Option<Meter>,
@@ -264,8 +264,8 @@ impl Count {
     }
 }
 
-impl Handler for Count {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Count {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         if arrival.number >= WARM_UP_FIRST {
             return Ok(Flow::Continue);
         }

@@ -1,11 +1,11 @@
 //! Points joined by lines: how a value goes on with another.
 
 use super::chart::{Chart, Form, Layer, Size};
-use super::{Axis, Trace};
+use super::{Axis, TimelineTrace};
 
 /// Draws each trace's points `(x, y)` in their order, joined by a line, on common axes.
-pub fn lines(x_axis: &Axis, y_axis: &Axis, traces: &[Trace]) -> String {
-    let layer = |trace: &Trace| Layer {
+pub fn lines(x_axis: &Axis, y_axis: &Axis, traces: &[TimelineTrace]) -> String {
+    let layer = |trace: &TimelineTrace| Layer {
         name: trace.name.clone(),
         colour: trace.colour,
         form: Form::Marked,

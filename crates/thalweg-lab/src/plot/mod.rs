@@ -22,12 +22,12 @@ pub use grid::grid;
 pub use ladder::{Stage, ladder};
 pub use lines::lines;
 pub use palette::{BESIDE, COLOURS, DARK, LIGHT, standalone, style};
-pub use rows::{Mark, Row, rows};
+pub use rows::{PlotRow, RowMark, rows};
 pub use stacks::{Stack, stacks};
 pub use strips::strips;
 pub use svg::escape;
-pub use timeline::{Band, Trace, timeline};
-pub use waterfall::{Step, waterfall};
+pub use timeline::{Band, TimelineTrace, timeline};
+pub use waterfall::{WaterfallStep, waterfall};
 
 /// A named set of values that shares one colour (`index` of the palette, below [`COLOURS`]) in every figure of a section.
 #[derive(Clone, Debug)]

@@ -7,18 +7,18 @@ use super::svg::{Anchor, Svg};
 
 /// One row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct PlotRow {
     /// Stands at the left.
     pub name: String,
     /// Stands at the right; may be empty.
     pub note: String,
     /// What is marked.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<RowMark>,
 }
 
 /// One mark of a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark {
+pub struct RowMark {
     /// Position in the palette, which also decides the shape.
     pub colour: usize,
     /// Where it stands.
@@ -28,7 +28,7 @@ pub struct Mark {
 }
 
 /// Draws the rows; `kinds` names the colours that occur.
-pub fn rows(axis: &Axis, kinds: &[(&str, usize)], rows: &[Row]) -> String {
+pub fn rows(axis: &Axis, kinds: &[(&str, usize)], rows: &[PlotRow]) -> String {
     let notes = rows.iter().map(|row| row.note.chars().count()).max().unwrap_or(0);
     let left = label_width(rows.iter().map(|row| row.name.as_str()));
     let (right, top) = (WIDTH - 20.0 - 6.6 * notes as f64, if kinds.is_empty() { 8.0 } else { 28.0 });
@@ -51,7 +51,7 @@ pub fn rows(axis: &Axis, kinds: &[(&str, usize)], rows: &[Row]) -> String {
     for colour in colours {
         let name = kinds.iter().find(|(_, kind)| *kind == colour).map_or("", |(name, _)| name);
         let marks = rows.iter().enumerate().flat_map(|(index, row)| row.marks.iter().map(move |mark| (index, mark)));
-        let own: Vec<(f64, &Mark)> =
+        let own: Vec<(f64, &RowMark)> =
             marks.filter(|(_, mark)| mark.colour == colour).map(|(index, mark)| (middle(index), mark)).collect();
         draw_marks(&mut svg, (name, colour), &own, &x);
     }
@@ -67,10 +67,10 @@ pub fn rows(axis: &Axis, kinds: &[(&str, usize)], rows: &[Row]) -> String {
 }
 
 /// Draws the marks of one colour with their rows' heights.
-fn draw_marks(svg: &mut Svg, (name, colour): (&str, usize), marks: &[(f64, &Mark)], x: &Scale) {
+fn draw_marks(svg: &mut Svg, (name, colour): (&str, usize), marks: &[(f64, &RowMark)], x: &Scale) {
     svg.begin_group(&format!("s s{colour}"), name);
     let piece =
-        |(y, mark): &(f64, &Mark)| mark.interval.map(|(low, high)| [(x.position(low), *y), (x.position(high), *y)]);
+        |(y, mark): &(f64, &RowMark)| mark.interval.map(|(low, high)| [(x.position(low), *y), (x.position(high), *y)]);
     svg.segments(&format!("whisker c{colour}"), marks.iter().filter_map(piece));
     svg.marks(&format!("mark c{colour}"), colour, marks.iter().map(|(y, mark)| (x.position(mark.value), *y)));
     svg.end_group();

@@ -42,7 +42,7 @@ fn figures_are_well_formed_whatever_they_are_fed() {
         check_well_formed(&strips("milliseconds", &[series(values)]));
         let points = values.iter().map(|value| (1.0, *value)).collect();
         let band = Band { from_s: 0.5, to_s: 1.5, name: "on & off".to_owned() };
-        let trace = Trace {
+        let trace = TimelineTrace {
             name: "x & a name so long that two do not fit into one line of the legend".to_owned(),
             colour: 0,
             points,
@@ -113,13 +113,13 @@ fn charts_rows_grids_and_ladders_are_well_formed_whatever_they_are_fed() {
                 check_well_formed(&chart(size, form, values).to_svg());
             }
         }
-        let mark = |(index, value): (usize, &f64)| Mark {
+        let mark = |(index, value): (usize, &f64)| RowMark {
             colour: index,
             value: *value,
             interval: Some((0.5 * value, *value)),
         };
         let marks = values.iter().enumerate().map(mark).collect();
-        let row = Row { name: "a & b".to_owned(), note: "<1".to_owned(), marks };
+        let row = PlotRow { name: "a & b".to_owned(), note: "<1".to_owned(), marks };
         check_well_formed(&rows(&Axis::micros("t"), &[("p50 & more", 0)], &[row.clone(), row]));
     }
     check_well_formed(&grid("a & b", &["not sent", "x"], &[("c < d".to_owned(), vec![0, u64::MAX])]));

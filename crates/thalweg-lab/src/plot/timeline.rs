@@ -18,7 +18,7 @@ pub struct Band {
 
 /// Points of one kind, in one colour of the palette.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct TimelineTrace {
     /// Name in the legend.
     pub name: String,
     /// Position in the palette.
@@ -28,7 +28,7 @@ pub struct Trace {
 }
 
 /// Draws points `(seconds, value)`, one colour for each trace, on a logarithmic value axis titled `title`.
-pub fn timeline(title: &str, traces: &[Trace], bands: &[Band]) -> String {
+pub fn timeline(title: &str, traces: &[TimelineTrace], bands: &[Band]) -> String {
     let (left, right, top, bottom) = (64.0, WIDTH - 16.0, 52.0, 320.0);
     let mut svg = Svg::new(WIDTH, bottom + 48.0, &format!("{title} over time"));
     let points = || traces.iter().flat_map(|trace| trace.points.iter());

@@ -8,7 +8,7 @@ use crate::figures::duration;
 
 /// One step.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct WaterfallStep {
     /// Stands at the left.
     pub name: String,
     /// Position in the palette.
@@ -22,7 +22,7 @@ pub struct Step {
 }
 
 /// Draws a bar for the median of each step and a thin line up to its 99th percentile; lines end where the picture does, numbers stand behind.
-pub fn waterfall(title: &str, steps: &[Step]) -> String {
+pub fn waterfall(title: &str, steps: &[WaterfallStep]) -> String {
     let left = label_width(steps.iter().map(|step| step.name.as_str()));
     let (right, top) = (WIDTH - 170.0, 10.0);
     let bottom = top + ROW_HEIGHT * steps.len() as f64;

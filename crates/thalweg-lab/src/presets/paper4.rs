@@ -8,8 +8,8 @@ use std::fmt;
 
 use super::Preset;
 use crate::figures::size;
-use crate::peers::{Middleware, Peer, Profile};
-use crate::scenario::{CELLS_MAX, Load, Reliability, Topics};
+use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
+use crate::scenario::{CELLS_MAX, Load, ReliabilitySetting, Topics};
 
 /// How much of the paper is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,12 @@ impl Machine {
 }
 
 /// The scenario for this machine, with these peers beside Thalweg: the first of them, if there is no room for all, and the floor.
-pub fn paper4(budget: Budget, machine: &Machine, peers: &[Peer]) -> Preset {
+pub fn paper4(budget: Budget, machine: &Machine, peers: &[PeerProgram]) -> Preset {
     let (mut peers, mut too_many) = (peers.to_vec(), Vec::new());
     let (plan, contenders) = loop {
         let contenders = contenders(&peers);
         let plan = Plan::new(budget, &contenders, machine);
-        match peers.iter().rposition(|peer| *peer != Peer::Raw) {
+        match peers.iter().rposition(|peer| *peer != PeerProgram::Raw) {
             Some(last) if plan.cells(&contenders) > CELLS_MAX => too_many.insert(0, peers.remove(last)),
             _ => break (plan, contenders),
         }
@@ -65,12 +65,12 @@ pub fn paper4(budget: Budget, machine: &Machine, peers: &[Peer]) -> Preset {
 }
 
 /// Thalweg, then each peer in both profiles; the floor has nothing to tune in a stream with a timetable.
-fn contenders(peers: &[Peer]) -> Vec<Middleware> {
-    let mut out = vec![Middleware::Thalweg];
+fn contenders(peers: &[PeerProgram]) -> Vec<CellMiddleware> {
+    let mut out = vec![CellMiddleware::Thalweg];
     for peer in peers {
-        out.push(Middleware::Peer(*peer, Profile::Default));
+        out.push(CellMiddleware::Peer(*peer, PeerProfile::Default));
         if !SETTINGS_ALIKE.contains(peer) {
-            out.push(Middleware::Peer(*peer, Profile::Tuned));
+            out.push(CellMiddleware::Peer(*peer, PeerProfile::Tuned));
         }
     }
     out
@@ -83,7 +83,7 @@ struct Group {
     subscribers: u32,
     topics: Topics,
     rate_hz: u32,
-    reliability: Reliability,
+    reliability: ReliabilitySetting,
     loads: Vec<Load>,
 }
 
@@ -98,15 +98,15 @@ impl Group {
 
     fn reliability_key(&self) -> &'static str {
         match self.reliability {
-            Reliability::Reliable => "reliable",
-            Reliability::BestEffort => "best-effort",
+            ReliabilitySetting::Reliable => "reliable",
+            ReliabilitySetting::BestEffort => "best-effort",
         }
     }
 
     /// Those that can: the floor sends nothing again.
-    fn takes_part<'a>(&self, contenders: &'a [Middleware]) -> impl Iterator<Item = &'a Middleware> {
-        let can_all = self.reliability == Reliability::BestEffort;
-        contenders.iter().filter(move |one| can_all || one.peer() != Some(Peer::Raw))
+    fn takes_part<'a>(&self, contenders: &'a [CellMiddleware]) -> impl Iterator<Item = &'a CellMiddleware> {
+        let can_all = self.reliability == ReliabilitySetting::BestEffort;
+        contenders.iter().filter(move |one| can_all || one.peer() != Some(PeerProgram::Raw))
     }
 
     fn deliveries_per_period(&self) -> u64 {
@@ -181,7 +181,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(budget: Budget, contenders: &[Middleware], machine: &Machine) -> Plan {
+    fn new(budget: Budget, contenders: &[CellMiddleware], machine: &Machine) -> Plan {
         let mut plan =
             Plan { budget, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
         for group in groups(budget) {
@@ -193,7 +193,7 @@ impl Plan {
     }
 
     /// How many cells these have together.
-    fn cells(&self, contenders: &[Middleware]) -> usize {
+    fn cells(&self, contenders: &[CellMiddleware]) -> usize {
         self.chosen.iter().map(|group| group.loads.len() * group.takes_part(contenders).count()).sum()
     }
 
@@ -252,7 +252,7 @@ fn groups(budget: Budget) -> Vec<Group> {
         Budget::Quick => &QUICK_TOPOLOGIES,
     };
     let mut out = Vec::new();
-    for reliability in [Reliability::Reliable, Reliability::BestEffort] {
+    for reliability in [ReliabilitySetting::Reliable, ReliabilitySetting::BestEffort] {
         for rate_hz in [10, 100] {
             for (publishers, subscribers, topics) in topologies.iter().copied() {
                 let loads = loads.clone();
@@ -287,9 +287,9 @@ fn head(budget: Budget, left_out: &[String]) -> String {
     )
 }
 
-fn matrix(group: &Group, contenders: &[Middleware]) -> String {
+fn matrix(group: &Group, contenders: &[CellMiddleware]) -> String {
     let quoted = |words: Vec<String>| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
-    let middleware = quoted(group.takes_part(contenders).map(Middleware::to_string).collect());
+    let middleware = quoted(group.takes_part(contenders).map(CellMiddleware::to_string).collect());
     let types: Vec<String> =
         group.loads.iter().filter(|load| !matches!(load, Load::Octets(_))).map(Load::to_string).collect();
     let octets: Vec<String> = group
@@ -341,7 +341,7 @@ const QUICK_TOPOLOGIES: [(u32, u32, Topics); 5] = [
     (1, 31, Topics::One),
 ];
 /// Peers whose profile `tuned` is the default, or that have nothing of use here in it.
-const SETTINGS_ALIKE: [Peer; 3] = [Peer::RustDds, Peer::Hdds, Peer::Raw];
+const SETTINGS_ALIKE: [PeerProgram; 3] = [PeerProgram::RustDds, PeerProgram::Hdds, PeerProgram::Raw];
 /// KEEP_LAST of the paper's client library.
 const DEPTH: u32 = 10;
 /// What loopback may be asked to carry for each CPU: about twice what is delivered in time, so that overload is measured and collapse
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
-        let preset = paper4(Budget::Full, &SMALL, &[Peer::Cyclone]);
+        let preset = paper4(Budget::Full, &SMALL, &[PeerProgram::Cyclone]);
         let scenario = parse(&preset);
         assert_eq!(scenario.notes.len(), preset.left_out.len());
         let told = preset.left_out.join("\n");
@@ -405,24 +405,27 @@ mod tests {
 
     #[test]
     fn the_quick_form_ends_within_a_quarter_of_an_hour_whoever_takes_part() {
-        for peers in [&[][..], &[Peer::Cyclone, Peer::FastDds], &Peer::ALL] {
+        for peers in [&[][..], &[PeerProgram::Cyclone, PeerProgram::FastDds], &PeerProgram::ALL] {
             let preset = paper4(Budget::Quick, &SMALL, peers);
             let scenario = parse(&preset);
             assert!(scenario.duration().as_secs() < 900, "{peers:?}: {} s", scenario.duration().as_secs());
             assert!(scenario.cells.len() >= 20, "{peers:?}: {}", scenario.cells.len());
         }
-        let with_all = paper4(Budget::Quick, &SMALL, &Peer::ALL);
+        let with_all = paper4(Budget::Quick, &SMALL, &PeerProgram::ALL);
         assert!(with_all.left_out.iter().any(|line| line.contains("no time left")), "{:?}", with_all.left_out);
     }
 
     #[test]
     fn the_full_form_has_room_for_the_first_peers_and_names_the_others() {
-        let preset = paper4(Budget::Full, &SMALL, &Peer::ALL);
+        let preset = paper4(Budget::Full, &SMALL, &PeerProgram::ALL);
         let cells = parse(&preset).cells;
         let has = |peer| cells.iter().any(|cell| cell.middleware.peer() == Some(peer));
-        let (with, without): (Vec<Peer>, Vec<Peer>) = Peer::ALL.into_iter().partition(|peer| has(*peer));
+        let (with, without): (Vec<PeerProgram>, Vec<PeerProgram>) =
+            PeerProgram::ALL.into_iter().partition(|peer| has(*peer));
         assert!(
-            with.contains(&Peer::Cyclone) && with.contains(&Peer::FastDds) && with.contains(&Peer::Raw),
+            with.contains(&PeerProgram::Cyclone)
+                && with.contains(&PeerProgram::FastDds)
+                && with.contains(&PeerProgram::Raw),
             "{with:?}"
         );
         for peer in without {
@@ -434,10 +437,10 @@ mod tests {
 
     #[test]
     fn the_floor_takes_part_where_nothing_is_sent_again() {
-        let scenario = parse(&paper4(Budget::Full, &SMALL, &[Peer::Raw]));
-        let raw = scenario.cells.iter().filter(|cell| cell.middleware.peer() == Some(Peer::Raw));
+        let scenario = parse(&paper4(Budget::Full, &SMALL, &[PeerProgram::Raw]));
+        let raw = scenario.cells.iter().filter(|cell| cell.middleware.peer() == Some(PeerProgram::Raw));
         let (best_effort, others): (Vec<_>, Vec<_>) =
-            raw.partition(|cell| cell.reliability == Some(Reliability::BestEffort));
+            raw.partition(|cell| cell.reliability == Some(ReliabilitySetting::BestEffort));
         assert!(!best_effort.is_empty() && others.is_empty());
     }
 }

@@ -7,7 +7,7 @@ mod supervisor;
 
 pub(crate) use supervisor::LastWords;
 pub use supervisor::{Launcher, Supervised};
-pub use thalweg_lab_station::{Link, Message, Stop};
+pub use thalweg_lab_station::{ParentPipe, Stop, WorkerMessage};
 
 #[cfg(test)]
 mod tests;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use thalweg_lab_station::kill_group;
 
-use super::{Message, Stop};
-use crate::agent::{Key, default_key_file};
+use super::{Stop, WorkerMessage};
+use crate::agent::{AgentKey, default_key_file};
 use crate::error::LabError;
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 
 /// How to start a worker.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Launcher {
 }
 
 impl Launcher {
-    /// The same, and peers' programs are looked for in `folder`, see [`Peer::find`].
+    /// The same, and peers' programs are looked for in `folder`, see [`PeerProgram::find`].
     pub fn with_peers_in(self, folder: Option<PathBuf>) -> Launcher {
         Launcher { peer_folder: folder, ..self }
     }
@@ -62,15 +62,15 @@ impl Launcher {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn agent_key(&self) -> Result<Key, LabError> {
-        Key::load(&self.key_file.clone().unwrap_or_else(default_key_file))
+    pub fn agent_key(&self) -> Result<AgentKey, LabError> {
+        AgentKey::load(&self.key_file.clone().unwrap_or_else(default_key_file))
     }
 
     /// The program of `peer`.
     ///
     /// # Errors
     /// It is not there.
-    pub fn program_of(&self, peer: Peer) -> Result<PathBuf, LabError> {
+    pub fn program_of(&self, peer: PeerProgram) -> Result<PathBuf, LabError> {
         peer.find(self.peer_folder.as_deref()).ok_or_else(|| {
             LabError::Here(format!(
                 "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir"
@@ -82,7 +82,7 @@ impl Launcher {
     ///
     /// # Errors
     /// Its program is not there.
-    pub(crate) fn station_of(&self, peer: Peer) -> Result<Launcher, LabError> {
+    pub(crate) fn station_of(&self, peer: PeerProgram) -> Result<Launcher, LabError> {
         Ok(Launcher { program: self.program_of(peer)?, arguments: vec!["station".into()], ..self.clone() })
     }
 
@@ -116,9 +116,9 @@ pub struct Supervised {
     name: String,
     child: Child,
     orders: Option<ChildStdin>,
-    messages: Receiver<Result<Message, String>>,
+    messages: Receiver<Result<WorkerMessage, String>>,
     /// A message that a look took out of the queue.
-    waiting: Option<Result<Message, String>>,
+    waiting: Option<Result<WorkerMessage, String>>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
     last_words: LastWords,
@@ -175,11 +175,11 @@ impl Supervised {
         }
     }
 
-    /// Waits for the next [`Message::Progress`] or [`Message::Done`], at most `patience`.
+    /// Waits for the next [`WorkerMessage::Progress`] or [`WorkerMessage::Done`], at most `patience`.
     ///
     /// # Errors
     /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
-    pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<Message, LabError> {
+    pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<WorkerMessage, LabError> {
         let deadline = Instant::now() + patience;
         loop {
             if stop.is_requested() {
@@ -190,7 +190,9 @@ impl Supervised {
                 None => self.messages.recv_timeout(LOOK_PERIOD),
             };
             match heard {
-                Ok(Ok(Message::Failed(reason))) => return Err(LabError::Failed { process: self.name.clone(), reason }),
+                Ok(Ok(WorkerMessage::Failed(reason))) => {
+                    return Err(LabError::Failed { process: self.name.clone(), reason });
+                }
                 Ok(Ok(message)) => return Ok(message),
                 Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
@@ -207,12 +209,12 @@ impl Supervised {
     ///
     /// # Errors
     /// The worker failed, died or wrote nonsense.
-    pub fn try_hear(&mut self) -> Result<Option<Message>, LabError> {
+    pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
             Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
             Some(Ok(message)) => {
-                self.is_done = matches!(message, Message::Done(_));
+                self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
             }
             None => Ok(None),
@@ -237,7 +239,7 @@ impl Supervised {
             };
         }
         match &self.waiting {
-            Some(Ok(Message::Failed(reason))) => {
+            Some(Ok(WorkerMessage::Failed(reason))) => {
                 Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
             }
             _ => Ok(()),
@@ -280,7 +282,7 @@ impl Supervised {
             self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
-            if let Ok(Message::Failed(reason)) = message {
+            if let Ok(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
@@ -335,7 +337,7 @@ impl LastWords {
     }
 }
 
-fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<Message, String>>) {
+fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<WorkerMessage, String>>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         let message = serde_json::from_str(&line).map_err(|_| line.chars().take(200).collect());
         if heard.send(message).is_err() {

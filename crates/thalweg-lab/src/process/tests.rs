@@ -11,15 +11,15 @@ fn worker(script: &str) -> Supervised {
     Supervised::start(&launcher, "sending process", &json!({"order": 1})).expect("the shell starts")
 }
 
-fn hear(worker: &mut Supervised) -> Result<Message, LabError> {
+fn hear(worker: &mut Supervised) -> Result<WorkerMessage, LabError> {
     worker.hear(Duration::from_secs(5), &Stop::default())
 }
 
 #[test]
 fn progress_and_result_arrive_in_order() {
     let mut worker = worker(r#"read order; echo '{"progress":{"run":1}}'; echo "{\"done\":$order}""#);
-    assert_eq!(hear(&mut worker).expect("progress"), Message::Progress(json!({"run": 1})));
-    assert_eq!(hear(&mut worker).expect("result"), Message::Done(json!({"order": 1})));
+    assert_eq!(hear(&mut worker).expect("progress"), WorkerMessage::Progress(json!({"run": 1})));
+    assert_eq!(hear(&mut worker).expect("result"), WorkerMessage::Done(json!({"order": 1})));
     worker.finish().expect("a peaceful end");
 }
 
@@ -33,7 +33,7 @@ fn a_worker_may_end_after_its_result_was_heard_and_not_before() {
             other => return other,
         }
     };
-    assert_eq!(until(&mut good).expect("a result"), Some(Message::Done(json!(7))));
+    assert_eq!(until(&mut good).expect("a result"), Some(WorkerMessage::Done(json!(7))));
     assert!(matches!(until(&mut bad), Err(LabError::Died { .. })));
     std::thread::sleep(Duration::from_millis(50));
     good.check_alive().expect("its end is no failure");

@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::process::{Link, Stop};
+use crate::process::{ParentPipe, Stop};
 use crate::station::{
-    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Station, Wait, wait_until,
+    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Station,
+    StationNetwork, Wait, wait_until,
 };
 
 /// What sender and receiver of a series of bursts are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BurstOrder {
     /// Where they meet.
-    pub(crate) network: Network,
+    pub(crate) network: StationNetwork,
     /// The kinds of bursts, one after the other.
     pub(crate) cells: Vec<CellOrder>,
 }
@@ -42,7 +43,7 @@ pub(crate) struct RunDone {
 }
 
 /// The sending process: reports each run as progress.
-pub(crate) fn send(order: &BurstOrder, link: &Link) -> Result<(), LabError> {
+pub(crate) fn send(order: &BurstOrder, link: &ParentPipe) -> Result<(), LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
     let sending = Sending {
         data: station.sender(DATA, delivery(order))?,
@@ -71,7 +72,7 @@ pub(crate) fn send(order: &BurstOrder, link: &Link) -> Result<(), LabError> {
 }
 
 /// The receiving process: checks every sample, answers the last of each run, ends at the sender's farewell.
-pub(crate) fn receive(order: &BurstOrder, link: &Link) -> Result<(), LabError> {
+pub(crate) fn receive(order: &BurstOrder, link: &ParentPipe) -> Result<(), LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
     let echo = station.sender(ECHO, ECHO_DELIVERY)?;
     let data = station.receiver(DATA, delivery(order))?;
@@ -85,8 +86,8 @@ pub(crate) fn receive(order: &BurstOrder, link: &Link) -> Result<(), LabError> {
 
 /// What the sending process has.
 struct Sending {
-    data: Sender,
-    echo: Receiver,
+    data: SampleSender,
+    echo: SampleReceiver,
     stop: Stop,
 }
 
@@ -140,8 +141,8 @@ struct UntilEcho {
     expected: u64,
 }
 
-impl Handler for UntilEcho {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for UntilEcho {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         match arrival.number {
             number if number == self.expected => Ok(Flow::Enough),
             GREETING => Ok(Flow::Continue),
@@ -153,12 +154,12 @@ impl Handler for UntilEcho {
 /// Checks number and length of every sample, and the whole content during warm-up.
 struct Check {
     cells: Vec<CellOrder>,
-    echo: Sender,
+    echo: SampleSender,
     next: Mark,
 }
 
-impl Handler for Check {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Check {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         match arrival.number {
             GREETING => {
                 self.echo.send(&signal(GREETING))?;
@@ -228,14 +229,14 @@ fn content(bytes: u64) -> Vec<u8> {
 }
 
 /// Room for one whole burst, as the paper advises: a write waits only when a second burst would begin.
-fn delivery(order: &BurstOrder) -> Delivery {
+fn delivery(order: &BurstOrder) -> DeliveryGuarantee {
     let samples = order.cells.iter().map(|cell| cell.samples).max().unwrap_or(1).clamp(16, 20_000);
-    Delivery::Reliable { max_samples: samples as u32 }
+    DeliveryGuarantee::Reliable { max_samples: samples as u32 }
 }
 
 const DATA: &str = "thalweg_lab_burst";
 const ECHO: &str = "thalweg_lab_echo";
-const ECHO_DELIVERY: Delivery = Delivery::Reliable { max_samples: 64 };
+const ECHO_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 64 };
 const GREETING: u64 = u64::MAX;
 const FAREWELL: u64 = u64::MAX - 1;
 const GREETING_PERIOD: Duration = Duration::from_millis(50);

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::{monotonic_nanos, transmitted_bytes};
-use crate::perf::Arrivals;
-use crate::process::{Link, Stop};
+use crate::perf::ArrivalBitmap;
+use crate::process::{ParentPipe, Stop};
 use crate::station::{
-    Arrival, Delivery, Ended, Flow, Handler, Network, Numbered, Receiver, Sender, Sending, Station, TokenBucket, Wait,
-    wait_until,
+    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Sending,
+    Station, StationNetwork, TokenBucket, Wait, wait_until,
 };
 
 /// What both processes are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DuelOrder {
     /// Where they meet.
-    pub(crate) network: Network,
+    pub(crate) network: StationNetwork,
     /// Time between two samples of the topic in a hurry.
     pub(crate) period: Duration,
     /// When transfers run.
@@ -78,12 +78,12 @@ pub(crate) struct Received {
 }
 
 /// The sending process; reports each phase as progress.
-pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
+pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
     order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
     let hurried = station.sender_by(HURRIED, HURRIED_DELIVERY, &in_a_hurry)?;
-    let bulk_delivery = Delivery::Reliable { max_samples: order.bulk_history };
+    let bulk_delivery = DeliveryGuarantee::Reliable { max_samples: order.bulk_history };
     let mut bulk = Bulk {
         order,
         sender: station.sender_by(BULK, bulk_delivery, &order.bulk)?,
@@ -116,11 +116,11 @@ pub(crate) fn send(order: &DuelOrder, link: &Link) -> Result<Sent, LabError> {
 }
 
 /// The receiving process.
-pub(crate) fn receive(order: &DuelOrder, link: &Link) -> Result<Received, LabError> {
+pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, LabError> {
     let station = Station::open(&order.network, Wait::Listener)?;
     let echo = station.sender(ECHO, HURRIED_DELIVERY)?;
     let hurried = station.receiver(HURRIED, HURRIED_DELIVERY)?;
-    let bulk = station.receiver(BULK, Delivery::Reliable { max_samples: order.bulk_history })?;
+    let bulk = station.receiver(BULK, DeliveryGuarantee::Reliable { max_samples: order.bulk_history })?;
     let over = Stop::default();
     std::thread::scope(|scope| {
         let noting = scope.spawn(|| {
@@ -141,7 +141,7 @@ pub(crate) fn receive(order: &DuelOrder, link: &Link) -> Result<Received, LabErr
 }
 
 /// Sends the small samples at their times, as long as the phases last; returns how many.
-fn hurry(order: &DuelOrder, hurried: &Sender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
+fn hurry(order: &DuelOrder, hurried: &SampleSender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
     let period = order.period.as_nanos() as u64;
     let total = match &order.course {
         Course::Phases { phase, loaded } => phase.as_nanos() as u64 * loaded.len() as u64,
@@ -169,10 +169,10 @@ fn wait_for(due: u64) {
 /// The sending side of the transfers.
 struct Bulk<'a> {
     order: &'a DuelOrder,
-    sender: Sender,
-    echo: Receiver,
+    sender: SampleSender,
+    echo: SampleReceiver,
     sample: Numbered,
-    link: &'a Link,
+    link: &'a ParentPipe,
     bytes: Vec<u64>,
 }
 
@@ -292,8 +292,8 @@ struct UntilEcho {
     expected: u64,
 }
 
-impl Handler for UntilEcho {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for UntilEcho {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         Ok(if arrival.number == self.expected { Flow::Enough } else { Flow::Continue })
     }
 }
@@ -306,7 +306,7 @@ struct Note {
 
 impl Note {
     fn into_received(self) -> Result<Received, LabError> {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalBitmap::default();
         self.samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
         match arrivals.duplicates() + arrivals.out_of_order() {
             0 => Ok(Received { samples_ns: self.samples_ns }),
@@ -315,8 +315,8 @@ impl Note {
     }
 }
 
-impl Handler for Note {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Note {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         let now = monotonic_nanos();
         let due = arrival.payload.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         let due = due.ok_or_else(|| LabError::Here("a sample of the small topic is too short".to_owned()))?;
@@ -328,12 +328,12 @@ impl Handler for Note {
 /// Checks the bulk samples' order and length and answers the last of each transfer.
 struct Drain {
     order: DuelOrder,
-    echo: Sender,
+    echo: SampleSender,
     next: u64,
 }
 
-impl Handler for Drain {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Drain {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         match arrival.number {
             FAREWELL => return Ok(Flow::Enough),
             GREETING => {
@@ -365,7 +365,7 @@ const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
 /// Expedited forwarding (RFC 3246).
 const HURRIED_PRIORITY: i32 = 46;
-const HURRIED_DELIVERY: Delivery = Delivery::Reliable { max_samples: 1_000 };
+const HURRIED_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 1_000 };
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
 const GREETING: u64 = u64::MAX;

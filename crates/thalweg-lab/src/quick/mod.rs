@@ -8,7 +8,7 @@ mod result;
 pub(crate) mod scenario;
 
 pub use presentation::{to_html, to_text};
-pub use result::{Background, BurstCell, Foreground, Point, QuickResult};
+pub use result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
 pub use scenario::{QuickPlan, run};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The result as tables, as text for the terminal and as a page.
 
 use crate::figures::{bit_rate, duration, grouped, rounded, size};
-use crate::plot::{self, Band, Series, Trace};
+use crate::plot::{self, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
 use crate::table::Table;
@@ -140,7 +140,7 @@ fn large(cells: &[BurstCell]) -> Section {
 fn background(result: &Background) -> Section {
     let of = |loaded: bool| result.points.iter().filter(move |point| point.loaded == loaded);
     let name = |loaded: bool| if loaded { "with transfer" } else { "without" }.to_owned();
-    let traces = [false, true].map(|loaded| Trace {
+    let traces = [false, true].map(|loaded| TimelineTrace {
         name: name(loaded),
         colour: usize::from(loaded),
         points: of(loaded).map(|point| (point.at_s, point.latency_us)).collect(),

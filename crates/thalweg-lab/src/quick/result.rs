@@ -102,7 +102,7 @@ pub struct Background {
     /// The periodic topic while transfers ran.
     pub loaded: Foreground,
     /// Every sample of the periodic topic.
-    pub points: Vec<Point>,
+    pub points: Vec<LatencyPoint>,
     /// When transfers ran, as (start, end) in seconds.
     pub loads: Vec<(f64, f64)>,
 }
@@ -130,7 +130,7 @@ pub struct Foreground {
 
 /// One sample of the periodic topic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct LatencyPoint {
     /// When it was due, in seconds since the start of the experiment.
     pub at_s: f64,
     /// From then to its arrival, in microseconds.

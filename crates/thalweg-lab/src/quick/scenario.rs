@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 
 use super::bursts::{BurstOrder, CellOrder, RunDone};
 use super::duel::{Course, DuelOrder, Received, Sent};
-use super::result::{Background, BurstCell, Foreground, Point, QuickResult};
+use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
 use crate::error::LabError;
 use crate::figures::{millis, size};
-use crate::host::{Environment, Watch};
-use crate::process::{Launcher, Message, Stop, Supervised};
+use crate::host::{ConditionsWatch, Environment};
+use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::progress::Progress;
-use crate::station::{Network, Sending};
+use crate::station::{Sending, StationNetwork};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
@@ -43,7 +43,7 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = Watch::start();
+    let watch = ConditionsWatch::start();
     let mut run = Run { launcher, stop, remarks: Vec::new() };
     let kind =
         |samples, sample_bytes| CellOrder { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
@@ -74,7 +74,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// A receiving and a sending process for a series of bursts.
     fn bursts(&mut self, title: &str, cells: &[CellOrder]) -> Result<Vec<BurstCell>, LabError> {
-        let order = BurstOrder { network: Network::apart(0), cells: cells.to_vec() };
+        let order = BurstOrder { network: StationNetwork::apart(0), cells: cells.to_vec() };
         let mut receiver = Supervised::start(
             self.launcher,
             &format!("receiver of {title} data"),
@@ -86,7 +86,7 @@ impl Run<'_> {
         let mut progress = Progress::new(title);
         loop {
             let message = hear(&mut sender, &mut receiver, RUN_PATIENCE, self.stop)?;
-            let Message::Progress(value) = message else { break };
+            let WorkerMessage::Progress(value) = message else { break };
             let done: RunDone = parse(value)?;
             let cell = cells
                 .get(done.cell)
@@ -111,7 +111,7 @@ impl Run<'_> {
     /// A receiving and a sending process for the topic in a hurry and the transfers beside it.
     fn background(&mut self, plan: &QuickPlan) -> Result<Background, LabError> {
         let order = DuelOrder {
-            network: Network::apart(0),
+            network: StationNetwork::apart(0),
             period: PERIOD,
             course: Course::Phases { phase: plan.phase, loaded: LOADED.to_vec() },
             bulk: Sending::default(),
@@ -130,17 +130,17 @@ impl Run<'_> {
         let patience = plan.phase + RUN_PATIENCE;
         let sent: Sent = loop {
             match hear(&mut sender, &mut receiver, patience, self.stop)? {
-                Message::Progress(value) => {
+                WorkerMessage::Progress(value) => {
                     let phase: u64 = parse(value)?;
                     let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
                     progress.show(if next { "100 Hz with transfer" } else { "100 Hz alone" }, phase + 1, phases);
                 }
-                Message::Done(value) => break parse(value)?,
-                Message::Failed(reason) => return Err(LabError::Here(reason)),
+                WorkerMessage::Done(value) => break parse(value)?,
+                WorkerMessage::Failed(reason) => return Err(LabError::Here(reason)),
             }
         };
         let received: Received = match receiver.hear(RUN_PATIENCE, self.stop)? {
-            Message::Done(value) => parse(value)?,
+            WorkerMessage::Done(value) => parse(value)?,
             _ => {
                 return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned()));
             }
@@ -168,7 +168,7 @@ pub(crate) fn hear(
     receiver: &mut Supervised,
     patience: Duration,
     stop: &Stop,
-) -> Result<Message, LabError> {
+) -> Result<WorkerMessage, LabError> {
     let deadline = Instant::now() + patience;
     loop {
         match sender.hear(LOOK_PERIOD, stop) {
@@ -211,7 +211,7 @@ pub(crate) fn transfers_ms(sent: &Sent) -> Vec<f64> {
 
 /// The samples of the topic in a hurry, sorted by whether a transfer was running when they were due.
 pub(crate) struct Sorted {
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<LatencyPoint>,
     /// Whether a transfer was running when each sample that was sent was due.
     due: Vec<bool>,
     origin_ns: u64,
@@ -222,7 +222,7 @@ impl Sorted {
     pub(crate) fn of(order: &DuelOrder, sent: &Sent, received: &Received) -> Sorted {
         let loads = merge(&sent.transfers_ns);
         let is_loaded = |due: u64| loads.iter().any(|(from, to)| (*from..*to).contains(&due));
-        let point = |(_, due, arrived): &(u64, u64, u64)| Point {
+        let point = |(_, due, arrived): &(u64, u64, u64)| LatencyPoint {
             at_s: due.saturating_sub(sent.origin_ns) as f64 / 1e9,
             latency_us: arrived.saturating_sub(*due) as f64 / 1e3,
             loaded: is_loaded(*due),
@@ -291,7 +291,7 @@ mod tests {
 
     fn order() -> DuelOrder {
         DuelOrder {
-            network: Network::default(),
+            network: StationNetwork::default(),
             period: Duration::from_millis(10),
             course: Course::Phases { phase: Duration::from_millis(100), loaded: vec![false, true] },
             bulk: Sending::default(),

@@ -17,12 +17,12 @@ pub(crate) fn example() -> QuickResult {
         vec![cell(3_000, 256, 17.9), cell(3_000, 1_024, 18.6), cell(10_000, 256, 56.2), cell(10_000, 1_024, 58.0)];
     let large = vec![cell(1, 5 << 20, 4.6), cell(5, 1 << 20, 3.0), cell(20, 256 << 10, 2.9)];
     let transfers = cell(3_200, 32_768, 96.0);
-    let points: Vec<Point> = (0..2_400)
+    let points: Vec<LatencyPoint> = (0..2_400)
         .map(|index| {
             let at_s = f64::from(index) / 100.0;
             let loaded = ((at_s + 3.0) / 6.0) as u32 % 2 == 1;
             let typical = if loaded { 240.0 } else { 70.0 };
-            Point { at_s, latency_us: typical * (0.7 + 0.5 * noise() + 6.0 * noise().powi(30)), loaded }
+            LatencyPoint { at_s, latency_us: typical * (0.7 + 0.5 * noise() + 6.0 * noise().powi(30)), loaded }
         })
         .collect();
     let foreground = |loaded: bool| {

@@ -13,14 +13,14 @@ pub struct Figure {
     /// SVG pictures.
     pub pictures: Vec<String>,
     /// How several of them stand.
-    pub layout: Layout,
+    pub layout: FigureLayout,
     /// The numbers behind the pictures; shown on demand.
     pub table: Option<Table>,
 }
 
 /// How the pictures of a figure stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum FigureLayout {
     /// One below the other, each as wide as the page.
     #[default]
     Column,
@@ -35,7 +35,7 @@ impl Figure {
     }
 
     /// A figure with several pictures.
-    pub fn of_many(seen: impl Into<String>, layout: Layout, pictures: Vec<String>) -> Figure {
+    pub fn of_many(seen: impl Into<String>, layout: FigureLayout, pictures: Vec<String>) -> Figure {
         Figure { seen: seen.into(), pictures, layout, ..Figure::default() }
     }
 
@@ -50,7 +50,7 @@ impl Figure {
     }
 
     pub(super) fn to_html(&self) -> String {
-        let kind = if self.layout == Layout::Grid { "many" } else { "plot" };
+        let kind = if self.layout == FigureLayout::Grid { "many" } else { "plot" };
         let basis = match self.basis.as_str() {
             "" => String::new(),
             basis => format!(" <small>{}</small>", escape(basis)),

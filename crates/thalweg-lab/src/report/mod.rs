@@ -7,10 +7,10 @@ mod page;
 mod policy;
 mod section;
 
-pub use figure::{Figure, Layout};
+pub use figure::{Figure, FigureLayout};
 pub use markdown::Markdown;
 pub use page::{Card, Page, Standing, Tile};
-pub use section::{Link, Section};
+pub use section::{PageLink, Section};
 
 #[cfg(test)]
 pub(crate) mod tests;

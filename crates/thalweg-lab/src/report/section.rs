@@ -18,12 +18,12 @@ pub struct Section {
     /// Numbers that stand by themselves.
     pub tables: Vec<Table>,
     /// Files beside the page, in groups with a name.
-    pub files: Vec<(String, Vec<Link>)>,
+    pub files: Vec<(String, Vec<PageLink>)>,
 }
 
 /// A file or folder beside the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct PageLink {
     /// What is written.
     pub text: String,
     /// Where it lies, relative to the page.
@@ -58,8 +58,8 @@ impl Section {
     }
 
     fn files_to_html(&self) -> String {
-        let link = |link: &Link| format!("<a href=\"{}\">{}</a>", escape(&link.path), escape(&link.text));
-        let group = |(name, links): &(String, Vec<Link>)| {
+        let link = |link: &PageLink| format!("<a href=\"{}\">{}</a>", escape(&link.path), escape(&link.text));
+        let group = |(name, links): &(String, Vec<PageLink>)| {
             let links: Vec<String> = links.iter().map(link).collect();
             format!("<li><span>{}</span> {}</li>\n", escape(name), links.join(" "))
         };

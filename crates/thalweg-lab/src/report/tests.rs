@@ -51,7 +51,7 @@ fn a_page_is_well_formed_offline_and_escapes_what_it_shows() {
             figures: vec![
                 Figure::new("<see>", "<svg></svg>".to_owned()).resting_on("n < 5").with_table(Table::new("u", &["b"])),
             ],
-            files: vec![("run".to_owned(), vec![Link { text: "a".to_owned(), path: "runs/a".to_owned() }])],
+            files: vec![("run".to_owned(), vec![PageLink { text: "a".to_owned(), path: "runs/a".to_owned() }])],
             ..Section::default()
         }],
         facts: vec![("CPU", "x".to_owned())],

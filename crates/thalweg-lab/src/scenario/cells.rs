@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Reliability;
+use super::ReliabilitySetting;
 use crate::figures::size;
-use crate::peers::Middleware;
-use crate::station::Destination;
+use crate::peers::CellMiddleware;
+use crate::station::Addressing;
 
 /// What is measured by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Who moves the data.
     #[serde(default)]
-    pub middleware: Middleware,
+    pub middleware: CellMiddleware,
     /// What a sample is.
     pub load: Load,
     /// Samples a second of each publisher.
@@ -24,12 +24,12 @@ pub struct Cell {
     /// Subscribers.
     pub subscribers: u32,
     /// Where writers send to.
-    pub destination: Destination,
+    pub destination: Addressing,
     /// Who hears whom.
     pub topics: Topics,
     /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
     #[serde(default)]
-    pub reliability: Option<Reliability>,
+    pub reliability: Option<ReliabilitySetting>,
 }
 
 /// What a sample is.
@@ -96,8 +96,8 @@ impl Cell {
     /// Who moves it, and where writers send to where that can be chosen.
     pub fn way(&self) -> String {
         match self.middleware {
-            Middleware::Thalweg => format!("{} {}", self.middleware, self.destination),
-            peer @ Middleware::Peer(..) => peer.to_string(),
+            CellMiddleware::Thalweg => format!("{} {}", self.middleware, self.destination),
+            peer @ CellMiddleware::Peer(..) => peer.to_string(),
         }
     }
 
@@ -113,8 +113,8 @@ impl Cell {
         };
         let reliability = match self.reliability {
             None => "",
-            Some(Reliability::Reliable) => " reliable",
-            Some(Reliability::BestEffort) => " best-effort",
+            Some(ReliabilitySetting::Reliable) => " reliable",
+            Some(ReliabilitySetting::BestEffort) => " best-effort",
         };
         format!("{topics}{reliability}")
     }
@@ -130,7 +130,7 @@ impl Cell {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.load_in_words())?;
-        if self.middleware == Middleware::Thalweg {
+        if self.middleware == CellMiddleware::Thalweg {
             write!(f, " {}", self.destination)?;
         }
         write!(f, "{} {}", self.conditions(), self.middleware)

@@ -14,7 +14,7 @@ pub use expectation::{Comparison, Expectation, Quantity};
 pub use fields::ScenarioError;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
 pub(crate) use sections::CELLS_MAX;
-pub use thalweg_lab_station::{History, Phase, Qos, Reliability, Wake};
+pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -143,7 +143,7 @@ pub struct Schedule {
     /// A sample that cannot be written within this time after it was due is not sent at all. Default 1 s.
     pub behind_max: Duration,
     /// Whether the publishers' samples are due at the same time. Default spread over the period.
-    pub phase: Phase,
+    pub phase: PublisherPhase,
     /// How a publisher waits for the time of a sample. Default sleep.
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long. Default 1 s.

@@ -8,11 +8,11 @@ use toml::de::DeTable;
 use super::fields::{Field, Fields, ScenarioError, Source};
 use super::network;
 use super::{
-    Affinity, Cell, Design, Expectation, Gate, History, HostPlan, Load, Phase, Precision, Process, ProcessModel, Qos,
-    Quantity, Reliability, Runs, Scenario, Schedule, Settle, Topics, Wake,
+    Affinity, Cell, Design, Expectation, Gate, HistorySetting, HostPlan, Load, Precision, Process, ProcessModel,
+    PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
-use crate::peers::{Middleware, refusal};
-use crate::station::{Destination, Wait};
+use crate::peers::{CellMiddleware, refusal};
+use crate::station::{Addressing, Wait};
 
 /// Reads a whole file.
 pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
@@ -104,10 +104,10 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
     let destinations =
-        [("auto", Destination::Auto), ("unicast", Destination::Unicast), ("multicast", Destination::Multicast)];
+        [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
     let destinations = matrix
         .get("destination")
-        .map_or(Ok(vec![Destination::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
+        .map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
     let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
     let topics_field = matrix.get("topics");
     let topics =
@@ -129,7 +129,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                 for topics in &topics {
                     for destination in &destinations {
                         let cell = Cell {
-                            middleware: Middleware::Thalweg,
+                            middleware: CellMiddleware::Thalweg,
                             load: *load,
                             rate_hz: 1.0,
                             publishers,
@@ -145,7 +145,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             return Err(field.error(message));
                         }
                         for reliability in &reliability {
-                            let of = |middleware: &Middleware| Cell {
+                            let of = |middleware: &CellMiddleware| Cell {
                                 middleware: *middleware,
                                 rate_hz,
                                 reliability: *reliability,
@@ -161,10 +161,10 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     Ok(cells)
 }
 
-fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<Middleware>, ScenarioError> {
-    let Some(field) = field else { return Ok(vec![Middleware::Thalweg]) };
-    let names: Vec<(String, Middleware)> = Middleware::all().map(|one| (one.to_string(), one)).collect();
-    let choices: Vec<(&str, Middleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
+fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
+    let Some(field) = field else { return Ok(vec![CellMiddleware::Thalweg]) };
+    let names: Vec<(String, CellMiddleware)> = CellMiddleware::all().map(|one| (one.to_string(), one)).collect();
+    let choices: Vec<(&str, CellMiddleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
     field.list(VALUES_MAX, |one| one.choice(&choices))
 }
 
@@ -293,8 +293,8 @@ fn check_endpoints(
 
 fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let default = Qos {
-        reliability: Reliability::Reliable,
-        history: History::KeepAll(256),
+        reliability: ReliabilitySetting::Reliable,
+        history: HistorySetting::KeepAll(256),
         max_blocking: Duration::from_secs(10),
     };
     let Some(field) = field else { return Ok(default) };
@@ -309,15 +309,15 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     })
 }
 
-fn read_history(field: &Field<'_>) -> Result<History, ScenarioError> {
+fn read_history(field: &Field<'_>) -> Result<HistorySetting, ScenarioError> {
     let needed = "{ keep_last = N } or { keep_all = N } is needed, N samples that fit";
     if !field.is_table() {
         return Err(field.error(needed));
     }
     let table = field.table((&["keep_last", "keep_all"], &[]))?;
     match (table.get("keep_last"), table.get("keep_all")) {
-        (Some(depth), None) => depth.integer(1, 100_000).map(|depth| History::KeepLast(depth as u32)),
-        (None, Some(room)) => room.integer(1, 1_000_000).map(|room| History::KeepAll(room as u32)),
+        (Some(depth), None) => depth.integer(1, 100_000).map(|depth| HistorySetting::KeepLast(depth as u32)),
+        (None, Some(room)) => room.integer(1, 1_000_000).map(|room| HistorySetting::KeepAll(room as u32)),
         _ => Err(field.error(needed)),
     }
 }
@@ -384,7 +384,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
     ];
     let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
-    let phases = [("spread", Phase::Spread), ("together", Phase::Together)];
+    let phases = [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
     let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
     let seconds = |key, default| -> Result<Duration, ScenarioError> {
         let field: Option<Field<'_>> = schedule.get(key);
@@ -401,7 +401,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         behind_max: schedule
             .get("behind_max_ms")
             .map_or(Ok(Duration::from_secs(1)), |one| milliseconds(&one, 3_600_000.0))?,
-        phase: schedule.get("phase").map_or(Ok(Phase::Spread), |one| one.choice(&phases))?,
+        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&phases))?,
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
         matching: seconds("match_s", Duration::from_secs(30))?,
@@ -478,8 +478,8 @@ fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> 
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
-const RELIABILITY: [(&str, Reliability); 2] =
-    [("reliable", Reliability::Reliable), ("best-effort", Reliability::BestEffort)];
+const RELIABILITY: [(&str, ReliabilitySetting); 2] =
+    [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
 /// Scenarios are written by people.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 64;

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::peers::Middleware;
-use crate::station::Destination;
+use crate::peers::CellMiddleware;
+use crate::station::Addressing;
 
 const SMALLEST: &str = r#"schema = "thalweg.scenario/1"
 name = "small"
@@ -33,17 +33,17 @@ fn check(before: &str, after: &str, expect: &[&str]) {
 fn the_smallest_scenario_has_the_documented_defaults() {
     let scenario = parse(SMALLEST).expect("a scenario");
     let cell = Cell {
-        middleware: Middleware::Thalweg,
+        middleware: CellMiddleware::Thalweg,
         load: Load::Octets(100),
         rate_hz: 10.0,
         publishers: 1,
         subscribers: 1,
-        destination: Destination::Auto,
+        destination: Addressing::Auto,
         topics: Topics::One,
         reliability: None,
     };
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));
-    assert_eq!(scenario.qos.history, History::KeepAll(256));
+    assert_eq!(scenario.qos.history, HistorySetting::KeepAll(256));
     assert_eq!(scenario.process.model, ProcessModel::PerEndpoint);
     assert_eq!(scenario.schedule.measured, Duration::from_secs(5));
     let schedule = &scenario.schedule;
@@ -108,8 +108,8 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(
         scenario.qos,
         Qos {
-            reliability: Reliability::BestEffort,
-            history: History::KeepLast(10),
+            reliability: ReliabilitySetting::BestEffort,
+            history: HistorySetting::KeepLast(10),
             max_blocking: Duration::from_millis(100)
         }
     );
@@ -122,7 +122,10 @@ fn everything_that_can_be_said_is_read() {
         (schedule.in_time, schedule.behind_max),
         (Some(Duration::from_micros(2_500)), Duration::from_millis(20))
     );
-    assert_eq!((schedule.phase, schedule.wake, schedule.design), (Phase::Together, Wake::Spin, Design::Sequential));
+    assert_eq!(
+        (schedule.phase, schedule.wake, schedule.design),
+        (PublisherPhase::Together, Wake::Spin, Design::Sequential)
+    );
     assert_eq!((schedule.warm_up, schedule.drain), (Duration::from_millis(500), Duration::from_secs(2)));
     let told: Vec<String> = scenario.expectations.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["in_time_pct >= 99.9", "lost == 0"]);

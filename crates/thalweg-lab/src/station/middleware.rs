@@ -7,7 +7,7 @@ use thalweg::qos::{History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DataReader, DataWriter, DomainParticipant, Raw, ReadFilter, Topic, TopicType};
 
-use super::{Arrival, Delivery, Ended, Flow, Handler, Multicast, Network, Sending, Wait};
+use super::{ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Multicast, Sending, StationNetwork, Wait};
 use crate::error::LabError;
 
 /// What experiments send: a number and bytes.
@@ -30,7 +30,7 @@ impl Station {
     ///
     /// # Errors
     /// The system refuses sockets or threads, or the network cannot be used as described.
-    pub fn open(network: &Network, wait: Wait) -> Result<Station, LabError> {
+    pub fn open(network: &StationNetwork, wait: Wait) -> Result<Station, LabError> {
         let mut builder =
             DomainParticipant::builder(network.domain).name("thalweg lab").domain_tag(&network.domain_tag);
         for peer in &network.peers {
@@ -55,7 +55,7 @@ impl Station {
     ///
     /// # Errors
     /// The middleware refuses it.
-    pub fn sender(&self, topic: &str, delivery: Delivery) -> Result<Sender, LabError> {
+    pub fn sender(&self, topic: &str, delivery: DeliveryGuarantee) -> Result<SampleSender, LabError> {
         self.sender_by(topic, delivery, &Sending::default())
     }
 
@@ -63,31 +63,36 @@ impl Station {
     ///
     /// # Errors
     /// The middleware refuses it.
-    pub fn sender_by(&self, topic: &str, delivery: Delivery, sending: &Sending) -> Result<Sender, LabError> {
+    pub fn sender_by(
+        &self,
+        topic: &str,
+        delivery: DeliveryGuarantee,
+        sending: &Sending,
+    ) -> Result<SampleSender, LabError> {
         let topic = self.participant.create_topic::<Numbered>(topic);
         let mut qos =
             WriterQos { transmission: sending.to_qos(), transport_priority: sending.priority, ..WriterQos::default() };
         match delivery {
-            Delivery::BestEffort { .. } => qos.reliability = Reliability::BestEffort,
-            Delivery::Reliable { max_samples } => {
+            DeliveryGuarantee::BestEffort { .. } => qos.reliability = Reliability::BestEffort,
+            DeliveryGuarantee::Reliable { max_samples } => {
                 qos.reliability = Reliability::Reliable { max_blocking_time: BLOCKING_MAX };
                 qos.history = History::KeepAll;
                 qos.resource_limits = limits(max_samples);
             }
         }
         let writer = self.participant.create_writer(&topic, qos).map_err(LabError::here)?;
-        Ok(Sender { writer })
+        Ok(SampleSender { writer })
     }
 
     /// A reader of `topic`.
     ///
     /// # Errors
     /// The middleware refuses it.
-    pub fn receiver(&self, topic: &str, delivery: Delivery) -> Result<Receiver, LabError> {
+    pub fn receiver(&self, topic: &str, delivery: DeliveryGuarantee) -> Result<SampleReceiver, LabError> {
         let topic = self.participant.create_raw_topic(topic, Numbered::TYPE_NAME, Keyed::No, None);
         let (reliability, max_samples) = match delivery {
-            Delivery::BestEffort { max_samples } => (Reliability::BestEffort, max_samples),
-            Delivery::Reliable { max_samples } => (Reliability::RELIABLE, max_samples),
+            DeliveryGuarantee::BestEffort { max_samples } => (Reliability::BestEffort, max_samples),
+            DeliveryGuarantee::Reliable { max_samples } => (Reliability::RELIABLE, max_samples),
         };
         let qos = ReaderQos {
             reliability,
@@ -96,7 +101,7 @@ impl Station {
             ..ReaderQos::default()
         };
         let reader = self.participant.create_reader(&topic, qos).map_err(LabError::here)?;
-        Ok(Receiver::new(reader, arrival))
+        Ok(SampleReceiver::new(reader, arrival))
     }
 
     pub(super) fn participant(&self) -> &DomainParticipant {
@@ -118,11 +123,11 @@ impl Station {
 
 /// A writer of numbered samples.
 #[derive(Debug)]
-pub struct Sender {
+pub struct SampleSender {
     writer: DataWriter<Numbered>,
 }
 
-impl Sender {
+impl SampleSender {
     /// Readers matched now.
     pub fn matched(&self) -> usize {
         self.writer.matched_readers().len()
@@ -154,8 +159,8 @@ impl Sender {
     /// Writes a sample as it arrived, number included.
     ///
     /// # Errors
-    /// As [`Sender::send`].
-    pub fn send_back(&self, arrival: &Arrival<'_>) -> Result<(), LabError> {
+    /// As [`SampleSender::send`].
+    pub fn send_back(&self, arrival: &ArrivedSample<'_>) -> Result<(), LabError> {
         self.writer.write_serialized(arrival.serialized).map(drop).map_err(LabError::here)
     }
 
@@ -174,14 +179,14 @@ impl Sender {
 
 /// A reader of numbered samples.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct SampleReceiver {
     reader: DataReader<Raw>,
     read: Read,
     pending: Arc<Mutex<Pending>>,
 }
 
 /// How a sample's number and payload are found in its bytes.
-type Read = fn(&[u8]) -> Result<Arrival<'_>, LabError>;
+type Read = fn(&[u8]) -> Result<ArrivedSample<'_>, LabError>;
 
 /// Samples that were taken and not handled yet: a handler may have enough in the middle of a batch.
 #[derive(Debug, Default)]
@@ -190,9 +195,9 @@ struct Pending {
     next: usize,
 }
 
-impl Receiver {
-    pub(super) fn new(reader: DataReader<Raw>, read: Read) -> Receiver {
-        Receiver { reader, read, pending: Arc::default() }
+impl SampleReceiver {
+    pub(super) fn new(reader: DataReader<Raw>, read: Read) -> SampleReceiver {
+        SampleReceiver { reader, read, pending: Arc::default() }
     }
 
     /// Samples that newer ones took the place of before they were taken (KEEP_LAST).
@@ -215,7 +220,7 @@ impl Receiver {
     ///
     /// # Errors
     /// What `handler` failed with, or a sample that is none of ours.
-    pub fn run<H: Handler>(
+    pub fn run<H: ArrivalHandler>(
         &self,
         wait: Wait,
         patience: Duration,
@@ -228,7 +233,7 @@ impl Receiver {
         }
     }
 
-    fn run_here<H: Handler>(
+    fn run_here<H: ArrivalHandler>(
         &self,
         patience: Duration,
         over: &dyn Fn() -> bool,
@@ -259,7 +264,7 @@ impl Receiver {
         }
     }
 
-    fn run_in_listener<H: Handler>(
+    fn run_in_listener<H: ArrivalHandler>(
         &self,
         patience: Duration,
         over: &dyn Fn() -> bool,
@@ -298,7 +303,7 @@ impl<H> CourseState<H> {
     }
 }
 
-impl<H: Handler> Course<H> {
+impl<H: ArrivalHandler> Course<H> {
     fn handle_data(&self, reader: &DataReader<Raw>, read: Read, pending: &mut Pending) {
         let mut state = lock(&self.state);
         if state.result.is_some() {
@@ -350,7 +355,7 @@ impl<H: Handler> Course<H> {
 }
 
 /// Handles what is there; returns how much it was and whether more is wanted.
-fn drain<H: Handler>(
+fn drain<H: ArrivalHandler>(
     reader: &DataReader<Raw>,
     read: Read,
     pending: &mut Pending,
@@ -384,7 +389,7 @@ fn drain<H: Handler>(
 
 /// Reads number and payload of a serialized [`Numbered`] in place: after the encapsulation header the number, then length and
 /// bytes; XCDR1 and XCDR2 lay them out alike.
-fn arrival(serialized: &[u8]) -> Result<Arrival<'_>, LabError> {
+fn arrival(serialized: &[u8]) -> Result<ArrivedSample<'_>, LabError> {
     let read = || {
         let (header, rest) = serialized.split_first_chunk::<4>()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;
@@ -392,7 +397,7 @@ fn arrival(serialized: &[u8]) -> Result<Arrival<'_>, LabError> {
         // The lowest bit of the encapsulation tells the byte order; Thalweg's writers set it: little endian.
         let is_little = header[1] & 1 == 1;
         let payload = rest.get(..u32::from_le_bytes(*length) as usize)?;
-        is_little.then_some(Arrival { number: u64::from_le_bytes(*number), payload, serialized })
+        is_little.then_some(ArrivedSample { number: u64::from_le_bytes(*number), payload, serialized })
     };
     read().ok_or_else(|| LabError::Here("a sample arrived that no experiment of this version sends".to_owned()))
 }

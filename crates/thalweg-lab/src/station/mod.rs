@@ -8,8 +8,8 @@ mod sending;
 mod stamped;
 
 pub use flow::TokenBucket;
-pub use middleware::{Numbered, Receiver, Sender, Station};
-pub use sending::{Destination, Limits, Method, Sending};
+pub use middleware::{Numbered, SampleReceiver, SampleSender, Station};
+pub use sending::{Addressing, PackingLimits, PackingMethod, Sending};
 pub(crate) use stamped::serialized_bytes;
 pub use thalweg_lab_station::WriterEffort;
 
@@ -22,7 +22,7 @@ use crate::process::Stop;
 
 /// Where a station looks for others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Network {
+pub struct StationNetwork {
     /// Domain, 0 to 232.
     pub domain: u32,
     /// Only participants with the same tag meet.
@@ -47,17 +47,17 @@ pub enum Multicast {
     Avoided,
 }
 
-impl Network {
+impl StationNetwork {
     /// This host's domain `domain`, apart from everybody else in it: the tag is made of this process and the time.
-    pub fn apart(domain: u32) -> Network {
+    pub fn apart(domain: u32) -> StationNetwork {
         let tag = format!("thalweg-lab-{}-{}", std::process::id(), crate::host::monotonic_nanos());
-        Network { domain, domain_tag: tag, ..Network::default() }
+        StationNetwork { domain, domain_tag: tag, ..StationNetwork::default() }
     }
 }
 
 /// Whether lost samples are sent again, and how many may wait for acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Delivery {
+pub enum DeliveryGuarantee {
     /// BEST_EFFORT: lost samples stay lost; the reader keeps up to so many that were not taken yet.
     BestEffort {
         /// Samples that the reader keeps.
@@ -84,7 +84,7 @@ pub enum Wait {
 
 /// A sample as it arrived; the payload is lent.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
+pub struct ArrivedSample<'a> {
     /// The number its sender gave it.
     pub number: u64,
     /// Its bytes.
@@ -103,7 +103,7 @@ pub enum Flow {
 }
 
 /// What happens to samples as they arrive, whatever thread they arrive in.
-pub trait Handler: Send + 'static {
+pub trait ArrivalHandler: Send + 'static {
     /// Called once before anything is received; the place to send what others answer to.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ pub trait Handler: Send + 'static {
     ///
     /// # Errors
     /// Ends the reception with this error.
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError>;
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError>;
 
     /// Called after the samples that were taken together, at most a few hundred, were all handled: the place for what would cost
     /// too much for each of them, such as a look at the clock.

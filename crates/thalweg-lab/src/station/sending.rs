@@ -11,10 +11,10 @@ use thalweg::qos;
 pub struct Sending {
     /// How samples share datagrams.
     #[serde(flatten)]
-    pub method: Method,
+    pub method: PackingMethod,
     /// Where datagrams go to.
     #[serde(default)]
-    pub destination: Destination,
+    pub destination: Addressing,
     /// TRANSPORT_PRIORITY: the DSCP of its datagrams, 0 to 63.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
@@ -23,16 +23,16 @@ pub struct Sending {
 /// How samples share datagrams, see [`thalweg::qos::Method`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "kebab-case")]
-pub enum Method {
+pub enum PackingMethod {
     /// What the writer finds best.
     #[default]
     Auto,
     /// Each sample at once, in a datagram of its own.
     Immediate,
     /// Samples wait for each other; each stays a submessage of its own.
-    Coalesce(Limits),
+    Coalesce(PackingLimits),
     /// Samples wait for each other and leave as one submessage.
-    Batch(Limits),
+    Batch(PackingLimits),
     /// The I/O thread sends when a flow controller grants tokens.
     Asynchronous {
         /// Name of the flow controller.
@@ -42,7 +42,7 @@ pub enum Method {
 
 /// What lets collected samples leave; whichever is reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct PackingLimits {
     /// Bytes of serialized samples.
     pub max_bytes: u64,
     /// Samples; missing means any number.
@@ -55,7 +55,7 @@ pub struct Limits {
 /// How a writer addresses its readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Destination {
+pub enum Addressing {
     /// What costs less.
     #[default]
     Auto,
@@ -65,35 +65,35 @@ pub enum Destination {
     Multicast,
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for Addressing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Destination::Auto => "auto",
-            Destination::Unicast => "unicast",
-            Destination::Multicast => "multicast",
+            Addressing::Auto => "auto",
+            Addressing::Unicast => "unicast",
+            Addressing::Multicast => "multicast",
         })
     }
 }
 
 impl Sending {
     /// This method, and a destination that the writer chooses.
-    pub fn by(method: Method) -> Sending {
+    pub fn by(method: PackingMethod) -> Sending {
         Sending { method, ..Sending::default() }
     }
 
     /// The same as a policy of a writer.
     pub fn to_qos(&self) -> qos::Transmission {
         let method = match &self.method {
-            Method::Auto => qos::Method::Auto,
-            Method::Immediate => qos::Method::Immediate,
-            Method::Coalesce(limits) => qos::Method::Coalesce(limits.to_qos()),
-            Method::Batch(limits) => qos::Method::Batch(limits.to_qos()),
-            Method::Asynchronous { flow_controller } => qos::Method::asynchronous(flow_controller),
+            PackingMethod::Auto => qos::Method::Auto,
+            PackingMethod::Immediate => qos::Method::Immediate,
+            PackingMethod::Coalesce(limits) => qos::Method::Coalesce(limits.to_qos()),
+            PackingMethod::Batch(limits) => qos::Method::Batch(limits.to_qos()),
+            PackingMethod::Asynchronous { flow_controller } => qos::Method::asynchronous(flow_controller),
         };
         let destination = match self.destination {
-            Destination::Auto => qos::Destination::Auto,
-            Destination::Unicast => qos::Destination::Unicast,
-            Destination::Multicast => qos::Destination::Multicast,
+            Addressing::Auto => qos::Destination::Auto,
+            Addressing::Unicast => qos::Destination::Unicast,
+            Addressing::Multicast => qos::Destination::Multicast,
         };
         qos::Transmission { method, destination }
     }
@@ -107,13 +107,13 @@ impl fmt::Display for Sending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.to_qos().method)?;
         match self.destination {
-            Destination::Auto => Ok(()),
-            chosen @ (Destination::Unicast | Destination::Multicast) => write!(f, ", {chosen}"),
+            Addressing::Auto => Ok(()),
+            chosen @ (Addressing::Unicast | Addressing::Multicast) => write!(f, ", {chosen}"),
         }
     }
 }
 
-impl Limits {
+impl PackingLimits {
     fn to_qos(self) -> qos::Limits {
         // A 32-bit machine holds no more samples or bytes than it can count.
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -125,10 +125,10 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
+impl Default for PackingLimits {
+    fn default() -> PackingLimits {
         let limits = qos::Limits::default();
-        Limits {
+        PackingLimits {
             max_bytes: limits.max_bytes as u64,
             max_samples: (limits.max_samples != usize::MAX).then_some(limits.max_samples as u64),
             max_flush_delay_us: u64::try_from(limits.max_flush_delay.as_micros()).unwrap_or(u64::MAX),
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn every_way_reaches_the_writers_policy_and_survives_json() {
-        let limits = Limits { max_bytes: 8_000, max_samples: Some(64), max_flush_delay_us: 250 };
+        let limits = PackingLimits { max_bytes: 8_000, max_samples: Some(64), max_flush_delay_us: 250 };
         let expect = qos::Limits { max_bytes: 8_000, max_samples: 64, max_flush_delay: Duration::from_micros(250) };
         for (method, expect) in [
-            (Method::Auto, qos::Method::Auto),
-            (Method::Immediate, qos::Method::Immediate),
-            (Method::Coalesce(limits), qos::Method::Coalesce(expect)),
-            (Method::Batch(Limits::default()), qos::Method::batch()),
-            (Method::Asynchronous { flow_controller: "slow".into() }, qos::Method::asynchronous("slow")),
+            (PackingMethod::Auto, qos::Method::Auto),
+            (PackingMethod::Immediate, qos::Method::Immediate),
+            (PackingMethod::Coalesce(limits), qos::Method::Coalesce(expect)),
+            (PackingMethod::Batch(PackingLimits::default()), qos::Method::batch()),
+            (PackingMethod::Asynchronous { flow_controller: "slow".into() }, qos::Method::asynchronous("slow")),
         ] {
-            let sending = Sending { destination: Destination::Multicast, ..Sending::by(method) };
+            let sending = Sending { destination: Addressing::Multicast, ..Sending::by(method) };
             assert_eq!(sending.to_qos().method, expect);
             assert_eq!(sending.to_qos().destination, qos::Destination::Multicast);
             let text = serde_json::to_string(&sending).expect("json");

@@ -8,9 +8,9 @@ use thalweg::types::Keyed;
 use thalweg::{DataWriter, Topic, TopicType};
 use thalweg_lab_station::{Fault, Publication, WriterEffort};
 
-use super::{Arrival, Destination, Receiver, Sending, Station};
+use super::{Addressing, ArrivedSample, SampleReceiver, Sending, Station};
 use crate::error::LabError;
-use crate::scenario::{History, Load, Qos, Reliability};
+use crate::scenario::{HistorySetting, Load, Qos, ReliabilitySetting};
 
 /// `payload_bytes` octets.
 #[derive(Clone, Debug, Topic)]
@@ -146,7 +146,7 @@ impl Station {
         topic: &str,
         load: Load,
         qos: &Qos,
-        destination: Destination,
+        destination: Addressing,
     ) -> Result<Box<dyn Publication>, LabError> {
         let qos = writer_qos(qos, destination);
         match load {
@@ -172,7 +172,7 @@ impl Station {
     ///
     /// # Errors
     /// The middleware refuses it.
-    pub(crate) fn subscription(&self, topic: &str, load: Load, qos: &Qos) -> Result<Receiver, LabError> {
+    pub(crate) fn subscription(&self, topic: &str, load: Load, qos: &Qos) -> Result<SampleReceiver, LabError> {
         let name = match load {
             Load::Octets(_) => Octets::TYPE_NAME,
             Load::Struct16 => Struct16::TYPE_NAME,
@@ -182,12 +182,12 @@ impl Station {
         let topic = self.participant().create_raw_topic(topic, name, Keyed::No, None);
         let (history, resource_limits) = history(qos);
         let reliability = match qos.reliability {
-            Reliability::BestEffort => qos::Reliability::BestEffort,
-            Reliability::Reliable => qos::Reliability::RELIABLE,
+            ReliabilitySetting::BestEffort => qos::Reliability::BestEffort,
+            ReliabilitySetting::Reliable => qos::Reliability::RELIABLE,
         };
         let qos = ReaderQos { reliability, history, resource_limits, ..ReaderQos::default() };
         let reader = self.participant().create_reader(&topic, qos).map_err(LabError::here)?;
-        Ok(Receiver::new(reader, stamp))
+        Ok(SampleReceiver::new(reader, stamp))
     }
 }
 
@@ -211,11 +211,11 @@ fn encoded_bytes(sample: &impl Stamped) -> Result<u64, LabError> {
     Ok((out.len() - ENCAPSULATION_BYTES) as u64)
 }
 
-fn writer_qos(qos: &Qos, destination: Destination) -> WriterQos {
+fn writer_qos(qos: &Qos, destination: Addressing) -> WriterQos {
     let (history, resource_limits) = history(qos);
     let reliability = match qos.reliability {
-        Reliability::BestEffort => qos::Reliability::BestEffort,
-        Reliability::Reliable => qos::Reliability::Reliable { max_blocking_time: qos.max_blocking },
+        ReliabilitySetting::BestEffort => qos::Reliability::BestEffort,
+        ReliabilitySetting::Reliable => qos::Reliability::Reliable { max_blocking_time: qos.max_blocking },
     };
     let transmission = Sending { destination, ..Sending::default() }.to_qos();
     WriterQos { reliability, history, resource_limits, transmission, ..WriterQos::default() }
@@ -223,8 +223,8 @@ fn writer_qos(qos: &Qos, destination: Destination) -> WriterQos {
 
 fn history(qos: &Qos) -> (qos::History, ResourceLimits) {
     match qos.history {
-        History::KeepLast(depth) => (qos::History::KeepLast(depth), ResourceLimits::default()),
-        History::KeepAll(room) => (qos::History::KeepAll, super::middleware::limits(room)),
+        HistorySetting::KeepLast(depth) => (qos::History::KeepLast(depth), ResourceLimits::default()),
+        HistorySetting::KeepAll(room) => (qos::History::KeepAll, super::middleware::limits(room)),
     }
 }
 
@@ -263,13 +263,13 @@ fn filled<const N: usize>() -> Box<[u8; N]> {
 }
 
 /// Reads time and number of a serialized [`Stamped`] in place: they are its last 16 bytes in XCDR1 and XCDR2.
-fn stamp(serialized: &[u8]) -> Result<Arrival<'_>, LabError> {
+fn stamp(serialized: &[u8]) -> Result<ArrivedSample<'_>, LabError> {
     let read = || {
         let is_little = serialized.get(1)? & 1 == 1;
         let (_, end) = serialized.get(4..)?.split_last_chunk::<16>()?;
         let (time, id) = end.split_first_chunk::<8>()?;
         let number = u64::from_le_bytes(id.try_into().ok()?);
-        is_little.then_some(Arrival { number, payload: time, serialized })
+        is_little.then_some(ArrivedSample { number, payload: time, serialized })
     };
     read().ok_or_else(|| LabError::Here("a sample arrived that no scenario of this version sends".to_owned()))
 }

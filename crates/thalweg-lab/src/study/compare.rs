@@ -211,7 +211,7 @@ pub fn table(caption: &str, differences: &[Difference]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::{Middleware, Peer, Profile};
+    use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
     use crate::scenario::Scenario;
     use crate::trial::{Fairness, LatencyFigures, Totals};
 
@@ -273,8 +273,8 @@ mod tests {
             out.name = out.cell.to_string();
             out
         };
-        let peer = Middleware::Peer(Peer::Zenoh, Profile::Default);
-        let ours = Middleware::Thalweg;
+        let peer = CellMiddleware::Peer(PeerProgram::Zenoh, PeerProfile::Default);
+        let ours = CellMiddleware::Thalweg;
         let all = [of(ours, 1.0), of(peer, 1.0), of(peer, 2.0), of(ours, 2.0), of(peer, 3.0)];
         let names: Vec<(&str, &str)> =
             compared(&all).map(|(baseline, cell)| (baseline.name.as_str(), cell.name.as_str())).collect();

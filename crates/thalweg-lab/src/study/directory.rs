@@ -190,7 +190,7 @@ pub(super) fn load_scenario(directory: &Path) -> Result<(Scenario, String), LabE
 
 /// A run directory that was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundRun {
     /// Where it lies.
     pub path: PathBuf,
     /// What it says, or why that cannot be read.
@@ -200,12 +200,12 @@ pub struct Found {
 }
 
 /// The run directories in `folder`, itself included, by name.
-pub fn find(folder: &Path) -> Vec<Found> {
+pub fn find(folder: &Path) -> Vec<FoundRun> {
     let below = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut paths: Vec<PathBuf> =
         below.chain([folder.to_path_buf()]).filter(|path| path.join(MANIFEST).is_file()).collect();
     paths.sort();
-    let found = |path: PathBuf| Found { manifest: load_manifest(&path), is_in_use: is_in_use(&path), path };
+    let found = |path: PathBuf| FoundRun { manifest: load_manifest(&path), is_in_use: is_in_use(&path), path };
     paths.into_iter().map(found).collect()
 }
 
@@ -256,7 +256,7 @@ const LOCK: &str = "lock";
 const RUNS: &str = "runs";
 const PARTIAL: &str = ".partial";
 
-impl Found {
+impl FoundRun {
     /// How far it is, in words.
     pub fn state(&self) -> String {
         match &self.manifest {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::LabError;
 use crate::host::Environment;
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 use crate::process::Launcher;
 use crate::scenario::Scenario;
 use crate::trial::Ground;
@@ -41,7 +41,7 @@ impl Fingerprint {
     ) -> Result<Fingerprint, LabError> {
         let mut parts = Fingerprint::read(text, environment).parts;
         parts.extend(ground.map(Ground::fingerprint).unwrap_or_default());
-        let peers: BTreeSet<Peer> = scenario.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
+        let peers: BTreeSet<PeerProgram> = scenario.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
         for peer in peers {
             if ground.is_none_or(Ground::is_here) {
                 parts.insert(format!("program of {peer}"), checksum(&launcher.program_of(peer)?));

@@ -18,7 +18,7 @@ use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct RunWatcher {
     path: PathBuf,
     scenario: Scenario,
     /// The whole runs that were read; reading takes time from what is measured, so each is read once.
@@ -27,7 +27,7 @@ pub struct Watcher {
 
 /// How a run directory stands.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct RunSnapshot {
     /// What it holds.
     manifest: Manifest,
     is_in_use: bool,
@@ -56,22 +56,22 @@ struct Samples {
     in_time_ns: u64,
 }
 
-impl Watcher {
+impl RunWatcher {
     /// Follows the directory in `path`.
     ///
     /// # Errors
     /// It is no run directory, or its scenario cannot be read.
-    pub fn new(path: &Path) -> Result<Watcher, LabError> {
+    pub fn new(path: &Path) -> Result<RunWatcher, LabError> {
         load_manifest(path)?;
         let (scenario, _) = load_scenario(path)?;
-        Ok(Watcher { path: path.to_path_buf(), scenario, known: BTreeMap::new() })
+        Ok(RunWatcher { path: path.to_path_buf(), scenario, known: BTreeMap::new() })
     }
 
     /// How it stands now; runs that were read before are not read again.
     ///
     /// # Errors
     /// A file that was there is gone or damaged.
-    pub fn look(&mut self) -> Result<Snapshot, LabError> {
+    pub fn look(&mut self) -> Result<RunSnapshot, LabError> {
         let counted = counted_runs(&self.path);
         for name in &counted {
             if !self.known.contains_key(name) {
@@ -83,7 +83,7 @@ impl Watcher {
             let runs = own.filter_map(|name| self.known.get(name).cloned()).collect();
             CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() }
         };
-        Ok(Snapshot {
+        Ok(RunSnapshot {
             manifest: load_manifest(&self.path)?,
             is_in_use: is_in_use(&self.path),
             cells: self.scenario.cells.iter().enumerate().map(cell).collect(),
@@ -111,7 +111,7 @@ impl Watcher {
     }
 }
 
-impl Snapshot {
+impl RunSnapshot {
     /// Whether nothing will change any more.
     pub fn is_over(&self) -> bool {
         self.manifest.state != State::Running || !self.is_in_use

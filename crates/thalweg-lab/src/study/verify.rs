@@ -8,7 +8,7 @@ use super::manifest::State;
 use super::results::{self, RESULTS};
 use crate::error::LabError;
 use crate::scenario::Scenario;
-use crate::trial::{Raw, TrialResult, join};
+use crate::trial::{RawRecords, TrialResult, join};
 
 /// What a check of a run directory found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), Stri
     if result.cell != *cell {
         return Err(format!("it measured {} where the scenario has {cell}", result.cell));
     }
-    let raw =
-        Raw::read(&run_folder(path, name), cell.publishers, cell.subscribers).map_err(|error| error.to_string())?;
+    let raw = RawRecords::read(&run_folder(path, name), cell.publishers, cell.subscribers)
+        .map_err(|error| error.to_string())?;
     let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
     let joined = join(cell, &scenario.schedule, &raw, &reports);
     // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.

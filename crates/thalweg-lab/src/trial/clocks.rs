@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::{Raw, Written, write_received};
+use thalweg_lab_station::{RawRecords, WrittenSample, write_received};
 
 use super::timetable::timetable;
 use super::traces;
@@ -20,7 +20,7 @@ use crate::scenario::{Cell, HostPlan, Schedule};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunClocks {
     /// Each machine, in the order of the scenario.
-    pub hosts: Vec<HostClock>,
+    pub hosts: Vec<MachineClock>,
     /// What a latency between two machines may be wrong by, for the worst pair, in microseconds; 0 where no pair crosses.
     pub bound_us: f64,
     /// Whether a clock jumped or was slewed meanwhile; such a run counts as disturbed.
@@ -29,7 +29,7 @@ pub struct RunClocks {
 
 /// The clock of one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostClock {
+pub struct MachineClock {
     /// The machine, as the scenario names it.
     pub host: String,
     /// When the schedule began there, by its own clock, in nanoseconds.
@@ -38,7 +38,7 @@ pub struct HostClock {
     pub fit: Option<ClockFit>,
 }
 
-impl HostClock {
+impl MachineClock {
     /// What its times may be wrong by, by the controller's clock.
     fn bound(&self) -> Duration {
         self.fit.map_or(Duration::ZERO, |fit| fit.bound())
@@ -146,13 +146,13 @@ impl Clocks {
     pub(super) fn end(&mut self, crossings: &[(u32, u32)], stop: &Stop) -> Result<RunClocks, LabError> {
         self.take_back();
         self.ask_often(stop)?;
-        let clock = |((host, origin_ns), fit): ((&String, &u64), Option<ClockFit>)| HostClock {
+        let clock = |((host, origin_ns), fit): ((&String, &u64), Option<ClockFit>)| MachineClock {
             host: host.clone(),
             origin_ns: *origin_ns,
             fit,
         };
-        let hosts: Vec<HostClock> = self.names.iter().zip(&self.origins).zip(self.fits()?).map(clock).collect();
-        let bound = |host: u32| hosts.get(host as usize).map_or(Duration::ZERO, HostClock::bound);
+        let hosts: Vec<MachineClock> = self.names.iter().zip(&self.origins).zip(self.fits()?).map(clock).collect();
+        let bound = |host: u32| hosts.get(host as usize).map_or(Duration::ZERO, MachineClock::bound);
         let crossing = crossings.iter().filter(|(from, to)| from != to);
         let worst = crossing.map(|(from, to)| bound(*from) + bound(*to)).max().unwrap_or_default();
         let is_stepped = hosts.iter().any(|host| host.fit.is_some_and(|fit| fit.is_stepped));
@@ -201,7 +201,7 @@ pub(super) fn align(
     clocks: &RunClocks,
 ) -> Result<(), LabError> {
     let timetable = timetable(cell, schedule);
-    let mut raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
+    let mut raw = RawRecords::read(folder, cell.publishers, cell.subscribers)?;
     for (index, samples) in (0..).zip(&mut raw.received) {
         let there = plan.of_subscriber(cell.publishers, index);
         for sample in samples.iter_mut() {
@@ -231,7 +231,7 @@ pub(super) fn align(
 }
 
 /// When a sample was written; publishers write in the order of the numbers.
-fn find(written: &[Written], number: u64) -> Option<u64> {
+fn find(written: &[WrittenSample], number: u64) -> Option<u64> {
     let place = written.binary_search_by_key(&number, |sample| sample.number).ok()?;
     Some(written[place].written_ns)
 }
@@ -241,15 +241,15 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
-    use thalweg_lab_station::{Received, write_written};
+    use thalweg_lab_station::{ReceivedSample, write_written};
 
     use super::*;
     use crate::scenario::{HostKind, Machine, Scenario};
 
-    fn clock(ahead_ns: i64, drift_ppm: f64) -> HostClock {
+    fn clock(ahead_ns: i64, drift_ppm: f64) -> MachineClock {
         let (round_trip_ns, residual_ns, at_ns) = (30_000, 5_000, 1_000_000_000_000);
         let fit = ClockFit { at_ns, ahead_ns, drift_ppm, round_trip_ns, residual_ns, probes: 300, is_stepped: false };
-        HostClock { host: "x".to_owned(), origin_ns: fit.there(at_ns), fit: Some(fit) }
+        MachineClock { host: "x".to_owned(), origin_ns: fit.there(at_ns), fit: Some(fit) }
     }
 
     #[test]
@@ -271,23 +271,28 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("made");
         let written = |number: u64| {
             let written_ns = number * 1_000_000_000;
-            Written { number, written_ns, returned_ns: written_ns + 5_000 }
+            WrittenSample { number, written_ns, returned_ns: written_ns + 5_000 }
         };
-        let all: Vec<Written> = (0..20).map(written).collect();
+        let all: Vec<WrittenSample> = (0..20).map(written).collect();
         (0..2).for_each(|index| write_written(&folder, index, &all).expect("written"));
         // What the first publisher wrote takes a millisecond; the subscriber notes it by its own clock, and a time that means nothing to it.
-        let across = |sample: &Written| Received {
+        let across = |sample: &WrittenSample| ReceivedSample {
             writer: 0,
             number: sample.number,
             written_ns: 77,
             received_ns: hosts[1].since(hosts[0].reference(sample.written_ns) + 1_000_000),
         };
-        let beside = |sample: &Written| Received { writer: 1, number: sample.number, written_ns: 40, received_ns: 90 };
-        let received: Vec<Received> = all.iter().map(across).chain(all.iter().map(beside)).collect();
+        let beside = |sample: &WrittenSample| ReceivedSample {
+            writer: 1,
+            number: sample.number,
+            written_ns: 40,
+            received_ns: 90,
+        };
+        let received: Vec<ReceivedSample> = all.iter().map(across).chain(all.iter().map(beside)).collect();
         write_received(&folder, 0, &received).expect("written");
         let clocks = RunClocks { hosts: hosts.clone(), bound_us: 1.0, is_stepped: false };
         align(&folder, (cell, schedule), &plan, &clocks).expect("aligned");
-        let raw = Raw::read(&folder, 2, 1).expect("read");
+        let raw = RawRecords::read(&folder, 2, 1).expect("read");
         std::fs::remove_dir_all(&folder).expect("removed");
         assert_eq!(raw.written[0], all, "the publisher's own times stay");
         for (sample, written) in raw.received[0].iter().zip(&all) {

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
-use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, Command, PublisherReport, Raw, Word, WorkerReport, not_written};
+use thalweg_lab_station::{
+    ACKNOWLEDGEMENT_PATIENCE, PublisherReport, RawRecords, StationCommand, Word, WorkerReport, not_written,
+};
 
 use super::clocks::{RunClocks, align};
 use super::diary::Diary;
@@ -20,7 +22,7 @@ use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
 use crate::host::{SecondConditions, monotonic_nanos};
-use crate::process::{Launcher, Message, Stop};
+use crate::process::{Launcher, Stop, WorkerMessage};
 use crate::scenario::{Cell, Gate, Scenario};
 
 /// What a run is made with.
@@ -58,16 +60,16 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     let schedule = &context.scenario.schedule;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
     let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
-    ensemble.tell_all(&Command::Drain { written: written(cell, &reports) })?;
+    ensemble.tell_all(&StationCommand::Drain { written: written(cell, &reports) })?;
     ensemble.hear_all(DRAIN_PATIENCE, drained)?;
     let (layers, hosts) = ensemble.counters()?.since(&before);
     let clocks = ensemble.site.end(&crossings(context.scenario, cell), context.stop)?;
-    ensemble.tell_all(&Command::Finish)?;
+    ensemble.tell_all(&StationCommand::Finish)?;
     let (workers, processes) = ensemble.finish(folder)?;
     if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
         align(folder, (cell, schedule), plan, clocks)?;
     }
-    let raw = Raw::read(folder, cell.publishers, cell.subscribers)?;
+    let raw = RawRecords::read(folder, cell.publishers, cell.subscribers)?;
     let joined = join(cell, schedule, &raw, &reports);
     histograms::write(folder, &joined)?;
     traces::export(folder)?;
@@ -119,24 +121,24 @@ fn judge(machines: Vec<Vec<SecondConditions>>, clocks: Option<&RunClocks>, gate:
     TrialConditions { seconds, machines, bad_seconds, counted_late: false, contaminated }
 }
 
-fn matched(message: Message) -> Option<()> {
+fn matched(message: WorkerMessage) -> Option<()> {
     matches!(word(message)?, Word::Matched).then_some(())
 }
 
-fn published(message: Message) -> Option<Vec<PublisherReport>> {
+fn published(message: WorkerMessage) -> Option<Vec<PublisherReport>> {
     if let Word::Published(reports) = word(message)? { Some(reports) } else { None }
 }
 
-fn drained(message: Message) -> Option<()> {
+fn drained(message: WorkerMessage) -> Option<()> {
     matches!(word(message)?, Word::Drained).then_some(())
 }
 
-fn word(message: Message) -> Option<Word> {
-    if let Message::Progress(value) = message { parse(value) } else { None }
+fn word(message: WorkerMessage) -> Option<Word> {
+    if let WorkerMessage::Progress(value) = message { parse(value) } else { None }
 }
 
-fn report(message: Message) -> Option<WorkerReport> {
-    if let Message::Done(value) = message { parse(value) } else { None }
+fn report(message: WorkerMessage) -> Option<WorkerReport> {
+    if let WorkerMessage::Done(value) = message { parse(value) } else { None }
 }
 
 fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Option<T> {
@@ -171,7 +173,7 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Waits until each process said what `read` accepts.
-    fn hear_all<T>(&mut self, patience: Duration, read: fn(Message) -> Option<T>) -> Result<Vec<T>, LabError> {
+    fn hear_all<T>(&mut self, patience: Duration, read: fn(WorkerMessage) -> Option<T>) -> Result<Vec<T>, LabError> {
         let deadline = Instant::now() + patience;
         let mut heard: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
         while heard.iter().any(Option::is_none) {
@@ -196,7 +198,7 @@ impl<'a> Ensemble<'a> {
         Ok(heard.into_iter().flatten().collect())
     }
 
-    fn tell_all(&mut self, command: &Command) -> Result<(), LabError> {
+    fn tell_all(&mut self, command: &StationCommand) -> Result<(), LabError> {
         self.workers.iter_mut().try_for_each(|(_, worker)| worker.send(command))
     }
 
@@ -204,7 +206,7 @@ impl<'a> Ensemble<'a> {
     fn start_schedule(&mut self, origin_ns: u64) -> Result<(), LabError> {
         self.site.begin_clocks(origin_ns)?;
         for ((_, worker), host) in self.workers.iter_mut().zip(&self.places) {
-            worker.send(&Command::Start { origin_ns: self.site.origin(*host).unwrap_or(origin_ns) })?;
+            worker.send(&StationCommand::Start { origin_ns: self.site.origin(*host).unwrap_or(origin_ns) })?;
         }
         Ok(())
     }

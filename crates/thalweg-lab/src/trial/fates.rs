@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use thalweg_lab_station::{Arrivals, PublisherReport, Raw, Received, Timetable, Written};
+use thalweg_lab_station::{ArrivalBitmap, PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample};
 
 use super::result::{Fairness, LatencyFigures, PairResult, PublisherResult, Totals};
 use super::timetable::timetable;
@@ -23,7 +23,7 @@ pub(crate) struct Joined {
 }
 
 /// Joins what both ends saw of the measured samples.
-pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[PublisherReport]) -> Joined {
+pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &RawRecords, reports: &[PublisherReport]) -> Joined {
     let mut timetable = timetable(cell, schedule);
     let unsettled = match schedule.settle {
         Settle::No => 0,
@@ -31,7 +31,7 @@ pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[Publi
     };
     timetable.skip(unsettled);
     let join = Join { cell, timetable, in_time_ns: in_time_ns(cell, schedule) };
-    let writers: Vec<HashMap<u64, Written>> = raw.written.iter().map(|samples| join.measured(samples)).collect();
+    let writers: Vec<HashMap<u64, WrittenSample>> = raw.written.iter().map(|samples| join.measured(samples)).collect();
     let mut joined = Joined { unsettled_s: unsettled as f64 / cell.rate_hz, ..Joined::default() };
     for (writer, samples) in writers.iter().enumerate() {
         let report = reports.iter().find(|report| report.index as usize == writer).cloned().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &Raw, reports: &[Publi
 }
 
 /// How many samples of each publisher were due before latencies settled, by the mean of their logarithms in each 100 ms.
-fn unsettled_samples(timetable: &Timetable, raw: &Raw) -> u64 {
+fn unsettled_samples(timetable: &Timetable, raw: &RawRecords) -> u64 {
     let mut bins: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     let range = timetable.measured();
     for sample in raw.received.iter().flatten().filter(|sample| range.contains(&sample.number)) {
@@ -104,12 +104,17 @@ struct Fates {
 }
 
 impl Join<'_> {
-    fn measured(&self, samples: &[Written]) -> HashMap<u64, Written> {
+    fn measured(&self, samples: &[WrittenSample]) -> HashMap<u64, WrittenSample> {
         let range = self.timetable.measured();
         samples.iter().filter(|sample| range.contains(&sample.number)).map(|sample| (sample.number, *sample)).collect()
     }
 
-    fn publisher(&self, writer: u32, samples: &HashMap<u64, Written>, report: PublisherReport) -> PublisherResult {
+    fn publisher(
+        &self,
+        writer: u32,
+        samples: &HashMap<u64, WrittenSample>,
+        report: PublisherReport,
+    ) -> PublisherResult {
         let due = self.timetable.measured().count() as u64;
         let (mut lag, mut write, mut in_time) = (Buckets::default(), Buckets::default(), 0);
         for sample in samples.values() {
@@ -131,10 +136,10 @@ impl Join<'_> {
         }
     }
 
-    fn pair(&self, writer: u32, arrivals: &[Received], written: u64) -> Fates {
+    fn pair(&self, writer: u32, arrivals: &[ReceivedSample], written: u64) -> Fates {
         let range = self.timetable.measured();
         let mut fates = Fates::default();
-        let mut seen = Arrivals::with_room_for(range.end);
+        let mut seen = ArrivalBitmap::with_room_for(range.end);
         for sample in arrivals.iter().filter(|sample| sample.writer == writer && range.contains(&sample.number)) {
             let before = seen.received();
             seen.note(sample.number);

@@ -7,7 +7,7 @@ use crate::agent::{Connection, HostFacts, Machines};
 use crate::error::LabError;
 use crate::host::HostEnvironment;
 use crate::network::Hosts;
-use crate::peers::Peer;
+use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{HostKind, Scenario};
 
@@ -56,7 +56,7 @@ impl Ground {
     ///
     /// # Errors
     /// One of them has none, the peer would not find its way there, or an agent is lost.
-    pub(crate) fn programs_of(&self, peer: Peer) -> Result<Vec<(String, String)>, LabError> {
+    pub(crate) fn programs_of(&self, peer: PeerProgram) -> Result<Vec<(String, String)>, LabError> {
         self.addresses()?;
         let Ground::Machines(machines) = self else { return Ok(Vec::new()) };
         let program =

@@ -20,7 +20,7 @@ mod site;
 mod timetable;
 mod traces;
 
-pub use clocks::{HostClock, RunClocks};
+pub use clocks::{MachineClock, RunClocks};
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use diary::load as load_seconds_so_far;
 pub(crate) use fates::{in_time_ns, join};
@@ -35,9 +35,9 @@ pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };
 pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
-pub(crate) use thalweg_lab_station::{Raw, SoFar};
+pub(crate) use thalweg_lab_station::{RawRecords, SoFar};
 #[cfg(test)]
-pub(crate) use thalweg_lab_station::{Received, Written};
+pub(crate) use thalweg_lab_station::{ReceivedSample, WrittenSample};
 pub(crate) use traces::{label, read as read_traces, spans};
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{
-    Fault, Link, Middleware, Note, Order, Publication, PublisherPlace, SubscriberPlace, Subscription, WorkerReport,
-    WriterEffort,
+    Fault, Middleware, Note, Order, ParentPipe, Publication, PublisherPlace, SubscriberPlace, Subscription,
+    WorkerReport, WriterEffort,
 };
 
 use super::traces;
 use crate::error::LabError;
 use crate::scenario::Load;
-use crate::station::{Arrival, Destination, Flow, Handler, Network, Receiver, Station, Wait};
+use crate::station::{Addressing, ArrivalHandler, ArrivedSample, Flow, SampleReceiver, Station, StationNetwork, Wait};
 
 /// What a process of a run is told first.
 pub(crate) type TrialOrder = Order<Setup>;
@@ -21,16 +21,16 @@ pub(crate) type TrialOrder = Order<Setup>;
 /// What Thalweg has to know beside the rest of an order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    pub(crate) network: Network,
+    pub(crate) network: StationNetwork,
     pub(crate) load: Load,
-    pub(crate) destination: Destination,
+    pub(crate) destination: Addressing,
     pub(crate) wait: Wait,
     /// Every how many samples its layers are traced.
     pub(crate) trace: Option<NonZeroU32>,
 }
 
 /// Makes one run's part of this process.
-pub(crate) fn work(order: &TrialOrder, link: &Link) -> Result<WorkerReport, LabError> {
+pub(crate) fn work(order: &TrialOrder, link: &ParentPipe) -> Result<WorkerReport, LabError> {
     Ok(thalweg_lab_station::work::<Ours>(order, link)?)
 }
 
@@ -95,20 +95,20 @@ impl Publication for Writer {
 
 /// The readers of a subscriber, one a topic, with their participant.
 struct Readers {
-    readers: Vec<Receiver>,
+    readers: Vec<SampleReceiver>,
     wait: Wait,
     _station: Station,
 }
 
 impl Subscription for Readers {
     fn matched(&self) -> usize {
-        self.readers.iter().map(Receiver::matched).sum()
+        self.readers.iter().map(SampleReceiver::matched).sum()
     }
 
     fn run(&self, over: &(dyn Fn() -> bool + Sync), note: Note) -> Result<Note, Fault> {
         let note = Shared(Arc::new(Mutex::new(note)));
         // All but one of these threads only wait: the participant's thread that receives calls each reader's listener.
-        let run = |reader: &Receiver| reader.run(self.wait, Duration::MAX, &over, note.clone()).map(drop);
+        let run = |reader: &SampleReceiver| reader.run(self.wait, Duration::MAX, &over, note.clone()).map(drop);
         let outcomes: Result<(), LabError> = match self.readers.as_slice() {
             [reader] => run(reader),
             readers => std::thread::scope(|scope| {
@@ -124,11 +124,11 @@ impl Subscription for Readers {
     }
 
     fn overwritten(&self) -> u64 {
-        self.readers.iter().map(Receiver::overwritten).sum()
+        self.readers.iter().map(SampleReceiver::overwritten).sum()
     }
 
     fn rejected(&self) -> u64 {
-        self.readers.iter().map(Receiver::rejected).sum()
+        self.readers.iter().map(SampleReceiver::rejected).sum()
     }
 }
 
@@ -136,8 +136,8 @@ impl Subscription for Readers {
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Note>>);
 
-impl Handler for Shared {
-    fn handle(&mut self, arrival: Arrival<'_>) -> Result<Flow, LabError> {
+impl ArrivalHandler for Shared {
+    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
         let written = arrival.payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).handle(written, arrival.number)?;
         Ok(Flow::Continue)

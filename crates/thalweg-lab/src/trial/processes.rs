@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::Serialize;
-use thalweg_lab_station::{Order, Pace, PeerSetup, Qos, Wait as PeerWait};
+use thalweg_lab_station::{Order, PeerSetup, Qos, TimetablePace, WaitMode};
 
 use super::controller::RunContext;
 use super::ours::Setup;
@@ -14,9 +14,9 @@ use super::site::Site;
 use super::timetable::timetable;
 use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
-use crate::peers::{Middleware, Peer};
+use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::Cell;
-use crate::station::{Network, Wait, serialized_bytes};
+use crate::station::{StationNetwork, Wait, serialized_bytes};
 
 /// What all processes of a run have in common.
 pub(super) struct Processes<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Processes<'a> {
 enum Kind {
     Ours(Setup),
     Peer {
-        peer: Peer,
+        peer: PeerProgram,
         setup: PeerSetup,
         /// The address of each host.
         addresses: Vec<Ipv4Addr>,
@@ -46,12 +46,12 @@ impl<'a> Processes<'a> {
     ) -> Result<Processes<'a>, LabError> {
         let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
         let kind = match cell.middleware {
-            Middleware::Thalweg => {
+            CellMiddleware::Thalweg => {
                 let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;
-                let network = Network { receive_buffer_bytes, ..Network::apart(0) };
+                let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
                 Kind::Ours(Setup { network, load: cell.load, destination: cell.destination, wait, trace })
             }
-            Middleware::Peer(peer, profile) => {
+            CellMiddleware::Peer(peer, profile) => {
                 let (topic_writers, topic_readers) = topic_endpoints(cell);
                 let addresses = site.addresses()?;
                 let host = |publisher| context.scenario.hosts.as_ref().map_or(0, |plan| plan.of_publisher(publisher));
@@ -62,7 +62,7 @@ impl<'a> Processes<'a> {
                     address: Ipv4Addr::LOCALHOST,
                     publishers,
                     profile,
-                    wait: if wait == Wait::Block { PeerWait::Block } else { PeerWait::Listener },
+                    wait: if wait == Wait::Block { WaitMode::Block } else { WaitMode::Listener },
                     sample_bytes: serialized_bytes(cell.load)?,
                     topic_writers,
                     topic_readers,
@@ -102,7 +102,7 @@ impl<'a> Processes<'a> {
             setup,
             qos: Qos { reliability: self.cell.reliability.unwrap_or(scenario.qos.reliability), ..scenario.qos },
             timetable: timetable(self.cell, schedule),
-            pace: Pace {
+            pace: TimetablePace {
                 behind_max: schedule.behind_max,
                 wake: schedule.wake,
                 drain: schedule.drain,

@@ -1,6 +1,6 @@
 //! A process of a run, on whatever host it lives.
 
-use thalweg_lab_station::{Command, Message};
+use thalweg_lab_station::{StationCommand, WorkerMessage};
 
 use crate::agent::RemoteWorker;
 use crate::error::LabError;
@@ -23,7 +23,7 @@ impl RunProcess {
         }
     }
 
-    pub(super) fn send(&mut self, command: &Command) -> Result<(), LabError> {
+    pub(super) fn send(&mut self, command: &StationCommand) -> Result<(), LabError> {
         match self {
             RunProcess::Here(worker) => worker.send(command),
             RunProcess::There(worker) => worker.send(command),
@@ -31,7 +31,7 @@ impl RunProcess {
     }
 
     /// The next message where one is there already.
-    pub(super) fn try_hear(&mut self) -> Result<Option<Message>, LabError> {
+    pub(super) fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         match self {
             RunProcess::Here(worker) => worker.try_hear(),
             RunProcess::There(worker) => worker.try_hear(),

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use thalweg_lab_station::{PublisherReport, Raw, Received, Timetable, Written, write_received, write_written};
+use thalweg_lab_station::{
+    PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample, write_received, write_written,
+};
 
 use super::fates::{Joined, join};
 use super::timetable::timetable as timetable_of;
@@ -17,14 +19,14 @@ fn scenario(matrix: &str, schedule: &str) -> (Cell, Schedule) {
 }
 
 /// Sample `number` written `after` ms after it was due, the write returning 1 ms later.
-fn written(timetable: &Timetable, writer: u32, number: u64, after: u64) -> Written {
+fn written(timetable: &Timetable, writer: u32, number: u64, after: u64) -> WrittenSample {
     let written_ns = timetable.due_ns(writer, number) + after * MS;
-    Written { number, written_ns, returned_ns: written_ns + MS }
+    WrittenSample { number, written_ns, returned_ns: written_ns + MS }
 }
 
-fn received(timetable: &Timetable, writer: u32, number: u64, after: u64) -> Received {
+fn received(timetable: &Timetable, writer: u32, number: u64, after: u64) -> ReceivedSample {
     let due = timetable.due_ns(writer, number);
-    Received { writer, number, written_ns: due + MS, received_ns: due + after * MS }
+    ReceivedSample { writer, number, written_ns: due + MS, received_ns: due + after * MS }
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn all_fates() -> Joined {
     assert_eq!(numbers, 5..105);
     // The warm-up counts nowhere. 7 is never written, 8 is written late.
     let samples = (0..105).filter(|number| *number != 7);
-    let samples: Vec<Written> =
+    let samples: Vec<WrittenSample> =
         samples.map(|number| written(&timetable, 0, number, if number == 8 { 15 } else { 0 })).collect();
     // The first subscriber gets all that was sent, 8 and 20 late, 30 twice, 41 before 40.
     let mut first: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
@@ -63,16 +65,17 @@ fn all_fates() -> Joined {
     first.swap(place, place + 1);
     first.push(30);
     let after = |number: u64| if number == 8 || number == 20 { 20 } else { 2 };
-    let first: Vec<Received> = first.into_iter().map(|number| received(&timetable, 0, number, after(number))).collect();
+    let first: Vec<ReceivedSample> =
+        first.into_iter().map(|number| received(&timetable, 0, number, after(number))).collect();
     // The second loses 50 and 51 and everything else takes 5 ms.
-    let second: Vec<Received> = samples
+    let second: Vec<ReceivedSample> = samples
         .iter()
         .filter(|sample| !(50..52).contains(&sample.number) && sample.number != 8)
         .map(|sample| received(&timetable, 0, sample.number, 5))
         .chain([received(&timetable, 0, 8, 20)])
         .collect();
     let reports = [PublisherReport { index: 0, written: 104, acknowledged: true, ..PublisherReport::default() }];
-    join(&cell, &schedule, &Raw { written: vec![samples], received: vec![first, second] }, &reports)
+    join(&cell, &schedule, &RawRecords { written: vec![samples], received: vec![first, second] }, &reports)
 }
 
 #[test]
@@ -120,8 +123,8 @@ fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
     let (cell, schedule) =
         scenario("rate_hz = 10\nendpoints = \"2-2\"\ntopics = \"per-pair\"", "seconds = 1\nwarm_up_s = 0");
     let timetable = timetable_of(&cell, &schedule);
-    let samples: Vec<Written> = (0..10).map(|number| written(&timetable, 0, number, 0)).collect();
-    let raw = Raw { written: vec![samples, Vec::new()], received: vec![Vec::new(), Vec::new()] };
+    let samples: Vec<WrittenSample> = (0..10).map(|number| written(&timetable, 0, number, 0)).collect();
+    let raw = RawRecords { written: vec![samples, Vec::new()], received: vec![Vec::new(), Vec::new()] };
     let joined = join(&cell, &schedule, &raw, &[]);
     assert_eq!(joined.pairs.len(), 2);
     assert_eq!((joined.pairs[0].totals.lost, joined.pairs[0].totals.not_sent), (10, 0));
@@ -143,7 +146,7 @@ fn what_has_not_settled_does_not_count() {
     let timetable = timetable_of(&cell, &schedule);
     // Two seconds take ten times as long as the rest.
     let after = |number: u64| if number < 200 { 50 } else { 5 + number % 3 };
-    let raw = Raw {
+    let raw = RawRecords {
         written: vec![(0..1_000).map(|number| written(&timetable, 0, number, 0)).collect()],
         received: vec![(0..1_000).map(|number| received(&timetable, 0, number, after(number))).collect()],
     };
@@ -165,19 +168,19 @@ fn folder(name: &str) -> std::path::PathBuf {
 fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     let (cell, schedule) = scenario("rate_hz = 10", "seconds = 1\nwarm_up_s = 0");
     let timetable = timetable_of(&cell, &schedule);
-    let raw = Raw {
+    let raw = RawRecords {
         written: vec![(0..10).map(|number| written(&timetable, 0, number, 0)).collect()],
         received: vec![(0..10).map(|number| received(&timetable, 0, number, 2)).collect()],
     };
     let folder = folder("raw");
     write_written(&folder, 0, &raw.written[0]).expect("written");
     write_received(&folder, 0, &raw.received[0]).expect("written");
-    assert_eq!(Raw::read(&folder, cell.publishers, cell.subscribers).expect("read"), raw);
+    assert_eq!(RawRecords::read(&folder, cell.publishers, cell.subscribers).expect("read"), raw);
     let check = |file: &str, text: &str, expect: &str| {
         let path = folder.join(file);
         let before = std::fs::read_to_string(&path).expect("there");
         std::fs::write(&path, text).expect("changed");
-        let error = Raw::read(&folder, cell.publishers, cell.subscribers).expect_err(text).to_string();
+        let error = RawRecords::read(&folder, cell.publishers, cell.subscribers).expect_err(text).to_string();
         assert!(error.contains(file) && error.contains(expect), "{error}");
         std::fs::write(&path, before).expect("restored");
     };
@@ -192,7 +195,7 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
 fn a_full_disk_is_told_with_the_file() {
     let folder = folder("full");
     std::os::unix::fs::symlink("/dev/full", folder.join("publisher-000.csv")).expect("linked");
-    let samples = [Written { number: 0, written_ns: 0, returned_ns: 1 }];
+    let samples = [WrittenSample { number: 0, written_ns: 0, returned_ns: 1 }];
     let error = write_written(&folder, 0, &samples).expect_err("full").to_string();
     assert!(error.contains("publisher-000.csv cannot be written") && error.contains("No space left"), "{error}");
     std::fs::remove_dir_all(folder).expect("removed");

@@ -79,7 +79,7 @@ impl Participant {
         let (refilled, news, armed) = {
             let mut reader = shared.lock();
             reader.poll_transmit(now, outbox);
-            (reader.was_refilled(), reader.take_news(), reader.newly_armed())
+            (reader.take_refilled(), reader.take_news(), reader.newly_armed())
         };
         if refilled {
             self.events.push_back(Event::DataAvailable { reader: entity });

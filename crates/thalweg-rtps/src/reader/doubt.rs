@@ -248,7 +248,7 @@ impl WriterProxy {
 
     /// A best-effort sample is older than the last one. Returns whether it is to be taken all the same: so many that were skipped
     /// have come one after the other that the skip was a lie.
-    pub(super) fn was_misled(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
+    pub(super) fn retreat_if_misled(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
         if !self.window.skips.contains(sequence) {
             return false;
         }

@@ -266,7 +266,7 @@ impl Reader {
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
-    pub(crate) fn was_refilled(&mut self) -> bool {
+    pub(crate) fn take_refilled(&mut self) -> bool {
         std::mem::take(&mut self.refilled) && !self.cache.is_empty()
     }
 

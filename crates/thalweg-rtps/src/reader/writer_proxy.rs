@@ -244,7 +244,7 @@ impl WriterProxy {
     ) -> Option<u64> {
         let mut next = self.window.highest().next();
         if start < next {
-            if !self.was_misled(now, start) {
+            if !self.retreat_if_misled(now, start) {
                 return None;
             }
             next = start;

@@ -270,7 +270,7 @@ impl Flow {
     }
 
     /// True while a pause between the bursts of one large sample lasts.
-    pub(super) fn is_paused(&mut self, now: Instant) -> bool {
+    pub(super) fn continue_pause(&mut self, now: Instant) -> bool {
         match self.paused_until {
             Some(until) if now < until => true,
             Some(_) => {
@@ -284,7 +284,7 @@ impl Flow {
 
     /// Pauses that are over ask for no timer any more.
     pub(super) fn end_pauses(&mut self, now: Instant) {
-        self.is_paused(now);
+        self.continue_pause(now);
         self.repairs_due = self.repairs_due.filter(|due| *due > now);
     }
 
@@ -426,7 +426,7 @@ mod tests {
             let start = now;
             flow.start_burst();
             for _ in 0..cost / 10_000 {
-                while flow.is_paused(now) || flow.pause_unacknowledged(now, cost, period) {
+                while flow.continue_pause(now) || flow.pause_unacknowledged(now, cost, period) {
                     now = flow.paused_until().expect("it pauses");
                 }
                 flow.record_sent(10_000);

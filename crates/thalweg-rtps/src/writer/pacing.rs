@@ -13,7 +13,7 @@ impl Writer {
     }
 
     /// True when something may be sent to all readers now, as much as the slowest path lets out; else it pauses until then.
-    pub(super) fn is_granted(&mut self, now: Instant) -> bool {
+    pub(super) fn take_grant(&mut self, now: Instant) -> bool {
         self.flow.start_transmission(now);
         if !self.flow.paced {
             return true;
@@ -70,6 +70,6 @@ mod tests {
         writer.readers.all_mut().iter_mut().for_each(|reader| reader.active = false);
         writer.paths_changed();
         assert_eq!(counts(&mut writer), 0);
-        assert!(writer.is_granted(START));
+        assert!(writer.take_grant(START));
     }
 }

@@ -61,13 +61,13 @@ impl Writer {
         if self.collection.holds(now) {
             return false;
         }
-        if self.flow.is_paused(now) {
+        if self.flow.continue_pause(now) {
             self.collection.mark_blocked();
             return false;
         }
         let awaited = self.is_awaiting();
         self.flow.bound_for_cache(self.cached_readers());
-        if !self.is_granted(now) {
+        if !self.take_grant(now) {
             self.collection.mark_blocked();
             return false;
         }

@@ -7,7 +7,7 @@ use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Plan, WriterPlan};
 use thalweg_sim::record::ReaderRecord;
 use thalweg_sim::trace::Detail;
-use thalweg_sim::{Outcome, run};
+use thalweg_sim::{WorldOutcome, run};
 
 use super::scenario::{at_ms, keep_all, plan, reader, reads_all, writer};
 
@@ -30,7 +30,7 @@ fn took(reader: &ReaderRecord) -> Duration {
     last.at.since(at_ms(1_000))
 }
 
-fn arrive(plan: Plan) -> Outcome {
+fn arrive(plan: Plan) -> WorldOutcome {
     let samples = plan.topics[0].writers[0].samples as usize;
     let outcome = run(plan, Detail::Tail);
     outcome.check_all();

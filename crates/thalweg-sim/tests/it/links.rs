@@ -6,7 +6,7 @@ use thalweg_rtps::qos::{Reliability, WriterQos};
 use thalweg_sim::lane::{HostLink, Lane};
 use thalweg_sim::plan::{Pace, Plan, ReaderPlan, WriterPlan};
 use thalweg_sim::trace::Detail;
-use thalweg_sim::{Outcome, run};
+use thalweg_sim::{WorldOutcome, run};
 
 use super::scenario::{check, keep_all, plan, reader, reads_all, writer};
 
@@ -18,7 +18,7 @@ fn bulk(link: HostLink) -> Plan {
 }
 
 /// How long the world took from the first write to the last take.
-fn took(outcome: &Outcome) -> Duration {
+fn took(outcome: &WorldOutcome) -> Duration {
     let record = outcome.record();
     assert_eq!(record.readers[0].values(), 2);
     record.readers[0].taken[1].at.since(record.writers[0].written[0].at)

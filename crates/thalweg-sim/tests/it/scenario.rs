@@ -6,7 +6,7 @@ use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLim
 use thalweg_rtps::time::Instant;
 use thalweg_sim::plan::{Cut, Plan, ReaderPlan, SplitPlan, TopicPlan, WriterPlan};
 use thalweg_sim::trace::Detail;
-use thalweg_sim::{Outcome, run};
+use thalweg_sim::{WorldOutcome, run};
 
 /// Reliable KEEP_ALL with at most so many samples.
 pub fn keep_all(samples_max: Option<u32>) -> WriterQos {
@@ -54,7 +54,7 @@ pub fn at_ms(milliseconds: u64) -> Instant {
 
 /// Lets it happen and checks every law.
 #[track_caller]
-pub fn check(plan: Plan) -> Outcome {
+pub fn check(plan: Plan) -> WorldOutcome {
     let outcome = run(plan, Detail::Tail);
     outcome.check_all();
     outcome

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
-use crate::filter::Instruction;
+use crate::filter::FilterInstruction;
 use crate::sys::address::{Family, RawAddress};
 use crate::sys::control::{Exit, SendControl};
 use crate::sys::options;
@@ -114,14 +114,14 @@ impl BatchSocket {
     ///
     /// # Errors
     /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.
-    pub fn set_filter(&self, program: &[Instruction]) -> io::Result<()> {
+    pub fn set_filter(&self, program: &[FilterInstruction]) -> io::Result<()> {
         if program.is_empty() {
             return match self.socket.detach_filter() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
             };
         }
-        let program: Vec<_> = program.iter().copied().map(Instruction::encode).collect();
+        let program: Vec<_> = program.iter().copied().map(FilterInstruction::encode).collect();
         self.socket.attach_filter(&program)
     }
 

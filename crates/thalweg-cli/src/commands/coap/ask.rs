@@ -4,15 +4,15 @@ use clap::Args;
 use thalweg_coap::message::{RequestBuf, Response};
 
 use super::protection::ClientProtection;
-use super::target::{AskingOptions, Target, failure, representation};
+use super::target::{AskingOptions, TargetUri, failure, representation};
 use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap get`.
 #[derive(Args, Debug)]
 pub struct GetOptions {
     /// What to read, such as coap://127.0.0.1/request.
-    #[arg(value_name = "URI", value_parser = Target::parse)]
-    pub target: Target,
+    #[arg(value_name = "URI", value_parser = TargetUri::parse)]
+    pub target: TargetUri,
 
     /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: what the server prefers).
     #[arg(long, value_name = "FORMAT", value_parser = super::target::format)]
@@ -31,8 +31,8 @@ pub struct GetOptions {
 #[derive(Args, Debug)]
 pub struct PutOptions {
     /// What to write, such as coap://127.0.0.1/note.
-    #[arg(value_name = "URI", value_parser = Target::parse)]
-    pub target: Target,
+    #[arg(value_name = "URI", value_parser = TargetUri::parse)]
+    pub target: TargetUri,
 
     /// The new representation.
     #[arg(value_name = "TEXT")]
@@ -79,7 +79,7 @@ pub fn put(options: &PutOptions) -> Result<(), Failure> {
 }
 
 fn ask(
-    target: &Target,
+    target: &TargetUri,
     request: RequestBuf,
     asking: &AskingOptions,
     protection: &ClientProtection,

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use thalweg_coap::interaction::handler::{Class, ClassId, Function, Handler};
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::Notifier;
-use thalweg_coap::link_format::Link;
-use thalweg_coap::message::{Code, Request, Response, content_format};
+use thalweg_coap::link_format::WebLink;
+use thalweg_coap::message::{CoapRequest, Code, Response, content_format};
 
 /// A text that can be read, written and observed.
 #[derive(Default)]
-pub struct Note {
+pub struct TextNote {
     text: Mutex<Vec<u8>>,
     notifier: Mutex<Option<Notifier>>,
 }
 
-impl Note {
+impl TextNote {
     /// Tells observers by `notifier` from now on.
     pub fn tell(&self, notifier: Notifier) {
         *self.notifier.lock().unwrap_or_else(PoisonError::into_inner) = Some(notifier);
@@ -24,14 +24,14 @@ impl Note {
 }
 
 /// The note as a handler.
-struct NoteHandler(Arc<Note>);
+struct NoteHandler(Arc<TextNote>);
 
 impl Handler for NoteHandler {
     fn class(&self) -> Class {
         Class::Inline
     }
 
-    fn handle(&self, request: &Request<'_>) -> Response {
+    fn handle(&self, request: &CoapRequest<'_>) -> Response {
         let mut text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
         match request.code {
             Code::GET => Response::content(text.clone(), content_format::TEXT).with_max_age(1).observable(),
@@ -49,27 +49,27 @@ impl Handler for NoteHandler {
 }
 
 /// All of them.
-pub fn routes(note: &Arc<Note>) -> Routes {
+pub fn routes(note: &Arc<TextNote>) -> Routes {
     let greeting = Function::inline(get_only(|_| Response::content("hello world", content_format::TEXT)));
     let slow = Function::pooled(ClassId::BLOCKING, get_only(slow));
     let busy = Function::pooled(ClassId::BLOCKING, get_only(busy));
     let text = || content_format::TEXT.to_string();
     Routes::new()
-        .add_link(Link::new("/request").with("title", "a greeting").with("ct", text()), Arc::new(greeting))
-        .add_link(Link::new(NOTE).with("ct", text()).with_flag("obs"), Arc::new(NoteHandler(Arc::clone(note))))
-        .add_link(Link::new("/slow").with("title", "waits ?ms=N in the handler pool"), Arc::new(slow))
-        .add_link(Link::new("/busy").with("title", "computes for ?us=N in the handler pool"), Arc::new(busy))
+        .add_link(WebLink::new("/request").with("title", "a greeting").with("ct", text()), Arc::new(greeting))
+        .add_link(WebLink::new(NOTE).with("ct", text()).with_flag("obs"), Arc::new(NoteHandler(Arc::clone(note))))
+        .add_link(WebLink::new("/slow").with("title", "waits ?ms=N in the handler pool"), Arc::new(slow))
+        .add_link(WebLink::new("/busy").with("title", "computes for ?us=N in the handler pool"), Arc::new(busy))
 }
 
 /// Answers other methods with 4.05.
 fn get_only(
-    answer: impl Fn(&Request<'_>) -> Response + Send + Sync,
-) -> impl Fn(&Request<'_>) -> Response + Send + Sync {
+    answer: impl Fn(&CoapRequest<'_>) -> Response + Send + Sync,
+) -> impl Fn(&CoapRequest<'_>) -> Response + Send + Sync {
     move |request| if request.code == Code::GET { answer(request) } else { Response::new(Code::METHOD_NOT_ALLOWED) }
 }
 
 /// Blocks like a device that answers late.
-fn slow(request: &Request<'_>) -> Response {
+fn slow(request: &CoapRequest<'_>) -> Response {
     with_argument(request, "ms", SLOW_MAX_MS, |ms| {
         std::thread::sleep(Duration::from_millis(ms));
         format!("waited {ms} ms")
@@ -77,7 +77,7 @@ fn slow(request: &Request<'_>) -> Response {
 }
 
 /// Needs a processor for all of its time.
-fn busy(request: &Request<'_>) -> Response {
+fn busy(request: &CoapRequest<'_>) -> Response {
     with_argument(request, "us", BUSY_MAX_US, |us| {
         let (start, time) = (Instant::now(), Duration::from_micros(us));
         while start.elapsed() < time {
@@ -88,7 +88,7 @@ fn busy(request: &Request<'_>) -> Response {
 }
 
 /// Does something with the number in `?name=N`, 0 without it; 4.00 when there is another text, or more than `max`.
-fn with_argument(request: &Request<'_>, name: &str, max: u64, act: impl FnOnce(u64) -> String) -> Response {
+fn with_argument(request: &CoapRequest<'_>, name: &str, max: u64, act: impl FnOnce(u64) -> String) -> Response {
     let number = request.query(name).map_or(Ok(0), str::parse);
     match number.ok().filter(|number| *number <= max) {
         Some(number) => Response::content(act(number), content_format::TEXT).with_max_age(0),

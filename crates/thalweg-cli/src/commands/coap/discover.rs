@@ -3,21 +3,21 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_coap::endpoint::{Delivery, Event, Peer};
+use thalweg_coap::endpoint::{Confirmability, EndpointEvent, Peer};
 use thalweg_coap::interaction::client::ClientError;
-use thalweg_coap::link_format::{self, Link};
+use thalweg_coap::link_format::{self, WebLink};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
 
 use super::protection::ClientProtection;
-use super::target::{Target, failure, representation};
+use super::target::{TargetUri, failure, representation};
 use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap discover`.
 #[derive(Args, Debug)]
 pub struct DiscoverOptions {
     /// Which server (default: all that hear the group 224.0.1.187 on this network).
-    #[arg(value_name = "HOST", default_value = ALL_NODES, hide_default_value = true, value_parser = Target::parse)]
-    pub target: Target,
+    #[arg(value_name = "HOST", default_value = ALL_NODES, hide_default_value = true, value_parser = TargetUri::parse)]
+    pub target: TargetUri,
 
     /// Only resources with this attribute, such as rt=temperature or obs; the server filters (default: all).
     #[arg(long, value_name = "NAME=VALUE")]
@@ -42,25 +42,25 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let request = RequestBuf::get(&path).with_accept(content_format::LINK_FORMAT);
     let mut client = options.protection.client(server)?;
     if !server.ip().is_multicast() {
-        let answer = client.exchange(server, request, Delivery::Confirmable, options.timeout);
+        let answer = client.exchange(server, request, Confirmability::Confirmable, options.timeout);
         return print(Peer::from(server), &answer.map_err(|error| failure(&error))?);
     }
     let mut asked =
-        vec![client.send(server, request.clone(), Delivery::NonConfirmable).map_err(|error| failure(&error))?];
+        vec![client.send(server, request.clone(), Confirmability::NonConfirmable).map_err(|error| failure(&error))?];
     let (start, mut servers) = (Instant::now(), 0);
     while let Some(rest) = options.timeout.checked_sub(start.elapsed()) {
         let Some(event) = client.next(rest).map_err(|error| failure(&error))? else { break };
         match event {
             // To a group a server sends one block at most; the whole list is asked of it alone (RFC 7959 §2.8).
-            Event::Response { peer, response, .. } if response.block.is_some_and(|block| block.more) => {
-                let whole = client.send(peer.address, request.clone(), Delivery::Confirmable);
+            EndpointEvent::Response { peer, response, .. } if response.block.is_some_and(|block| block.more) => {
+                let whole = client.send(peer.address, request.clone(), Confirmability::Confirmable);
                 asked.push(whole.map_err(|error| failure(&error))?);
             }
-            Event::Response { request, peer, response } if asked.contains(&request) => {
+            EndpointEvent::Response { request, peer, response } if asked.contains(&request) => {
                 servers += 1;
                 print(peer, &response)?;
             }
-            Event::Failed { request, error, .. } if asked.contains(&request) => {
+            EndpointEvent::Failed { request, error, .. } if asked.contains(&request) => {
                 return Err(failure(&ClientError::Request(error)));
             }
             _ => {}
@@ -81,7 +81,7 @@ fn print(peer: Peer, response: &Response) -> Result<(), Failure> {
     links.iter().try_for_each(|link| print_line(line(peer, link)))
 }
 
-fn line(peer: Peer, link: &Link) -> String {
+fn line(peer: Peer, link: &WebLink) -> String {
     let attributes = link.attributes.iter().map(|(name, value)| match value {
         Some(value) => format!(" {name}={value}"),
         None => format!(" {name}"),

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::coap_load::{self, Arrival, Delivery, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes};
+use thalweg_lab::coap_load::{
+    self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestDelivery, RequestPlan, ResponseTimes,
+};
 use thalweg_lab::figures::{grouped, rounded};
 use thalweg_lab::host::pin_to_cpu;
 
-use super::target::Target;
+use super::target::TargetUri;
 use crate::commands::laboratory::from_lab;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
@@ -16,8 +18,8 @@ use crate::outcome::{Failure, print_line};
 #[derive(Args, Debug)]
 pub struct LoadOptions {
     /// The server, such as 127.0.0.1 or coap://host:5683.
-    #[arg(value_name = "ADDRESS", value_parser = Target::parse)]
-    pub target: Target,
+    #[arg(value_name = "ADDRESS", value_parser = TargetUri::parse)]
+    pub target: TargetUri,
 
     /// What is asked for, with its query (default: the path of ADDRESS, else /request).
     #[arg(value_name = "PATH")]
@@ -137,15 +139,15 @@ fn plan(options: &LoadOptions) -> Result<LoadPlan, Failure> {
         path => path,
     };
     let arrival = match (options.rate, &options.phases) {
-        (Some(rate), _) => Arrival::Rate(rate),
-        (None, Some(phases)) => Arrival::Phases(phases.clone()),
-        (None, None) => Arrival::Closed(options.outstanding.unwrap_or(1)),
+        (Some(rate), _) => ArrivalProcess::Rate(rate),
+        (None, Some(phases)) => ArrivalProcess::Phases(phases.clone()),
+        (None, None) => ArrivalProcess::Closed(options.outstanding.unwrap_or(1)),
     };
     Ok(LoadPlan {
         target: options.target.address()?,
         request: RequestPlan {
             resource: options.path.clone().unwrap_or_else(|| path.to_owned()),
-            delivery: if options.con { Delivery::Confirmable } else { Delivery::NonConfirmable },
+            delivery: if options.con { RequestDelivery::Confirmable } else { RequestDelivery::NonConfirmable },
             bytes: options.size,
             expected: (!options.no_expect).then(|| options.expect.clone()),
         },

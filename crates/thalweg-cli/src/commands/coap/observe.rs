@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_coap::endpoint::{Delivery, Event};
+use thalweg_coap::endpoint::{Confirmability, EndpointEvent};
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Observe, RequestBuf};
 
 use super::protection::ClientProtection;
-use super::target::{Target, failure, representation};
+use super::target::{TargetUri, failure, representation};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 
@@ -16,8 +16,8 @@ use crate::outcome::{Failure, print_line};
 #[derive(Args, Debug)]
 pub struct ObserveOptions {
     /// What to observe, such as coap://127.0.0.1/note.
-    #[arg(value_name = "URI", value_parser = Target::parse)]
-    pub target: Target,
+    #[arg(value_name = "URI", value_parser = TargetUri::parse)]
+    pub target: TargetUri,
 
     /// Exit after N lines (default: go on until Ctrl-C).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -41,21 +41,21 @@ pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failur
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut client = options.protection.client(server)?;
     let request = RequestBuf::get(&options.target.resource).with_observe(Observe::Register);
-    let registration = client.send(server, request, Delivery::Confirmable).map_err(|error| failure(&error))?;
+    let registration = client.send(server, request, Confirmability::Confirmable).map_err(|error| failure(&error))?;
     let mut printed = 0;
     loop {
         let rest = deadline.map_or(LOOK_PERIOD, |deadline| deadline.saturating_duration_since(Instant::now()));
         // Ctrl-C does not end the wait for datagrams by itself.
         let event = client.next(rest.min(LOOK_PERIOD)).map_err(|error| failure(&error))?;
         match event {
-            Some(Event::Response { request, response, .. }) if request == registration => {
+            Some(EndpointEvent::Response { request, response, .. }) if request == registration => {
                 print_line(representation(&response)?)?;
                 printed += 1;
                 if options.count == Some(printed) {
                     break;
                 }
             }
-            Some(Event::Failed { request, error, .. }) if request == registration => {
+            Some(EndpointEvent::Failed { request, error, .. }) if request == registration => {
                 return Err(failure(&ClientError::Request(error)));
             }
             _ => {}

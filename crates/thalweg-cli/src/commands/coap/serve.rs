@@ -10,9 +10,9 @@ use thalweg_coap::interaction::rate_limit::PeerRate;
 use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig};
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::demonstration::{self, Note};
+use super::demonstration::{self, TextNote};
 use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use super::statistics;
@@ -33,7 +33,7 @@ pub struct ServeOptions {
     /// Let LAW decide how many threads a handler pool has: vta, vta-printed, vta-authors, queue-delay, fixed:N, or inline for
     /// no pool; CLASS=LAW for one of the classes blocking and device only. May be repeated (default: vta).
     #[arg(long = "law", value_name = "[CLASS=]LAW", value_parser = class_law)]
-    pub laws: Vec<(Option<String>, Law)>,
+    pub laws: Vec<(Option<String>, ControlLaw)>,
 
     /// Let the laws decide every PERIOD, such as 200ms (default: 200ms; the paper's is 1s).
     #[arg(long, value_name = "PERIOD", default_value = "200ms", hide_default_value = true, value_parser = crate::parse::duration)]
@@ -78,7 +78,7 @@ pub struct ServeOptions {
 /// The address cannot be used, or the system refuses the server something.
 pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let config = config(options)?;
-    let note = Arc::new(Note::default());
+    let note = Arc::new(TextNote::default());
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
@@ -151,7 +151,7 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
 }
 
 /// `LAW` or `CLASS=LAW`.
-fn class_law(text: &str) -> Result<(Option<String>, Law), String> {
+fn class_law(text: &str) -> Result<(Option<String>, ControlLaw), String> {
     let (class, law) = match text.split_once('=') {
         Some((class, law)) => (Some(class.to_owned()), law),
         None => (None, text),

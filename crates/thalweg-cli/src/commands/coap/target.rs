@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_coap::endpoint::Delivery;
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Response, content_format};
 
@@ -12,16 +12,16 @@ use crate::outcome::Failure;
 
 /// A `coap://host:port/path?query`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetUri {
     /// Host and port as they were written.
     authority: String,
     /// Path and query, beginning with a slash.
     pub resource: String,
 }
 
-impl Target {
+impl TargetUri {
     /// Reads a URI (RFC 7252 §6.1); the scheme may be left out.
-    pub fn parse(text: &str) -> Result<Target, String> {
+    pub fn parse(text: &str) -> Result<TargetUri, String> {
         let rest = match text.split_once("://") {
             Some(("coap", rest)) => rest,
             Some(("coaps", _)) => return Err(NO_DTLS.to_owned()),
@@ -34,7 +34,7 @@ impl Target {
             return Err("a host is needed, such as coap://127.0.0.1/request".to_owned());
         }
         let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
-        Ok(Target { authority: authority.to_owned(), resource })
+        Ok(TargetUri { authority: authority.to_owned(), resource })
     }
 
     /// The server's address; asks the resolver for names.
@@ -68,8 +68,8 @@ pub struct AskingOptions {
 }
 
 impl AskingOptions {
-    pub fn delivery(&self) -> Delivery {
-        if self.non { Delivery::NonConfirmable } else { Delivery::Confirmable }
+    pub fn delivery(&self) -> Confirmability {
+        if self.non { Confirmability::NonConfirmable } else { Confirmability::Confirmable }
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, address: &str, resource: &str) {
-        let target = Target::parse(text).unwrap();
+        let target = TargetUri::parse(text).unwrap();
         let found = target.address().map_err(|_| "no address").unwrap();
         assert_eq!((found.to_string().as_str(), target.resource.as_str()), (address, resource), "{text}");
     }
@@ -136,9 +136,9 @@ mod tests {
         check("127.0.0.1:7/a/b?c=d", "127.0.0.1:7", "/a/b?c=d");
         check("coap://[::1]", "[::1]:5683", "/");
         check("[::1]:99?x", "[::1]:99", "/?x");
-        assert!(Target::parse("coaps://h/").unwrap_err().contains("--oscore"));
-        assert!(Target::parse("http://h/").unwrap_err().contains("not http"));
-        assert!(Target::parse("/a").is_err());
+        assert!(TargetUri::parse("coaps://h/").unwrap_err().contains("--oscore"));
+        assert!(TargetUri::parse("http://h/").unwrap_err().contains("not http"));
+        assert!(TargetUri::parse("/a").is_err());
     }
 
     #[test]

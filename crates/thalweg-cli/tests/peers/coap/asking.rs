@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use thalweg_coap::endpoint::{Config, Delivery, Event, RequestError, RequestId};
+use thalweg_coap::endpoint::{Config, Confirmability, EndpointEvent, RequestError, RequestId};
 use thalweg_coap::interaction::client::{Client, ClientError};
 use thalweg_coap::message::{Code, Observe, OptionNumber, RequestBuf, Response};
 
@@ -24,11 +24,11 @@ impl Asking {
 
     #[track_caller]
     pub fn ask(&mut self, request: RequestBuf) -> Response {
-        self.deliver(request, Delivery::Confirmable)
+        self.deliver(request, Confirmability::Confirmable)
     }
 
     #[track_caller]
-    pub fn deliver(&mut self, request: RequestBuf, delivery: Delivery) -> Response {
+    pub fn deliver(&mut self, request: RequestBuf, delivery: Confirmability) -> Response {
         let target = request.view().path();
         let answer = self.client.exchange(self.server, request, delivery, PATIENCE);
         answer.unwrap_or_else(|error| panic!("{target}: {error}"))
@@ -52,14 +52,14 @@ impl Asking {
     #[track_caller]
     pub fn observe(&mut self, path: &str) -> (RequestId, String) {
         let request = RequestBuf::get(path).with_observe(Observe::Register);
-        let id = self.client.send(self.server, request, Delivery::Confirmable).expect("sent");
+        let id = self.client.send(self.server, request, Confirmability::Confirmable).expect("sent");
         (id, self.next_state(id))
     }
 
     #[track_caller]
     pub fn next_state(&mut self, id: RequestId) -> String {
         match self.client.next(PATIENCE).expect("the socket works") {
-            Some(Event::Response { request, response, .. }) if request == id => {
+            Some(EndpointEvent::Response { request, response, .. }) if request == id => {
                 assert!(response.code == Code::CONTENT && response.observe.is_some(), "{response:?}");
                 String::from_utf8_lossy(&response.payload).into_owned()
             }
@@ -91,7 +91,7 @@ impl Asking {
     pub fn check_ping(&mut self) {
         let id = self.client.ping(self.server).expect("sent");
         match self.client.next(PATIENCE).expect("the socket works") {
-            Some(Event::Pong { request, .. }) => assert_eq!(request, id),
+            Some(EndpointEvent::Pong { request, .. }) => assert_eq!(request, id),
             other => panic!("a RST should come: {other:?}"),
         }
     }
@@ -99,7 +99,7 @@ impl Asking {
     /// Why a request has no answer.
     #[track_caller]
     pub fn failure(&mut self, request: RequestBuf) -> RequestError {
-        match self.client.exchange(self.server, request, Delivery::Confirmable, PATIENCE) {
+        match self.client.exchange(self.server, request, Confirmability::Confirmable, PATIENCE) {
             Err(ClientError::Request(error)) => error,
             other => panic!("a failure should come: {other:?}"),
         }
@@ -118,7 +118,7 @@ pub fn check(name: &str, server: SocketAddr, critical: Code) {
     let capture = capture(&format!("{name}-server"), server);
     let mut asking = Asking::open(server);
     asking.check(RequestBuf::get("/hello"), Code::CONTENT, "hello world");
-    let answer = asking.deliver(RequestBuf::get("/hello?non"), Delivery::NonConfirmable);
+    let answer = asking.deliver(RequestBuf::get("/hello?non"), Confirmability::NonConfirmable);
     assert_eq!(&*answer.payload, b"hello world");
     asking.check(RequestBuf::get("/slow?ms=1500"), Code::CONTENT, "waited");
     asking.check(RequestBuf::get("/.well-known/core?rt=lamp"), Code::CONTENT, "</hello>;rt=\"lamp\"");

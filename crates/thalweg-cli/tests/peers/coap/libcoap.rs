@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use thalweg_coap::endpoint::{Delivery, RequestError};
+use thalweg_coap::endpoint::{Confirmability, RequestError};
 use thalweg_coap::message::{Code, OptionNumber, RequestBuf};
 
 use super::asking::{Asking, unknown_option};
@@ -122,7 +122,7 @@ fn our_client_uses_its_server() {
     wait_until_served(&mut asking);
     let greeting = asking.ask(RequestBuf::get("/"));
     assert!(String::from_utf8_lossy(&greeting.payload).contains("libcoap"), "{greeting:?}");
-    let non = asking.deliver(RequestBuf::get("/?non"), Delivery::NonConfirmable);
+    let non = asking.deliver(RequestBuf::get("/?non"), Confirmability::NonConfirmable);
     assert_eq!(non.payload, greeting.payload);
     asking.check(RequestBuf::get("/async?2"), Code::CONTENT, "done");
     asking.check_code(RequestBuf::get("/missing"), Code::NOT_FOUND);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use thalweg_coap::interaction::handler::{Catalog, Class, ClassId, Function};
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::{Notifier, Server, ServerConfig};
-use thalweg_coap::link_format::Link;
-use thalweg_coap::message::{Code, Request, Response, content_format};
+use thalweg_coap::link_format::WebLink;
+use thalweg_coap::message::{CoapRequest, Code, Response, content_format};
 
 use super::body;
 use crate::program::PATIENCE;
@@ -41,12 +41,12 @@ impl Serving {
             notifier: OnceLock::new(),
         });
         let hello = Function::inline(|_| text("hello world"));
-        let slow = Function::pooled(ClassId::BLOCKING, |request: &Request<'_>| {
+        let slow = Function::pooled(ClassId::BLOCKING, |request: &CoapRequest<'_>| {
             let milliseconds = request.query("ms").and_then(|ms| ms.parse().ok()).unwrap_or_default();
             std::thread::sleep(Duration::from_millis(milliseconds));
             text("waited")
         });
-        let routes = Routes::new().add_link(Link::new("/hello").with("rt", "lamp"), Arc::new(hello));
+        let routes = Routes::new().add_link(WebLink::new("/hello").with("rt", "lamp"), Arc::new(hello));
         let routes = routes.add("/slow", slow).with_catalog(Arc::clone(&state) as Arc<dyn Catalog>);
         let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
         assert!(state.notifier.set(server.notifier()).is_ok());
@@ -88,7 +88,7 @@ impl State {
         self.notifier.get().expect("it is set first").change("/note");
     }
 
-    fn handle_note(&self, request: &Request<'_>) -> Response {
+    fn handle_note(&self, request: &CoapRequest<'_>) -> Response {
         match request.code {
             Code::GET => {
                 let note = self.note.lock().expect("no panic").clone();
@@ -105,7 +105,7 @@ impl State {
         Response::new(Code::CHANGED)
     }
 
-    fn handle_body(&self, request: &Request<'_>) -> Response {
+    fn handle_body(&self, request: &CoapRequest<'_>) -> Response {
         match request.code {
             Code::GET => Response::content(self.body.clone(), content_format::OCTET_STREAM),
             Code::PUT if request.payload == self.body => Response::new(Code::CHANGED),
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    fn handle_settings(&self, request: &Request<'_>) -> Response {
+    fn handle_settings(&self, request: &CoapRequest<'_>) -> Response {
         let payload = String::from_utf8_lossy(request.payload).into_owned();
         let mut settings = self.settings.lock().expect("no panic");
         match (request.code, payload.split_once('=')) {
@@ -136,7 +136,7 @@ impl Catalog for State {
         Class::Pooled(ClassId::BLOCKING)
     }
 
-    fn handle(&self, request: &Request<'_>) -> Option<Response> {
+    fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
         match request.path().as_str() {
             "/note" => Some(self.handle_note(request)),
             "/body" => Some(self.handle_body(request)),
@@ -145,8 +145,8 @@ impl Catalog for State {
         }
     }
 
-    fn links(&self) -> Vec<Link> {
-        vec![Link::new("/note").with_flag("obs"), Link::new("/body"), Link::new("/settings")]
+    fn links(&self) -> Vec<WebLink> {
+        vec![WebLink::new("/note").with_flag("obs"), WebLink::new("/body"), WebLink::new("/settings")]
     }
 
     fn handle_observers(&self, _home: usize, path: &str, count: usize) {

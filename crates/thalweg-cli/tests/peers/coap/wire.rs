@@ -7,7 +7,7 @@ use super::serving::Serving;
 use super::{capture, check_packets};
 use crate::program::PATIENCE;
 use thalweg_coap::message::{
-    Block, Code, Message, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, content_format,
+    Block, CoapMessage, Code, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, content_format,
 };
 
 /// A socket that sends what it is told.
@@ -68,14 +68,14 @@ fn a_change_that_arrives_twice_runs_once() {
     let raw = Raw::to(serving.address());
     let post = request(MessageType::Confirmable, Code::POST, 7, &[NOTE], b"a");
     let first = raw.exchange(&post);
-    assert_eq!(Message::parse(&first).expect("CoAP").code, Code::CHANGED);
+    assert_eq!(CoapMessage::parse(&first).expect("CoAP").code, Code::CHANGED);
     assert_eq!(raw.exchange(&post), first, "the same answer again");
     let quiet = (OptionNumber::NO_RESPONSE, &[26][..]);
     let post = request(MessageType::NonConfirmable, Code::POST, 8, &[NOTE, quiet], b"b");
     raw.send(&post);
     raw.send(&post);
     let next = raw.exchange(&request(MessageType::Confirmable, Code::POST, 9, &[NOTE], b"c"));
-    assert_eq!(Message::parse(&next).expect("CoAP").id, MessageId(9), "nothing answered the quiet ones");
+    assert_eq!(CoapMessage::parse(&next).expect("CoAP").id, MessageId(9), "nothing answered the quiet ones");
     // The quiet ones went to the pool as well, and may be late.
     let start = std::time::Instant::now();
     while serving.note().len() < 3 && start.elapsed() < PATIENCE {

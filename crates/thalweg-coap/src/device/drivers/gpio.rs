@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gpiocdev::Request;
 use gpiocdev::line::Value as Level;
 
-use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// GPIO lines as switches. Only the lines that are named are touched: what hangs on the others is not known here.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl Driver for Gpio {
             channels: vec![Channel {
                 name: "level".to_owned(),
                 quantity: "switch",
-                kind: Kind::Boolean,
+                kind: ValueKind::Boolean,
                 unit: Unit::NONE,
                 access: if line.direction == Direction::Input { Access::Read } else { Access::ReadAndAct },
             }],

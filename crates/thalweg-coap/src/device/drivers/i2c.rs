@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use i2cdev::core::I2CDevice;
 use i2cdev::linux::{LinuxI2CDevice, LinuxI2CError};
 
-use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// Registers that hold one quantity each. Only those that are named are touched: a read changes the state of some chips.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Driver for I2c {
             channels: vec![Channel {
                 name: "value".to_owned(),
                 quantity: register.quantity.0,
-                kind: Kind::Real,
+                kind: ValueKind::Real,
                 unit: register.quantity.1,
                 access: register.access,
             }],

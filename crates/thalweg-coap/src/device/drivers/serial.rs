@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serial2::SerialPort;
 
-use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// Instruments that answer a question of one line with a number, such as scales and laboratory power supplies.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Driver for Serial {
             channels: vec![Channel {
                 name: "value".to_owned(),
                 quantity: instrument.quantity.0,
-                kind: Kind::Real,
+                kind: ValueKind::Real,
                 unit: instrument.quantity.1,
                 access: if instrument.command.is_empty() { Access::Read } else { Access::ReadAndAct },
             }],

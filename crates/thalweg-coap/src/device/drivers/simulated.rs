@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_base::rng::Rng;
 use thalweg_base::time::Instant;
 
-use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// What simulated sensors do.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,11 +58,11 @@ impl Driver for Simulated {
             name: format!("simulated{index}"),
             title: "simulated thermometer".to_owned(),
             channels: vec![
-                Channel::sensor("temperature", "temperature", Kind::Real, Unit::CELSIUS),
+                Channel::sensor("temperature", "temperature", ValueKind::Real, Unit::CELSIUS),
                 Channel {
                     name: "mean".to_owned(),
                     quantity: "temperature",
-                    kind: Kind::Real,
+                    kind: ValueKind::Real,
                     unit: Unit::CELSIUS,
                     access: Access::ReadAndAct,
                 },

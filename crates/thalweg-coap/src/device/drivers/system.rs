@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::files;
-use crate::device::{Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// Sensors of `/proc`: the devices `host` (load, memory, uptime) and `process` (memory, processor time, threads).
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Driver for System {
     fn find(&self) -> Result<Vec<Description>, DeviceError> {
         let describe = |&(name, title, rows): &(&str, &str, &[Row])| {
             let readable = rows.iter().filter(|row| self.root.join(row.3).exists());
-            let channels = readable.map(|row| Channel::sensor(row.0, row.1, Kind::Real, row.2)).collect();
+            let channels = readable.map(|row| Channel::sensor(row.0, row.1, ValueKind::Real, row.2)).collect();
             Description { name: name.to_owned(), title: title.to_owned(), channels }
         };
         Ok(DEVICES.iter().map(describe).filter(|description| !description.channels.is_empty()).collect())

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::files;
-use crate::device::{Channel, Description, Device, DeviceError, Driver, Kind, Unit, Value};
+use crate::device::{Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// Temperatures of `/sys/class/thermal`: processors, batteries, boards.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Driver for Thermal {
         zones.sort();
         let describe = |name: String| {
             let title = files::text(&self.root.join(&name).join("type")).unwrap_or_else(|_| name.clone());
-            let channels = vec![Channel::sensor("temperature", "temperature", Kind::Real, Unit::CELSIUS)];
+            let channels = vec![Channel::sensor("temperature", "temperature", ValueKind::Real, Unit::CELSIUS)];
             Description { name, title, channels }
         };
         Ok(zones.into_iter().map(describe).collect())

@@ -8,9 +8,9 @@ fn body(len: usize) -> Vec<u8> {
 }
 
 /// The client sends `request`; gives the lines and the response.
-fn run(config: Config, request: RequestBuf, handler: impl Fn(&Request<'_>) -> Response) -> (Vec<String>, Response) {
+fn run(config: Config, request: RequestBuf, handler: impl Fn(&CoapRequest<'_>) -> Response) -> (Vec<String>, Response) {
     let (mut client, mut server) = (Host::new(config), Host::new(trusting()));
-    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
     let lines = exchange(&mut client, &mut server, handler);
     let counters = client.endpoint.counters();
     assert_eq!((counters.requests, counters.transfer_bytes), (0, 0), "nothing is left at the client");
@@ -93,7 +93,7 @@ fn the_server_may_want_smaller_blocks() {
     let (mut client, mut server) =
         (Host::new(Config::default()), Host::new(Config { block_exponent: 2, ..trusting() }));
     let request = RequestBuf::put("/a", body(1100));
-    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
     let arrived = std::cell::RefCell::new(Vec::new());
     let lines = exchange(&mut client, &mut server, |request| {
         arrived.borrow_mut().extend_from_slice(request.payload);
@@ -106,11 +106,11 @@ fn the_server_may_want_smaller_blocks() {
 
 #[test]
 fn bodies_have_a_limit_in_both_directions() {
-    let small = Limits { body_bytes_max: 3000, ..Limits::default() };
+    let small = EndpointLimits { body_bytes_max: 3000, ..EndpointLimits::default() };
     let (mut client, mut server) =
         (Host::new(Config::default()), Host::new(Config { limits: small.clone(), ..trusting() }));
     let request = RequestBuf::put("/a", body(3001));
-    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
     let lines = exchange(&mut client, &mut server, nobody);
     assert_eq!(lines.len(), 2, "Size1 says it at once: {lines:?}");
     let refused = response(&mut client);
@@ -132,10 +132,10 @@ fn bodies_have_a_limit_in_both_directions() {
     assert!(server.lines()[2].starts_with("ACK 4.13"));
     assert_eq!(server.endpoint.counters().transfer_bytes, 0);
     let (mut client, mut server) = (Host::new(Config { limits: small, ..Config::default() }), Host::new(trusting()));
-    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Confirmability::Confirmable).unwrap();
     exchange(&mut client, &mut server, |_| Response::content(body(5000), 42));
     match client.events().as_slice() {
-        [Event::Failed { error: RequestError::BodyTooLarge, .. }] => {}
+        [EndpointEvent::Failed { error: RequestError::BodyTooLarge, .. }] => {}
         other => panic!("{other:?}"),
     }
 }
@@ -143,9 +143,9 @@ fn bodies_have_a_limit_in_both_directions() {
 #[test]
 fn a_body_that_changes_under_way_is_fetched_anew_and_never_mixed() {
     let (mut client, mut server) = (Host::new(trusting()), Host::new(trusting()));
-    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Confirmability::Confirmable).unwrap();
     let version = std::cell::Cell::new(1_u8);
-    let handler = |_: &Request<'_>| {
+    let handler = |_: &CoapRequest<'_>| {
         let tag = ETag::from_u64(u64::from(version.get()));
         Response::content(vec![version.get(); 2500], 42).with_etag(tag)
     };
@@ -169,7 +169,7 @@ fn a_body_that_changes_under_way_is_fetched_anew_and_never_mixed() {
 fn a_missing_block_is_noticed_and_the_body_sent_again() {
     let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
     let request = RequestBuf::put("/a", body(2500));
-    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
     let first = client.sent();
     server.receive(CLIENT, &first[0]);
     client.receive(SERVER, &server.sent()[0]);
@@ -185,7 +185,7 @@ fn a_missing_block_is_noticed_and_the_body_sent_again() {
 
 #[test]
 fn unfinished_bodies_make_room_for_others_and_end() {
-    let limits = Limits { transfer_bytes_max: 10_000, ..Limits::default() };
+    let limits = EndpointLimits { transfer_bytes_max: 10_000, ..EndpointLimits::default() };
     let mut server = Host::new(Config { limits, ..trusting() });
     for port in 1..=1000 {
         let mut datagram = bytes("40030001 b161 d1030eff");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::message::{Block, Token, write_option};
 
-fn large(_: &Request<'_>) -> Response {
+fn large(_: &CoapRequest<'_>) -> Response {
     Response::content(vec![b'x'; 500], 0)
 }
 
@@ -30,7 +30,7 @@ fn check_bound(request: &[u8], response: &[u8]) {
 fn an_unproved_address_gets_a_small_block_and_a_client_with_echo_all_at_its_second_try() {
     let mut server = Host::new(Config::default());
     let mut client = Host::new(Config::default());
-    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/large"), Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/large"), Confirmability::Confirmable).unwrap();
     let lines = exchange(&mut client, &mut server, large);
     assert_eq!(
         lines,
@@ -42,7 +42,10 @@ fn an_unproved_address_gets_a_small_block_and_a_client_with_echo_all_at_its_seco
         ]
     );
     assert_eq!(response(&mut client).payload.len(), 500);
-    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/large?2"), Delivery::Confirmable).unwrap();
+    client
+        .endpoint
+        .request(client.now, peer(SERVER), RequestBuf::get("/large?2"), Confirmability::Confirmable)
+        .unwrap();
     assert_eq!(exchange(&mut client, &mut server, large).len(), 2, "the proof lasts");
     // Another address with what would be a proof, were it not made up.
     server.receive(2, &get(1, &[PATH, (OptionNumber::ECHO, &[1; 8])]));
@@ -63,7 +66,7 @@ fn a_client_without_echo_gets_everything_in_blocks_that_stay_within_the_bound() 
         server.serve(|_| Response::content((0..2000).map(|at| at as u8).collect::<Vec<_>>(), 0));
         let answer = server.sent();
         check_bound(&request, &answer[0]);
-        let message = Message::parse(&answer[0]).unwrap();
+        let message = CoapMessage::parse(&answer[0]).unwrap();
         got.extend_from_slice(message.payload);
         let block = message.options.value(OptionNumber::BLOCK2).and_then(Block::parse).unwrap();
         if !block.more {
@@ -117,7 +120,7 @@ fn a_change_runs_once_whatever_its_answer_is() {
     let mut server = Host::new(Config::default());
     let mut client = Host::new(Config::default());
     let post = RequestBuf::post("/large", vec![1; 10]);
-    client.endpoint.request(client.now, peer(SERVER), post, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), post, Confirmability::Confirmable).unwrap();
     let runs = std::cell::Cell::new(0);
     let lines = exchange(&mut client, &mut server, |_| {
         runs.set(runs.get() + 1);
@@ -130,7 +133,7 @@ fn a_change_runs_once_whatever_its_answer_is() {
 #[test]
 fn the_first_notification_is_small_and_its_acknowledgement_proves_the_address() {
     let mut server = Host::new(Config::default());
-    let observable = |request: &Request<'_>| large(request).observable();
+    let observable = |request: &CoapRequest<'_>| large(request).observable();
     let registration = get(1, &[(OptionNumber::OBSERVE, &[]), PATH]);
     server.receive(1, &registration);
     server.serve(observable);
@@ -178,7 +181,7 @@ fn a_silent_peer_gets_its_burst_and_then_a_byte_a_second() {
     };
     let mut sent = 0;
     let until = loop {
-        match ask(&mut client, Delivery::NonConfirmable) {
+        match ask(&mut client, Confirmability::NonConfirmable) {
             Ok(()) => sent += client.sent().iter().map(Vec::len).sum::<usize>(),
             Err(RequestError::Silent { until }) => break until,
             Err(other) => panic!("{other}"),
@@ -187,18 +190,18 @@ fn a_silent_peer_gets_its_burst_and_then_a_byte_a_second() {
     };
     assert!((4097..4200).contains(&sent), "{sent}");
     assert_eq!(until, client.now + Duration::from_secs(sent as u64 - 4096));
-    assert_eq!(ask(&mut client, Delivery::Confirmable), Ok(()), "a CON has brakes of its own");
+    assert_eq!(ask(&mut client, Confirmability::Confirmable), Ok(()), "a CON has brakes of its own");
     client.now = until;
-    assert_eq!(ask(&mut client, Delivery::NonConfirmable), Ok(()));
-    assert!(ask(&mut client, Delivery::NonConfirmable).is_err());
+    assert_eq!(ask(&mut client, Confirmability::NonConfirmable), Ok(()));
+    assert!(ask(&mut client, Confirmability::NonConfirmable).is_err());
     // Any answer ends the silence.
     let request = client.sent().pop().unwrap();
-    let token = Message::parse(&request).unwrap().token;
+    let token = CoapMessage::parse(&request).unwrap().token;
     let mut answer = vec![0x50 | token.len() as u8, 0x45, 0, 1];
     answer.extend_from_slice(&token);
     client.receive(SERVER, &answer);
     for _ in 0..100 {
-        assert_eq!(ask(&mut client, Delivery::NonConfirmable), Ok(()));
+        assert_eq!(ask(&mut client, Confirmability::NonConfirmable), Ok(()));
     }
 }
 
@@ -207,7 +210,7 @@ fn a_group_is_not_a_silent_peer() {
     let mut client = Host::new(Config::default());
     let group = Peer::from((Ipv4Addr::new(224, 0, 1, 187), SERVER));
     for _ in 0..500 {
-        let asked = client.endpoint.request(client.now, group, RequestBuf::get("/a"), Delivery::NonConfirmable);
+        let asked = client.endpoint.request(client.now, group, RequestBuf::get("/a"), Confirmability::NonConfirmable);
         assert!(asked.is_ok());
     }
 }
@@ -215,7 +218,7 @@ fn a_group_is_not_a_silent_peer() {
 #[test]
 fn a_registration_from_an_unproved_address_costs_one_small_notification_and_ends() {
     let mut server = Host::new(Config::default());
-    let observable = |request: &Request<'_>| large(request).observable();
+    let observable = |request: &CoapRequest<'_>| large(request).observable();
     let token = Token::from_u64(7);
     let mut request = vec![0x40 | token.len() as u8, 1, 0, 1];
     request.extend_from_slice(&token);

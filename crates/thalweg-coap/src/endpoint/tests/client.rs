@@ -3,7 +3,7 @@
 use super::*;
 use crate::message::{ETag, MessageId, MessageWriter, Token};
 
-fn get(client: &mut Host, target: &str, delivery: Delivery) -> RequestId {
+fn get(client: &mut Host, target: &str, delivery: Confirmability) -> RequestId {
     client.endpoint.request(client.now, peer(SERVER), RequestBuf::get(target), delivery).unwrap()
 }
 
@@ -15,7 +15,7 @@ fn answer(
     code: Code,
     options: &[(OptionNumber, &[u8])],
 ) -> Vec<u8> {
-    let request = Message::parse(request).unwrap();
+    let request = CoapMessage::parse(request).unwrap();
     let is_acknowledgement = message_type == MessageType::Acknowledgement;
     let id = if is_acknowledgement { request.id } else { MessageId(id) };
     let mut out = Vec::new();
@@ -30,7 +30,7 @@ fn answer(
 #[track_caller]
 fn failure(client: &mut Host) -> RequestError {
     match client.events().as_slice() {
-        [Event::Failed { error, .. }] => error.clone(),
+        [EndpointEvent::Failed { error, .. }] => error.clone(),
         other => panic!("expected one failure: {other:?}"),
     }
 }
@@ -38,7 +38,7 @@ fn failure(client: &mut Host) -> RequestError {
 #[test]
 fn a_request_that_nobody_acknowledges_is_repeated_with_growing_pauses_and_fails() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let first = client.sent();
     let mut at = vec![0];
     for tenth in 1..=930 {
@@ -58,7 +58,7 @@ fn a_request_that_nobody_acknowledges_is_repeated_with_growing_pauses_and_fails(
 #[test]
 fn a_separate_response_is_acknowledged_each_time_and_told_once() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
     client.pass(Duration::from_secs(60));
@@ -73,7 +73,7 @@ fn a_separate_response_is_acknowledged_each_time_and_told_once() {
 #[test]
 fn a_response_that_overtakes_its_acknowledgement_counts() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     client.receive(SERVER, &answer(&request, MessageType::NonConfirmable, 77, Code::CONTENT, &[]));
     client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
@@ -85,7 +85,7 @@ fn a_response_that_overtakes_its_acknowledgement_counts() {
 #[test]
 fn an_acknowledged_request_without_response_fails_in_time() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
     client.pass(Duration::from_secs(92));
@@ -97,7 +97,7 @@ fn an_acknowledged_request_without_response_fails_in_time() {
 #[test]
 fn only_the_right_peer_token_and_id_answer() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     let right = answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, &[]);
     client.receive(SERVER + 1, &right);
@@ -115,7 +115,7 @@ fn only_the_right_peer_token_and_id_answer() {
 
 #[test]
 fn a_reset_ends_a_request_and_answers_a_ping() {
-    for delivery in [Delivery::Confirmable, Delivery::NonConfirmable] {
+    for delivery in [Confirmability::Confirmable, Confirmability::NonConfirmable] {
         let mut client = Host::new(Config::default());
         get(&mut client, "/a", delivery);
         let request = client.sent().remove(0);
@@ -126,7 +126,7 @@ fn a_reset_ends_a_request_and_answers_a_ping() {
     let mut server = Host::new(Config::default());
     let ping = client.endpoint.ping(client.now, peer(SERVER)).unwrap();
     assert_eq!(exchange(&mut client, &mut server, nobody), ["> CON 0.00", "< RST 0.00"]);
-    assert_eq!(client.events(), [Event::Pong { request: ping, peer: peer(SERVER) }]);
+    assert_eq!(client.events(), [EndpointEvent::Pong { request: ping, peer: peer(SERVER) }]);
     client.endpoint.ping(client.now, peer(SERVER)).unwrap();
     client.pass(Duration::from_secs(100));
     (0..10).for_each(|_| client.pass(Duration::from_secs(100)));
@@ -137,9 +137,9 @@ fn a_reset_ends_a_request_and_answers_a_ping() {
 fn requests_to_one_peer_wait_for_their_turn() {
     let mut client = Host::new(Config { nstart: 2, ..Config::default() });
     for number in 0..5 {
-        get(&mut client, &format!("/{number}"), Delivery::Confirmable);
+        get(&mut client, &format!("/{number}"), Confirmability::Confirmable);
     }
-    let other = client.endpoint.request(client.now, peer(9), RequestBuf::get("/x"), Delivery::Confirmable);
+    let other = client.endpoint.request(client.now, peer(9), RequestBuf::get("/x"), Confirmability::Confirmable);
     assert!(other.is_ok());
     let sent = client.sent();
     let lines: Vec<String> = sent.iter().map(|bytes| describe(bytes)).collect();
@@ -147,16 +147,16 @@ fn requests_to_one_peer_wait_for_their_turn() {
     client.receive(SERVER, &answer(&sent[1], MessageType::Acknowledgement, 0, Code::CONTENT, &[]));
     client.receive(SERVER, &[0x60, 0, sent[0][2], sent[0][3]]);
     assert_eq!(client.lines(), ["CON 0.01 /2", "CON 0.01 /3"], "an acknowledgement is enough");
-    get(&mut client, "/non", Delivery::NonConfirmable);
+    get(&mut client, "/non", Confirmability::NonConfirmable);
     assert_eq!(client.lines(), ["NON 0.01 /non"], "what is sent once need not wait");
 }
 
 #[test]
 fn cancelled_requests_give_their_turn_away() {
     let mut client = Host::new(Config::default());
-    let first = get(&mut client, "/0", Delivery::Confirmable);
-    let second = get(&mut client, "/1", Delivery::Confirmable);
-    get(&mut client, "/2", Delivery::Confirmable);
+    let first = get(&mut client, "/0", Confirmability::Confirmable);
+    let second = get(&mut client, "/1", Confirmability::Confirmable);
+    get(&mut client, "/2", Confirmability::Confirmable);
     client.sent();
     client.endpoint.cancel(client.now, second);
     client.endpoint.cancel(client.now, first);
@@ -169,7 +169,7 @@ fn the_caller_learns_at_once_that_message_ids_have_run_out() {
     let mut client = Host::new(Config { probing_burst: u32::MAX, ..Config::default() });
     let mut until = None;
     for number in 0..70_000 {
-        match client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::NonConfirmable) {
+        match client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Confirmability::NonConfirmable) {
             Ok(id) => client.endpoint.cancel(client.now, id),
             Err(RequestError::MessageIdsExhausted { until: at }) => {
                 assert!(number > 60_000, "{number}");
@@ -180,21 +180,23 @@ fn the_caller_learns_at_once_that_message_ids_have_run_out() {
         }
     }
     let until = until.expect("65,536 IDs are not enough for 70,000 requests at once");
-    assert!(client.endpoint.request(client.now, peer(9), RequestBuf::get("/a"), Delivery::NonConfirmable).is_ok());
+    assert!(
+        client.endpoint.request(client.now, peer(9), RequestBuf::get("/a"), Confirmability::NonConfirmable).is_ok()
+    );
     client.now = until;
-    get(&mut client, "/a", Delivery::NonConfirmable);
+    get(&mut client, "/a", Confirmability::NonConfirmable);
 }
 
 #[test]
 fn a_critical_option_that_is_not_understood_rejects_the_response() {
     let strange = (OptionNumber(2049), &b""[..]);
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     client.receive(SERVER, &answer(&request, MessageType::Confirmable, 5, Code::CONTENT, &[strange]));
     assert_eq!(client.lines(), ["RST 0.00"]);
     assert_eq!(failure(&mut client), RequestError::UnknownOption(OptionNumber(2049)));
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     let elective = (OptionNumber(2050), &b"e"[..]);
     client.receive(SERVER, &answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, &[elective]));
@@ -204,13 +206,13 @@ fn a_critical_option_that_is_not_understood_rejects_the_response() {
 #[test]
 fn a_server_that_asks_for_a_pause_gets_it() {
     let mut client = Host::new(Config::default());
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     let request = client.sent().remove(0);
     let age = (OptionNumber::MAX_AGE, &[30][..]);
     client.receive(SERVER, &answer(&request, MessageType::Acknowledgement, 0, Code::TOO_MANY_REQUESTS, &[age]));
     assert_eq!(response(&mut client).code, Code::TOO_MANY_REQUESTS);
     let ask = |client: &mut Host| {
-        client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::Confirmable)
+        client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Confirmability::Confirmable)
     };
     assert_eq!(ask(&mut client), Err(RequestError::Paused { until: client.now + Duration::from_secs(30) }));
     client.pass(Duration::from_secs(30));
@@ -222,31 +224,31 @@ fn fresh_responses_are_used_again_and_stale_ones_confirmed() {
     let mut client = Host::new(Config::default());
     let mut server = Host::new(Config::default());
     let tag = ETag::new(b"v1").unwrap();
-    let handler = |request: &Request<'_>| match request.etags().any(|found| found == tag) {
+    let handler = |request: &CoapRequest<'_>| match request.etags().any(|found| found == tag) {
         true => Response::new(Code::VALID).with_etag(tag).with_max_age(5),
         false => Response::content("state", 0).with_etag(tag).with_max_age(10),
     };
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     assert_eq!(exchange(&mut client, &mut server, handler)[0], "> CON 0.01 /a");
     assert_eq!(&*response(&mut client).payload, b"state");
     client.pass(Duration::from_secs(4));
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     assert!(client.sent().is_empty());
     assert_eq!(response(&mut client).max_age, Some(6), "what is left");
     client.pass(Duration::from_secs(7));
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     assert_eq!(exchange(&mut client, &mut server, handler), ["> CON 0.01 ETag /a", "< ACK 2.03 ETag Max-Age=5"]);
     let confirmed = response(&mut client);
     assert_eq!((confirmed.code, &*confirmed.payload), (Code::CONTENT, &b"state"[..]));
     assert_eq!(confirmed.max_age, Some(5), "for as long as the server says now");
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     assert!(client.sent().is_empty(), "fresh again");
     client.events();
     let put = RequestBuf::put("/a", "new");
-    client.endpoint.request(client.now, peer(SERVER), put, Delivery::Confirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), put, Confirmability::Confirmable).unwrap();
     exchange(&mut client, &mut server, |_| Response::new(Code::CHANGED));
     client.events();
-    get(&mut client, "/a", Delivery::Confirmable);
+    get(&mut client, "/a", Confirmability::Confirmable);
     assert_eq!(client.lines(), ["CON 0.01 /a"], "a change makes it stale");
 }
 
@@ -255,28 +257,31 @@ fn a_group_may_answer_more_than_once() {
     let mut client = Host::new(Config::default());
     let group = Peer::from(([224, 0, 1, 187], SERVER));
     let ask = |client: &mut Host, request, delivery| client.endpoint.request(client.now, group, request, delivery);
-    let refused = ask(&mut client, RequestBuf::get("/a"), Delivery::Confirmable);
+    let refused = ask(&mut client, RequestBuf::get("/a"), Confirmability::Confirmable);
     assert_eq!(refused, Err(RequestError::NotForGroups));
-    let refused = ask(&mut client, RequestBuf::put("/a", "x"), Delivery::NonConfirmable);
+    let refused = ask(&mut client, RequestBuf::put("/a", "x"), Confirmability::NonConfirmable);
     assert_eq!(refused, Err(RequestError::NotForGroups));
-    let id = ask(&mut client, RequestBuf::get("/a"), Delivery::NonConfirmable).unwrap();
+    let id = ask(&mut client, RequestBuf::get("/a"), Confirmability::NonConfirmable).unwrap();
     let request = client.sent().remove(0);
     for port in [1, 2, 2, 3] {
         client.receive(port, &answer(&request, MessageType::NonConfirmable, 5, Code::CONTENT, &[]));
     }
-    let from = |event: &Event| match event {
-        Event::Response { request, peer, .. } if *request == id => peer.address.port(),
+    let from = |event: &EndpointEvent| match event {
+        EndpointEvent::Response { request, peer, .. } if *request == id => peer.address.port(),
         other => panic!("{other:?}"),
     };
     assert_eq!(client.events().iter().map(from).collect::<Vec<_>>(), [1, 2, 3], "a duplicate is not told");
     client.pass(Duration::from_millis(9002));
-    assert_eq!(client.events(), [Event::Finished { request: id }]);
+    assert_eq!(client.events(), [EndpointEvent::Finished { request: id }]);
 }
 
 #[test]
 fn requests_that_cannot_be_sent_are_refused() {
-    let mut client = Host::new(Config { limits: Limits { requests_max: 1, ..Limits::default() }, ..Config::default() });
-    let mut ask = |request| client.endpoint.request(Instant::ZERO, peer(SERVER), request, Delivery::Confirmable);
+    let mut client = Host::new(Config {
+        limits: EndpointLimits { requests_max: 1, ..EndpointLimits::default() },
+        ..Config::default()
+    });
+    let mut ask = |request| client.endpoint.request(Instant::ZERO, peer(SERVER), request, Confirmability::Confirmable);
     assert!(matches!(ask(RequestBuf::new(Code::CONTENT, "/")), Err(RequestError::Malformed(_))));
     assert!(matches!(ask(RequestBuf::get("/").with_uint(OptionNumber::BLOCK1, 0)), Err(RequestError::Malformed(_))));
     assert!(ask(RequestBuf::get("/")).is_ok());
@@ -288,8 +293,8 @@ fn tokens_cannot_be_told_from_those_before() {
     let mut client = Host::new(Config { nstart: 100, ..Config::default() });
     let tokens: Vec<Token> = (0..100)
         .map(|number| {
-            get(&mut client, &format!("/{number}"), Delivery::Confirmable);
-            Message::parse(&client.sent()[0]).unwrap().token
+            get(&mut client, &format!("/{number}"), Confirmability::Confirmable);
+            CoapMessage::parse(&client.sent()[0]).unwrap().token
         })
         .collect();
     // Twenty of the forty secret bits agree for one pair in a million.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::*;
-use crate::message::{Code, Message, MessageType, OptionNumber, Request, RequestBuf, Response};
+use crate::message::{CoapMessage, CoapRequest, Code, MessageType, OptionNumber, RequestBuf, Response};
 
 const CLIENT: u16 = 40_000;
 const SERVER: u16 = 5683;
@@ -32,7 +32,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 /// One line about a datagram; message IDs and tokens are random, so they are left out.
 fn describe(bytes: &[u8]) -> String {
-    let message = Message::parse(bytes).expect("an endpoint sends CoAP");
+    let message = CoapMessage::parse(bytes).expect("an endpoint sends CoAP");
     let kind = match message.message_type {
         MessageType::Confirmable => "CON",
         MessageType::NonConfirmable => "NON",
@@ -62,12 +62,16 @@ fn describe(bytes: &[u8]) -> String {
 struct Host {
     endpoint: Endpoint,
     now: Instant,
-    outbox: Outbox,
+    outbox: CoapOutbox,
 }
 
 impl Host {
     fn new(config: Config) -> Host {
-        Host { endpoint: Endpoint::new(config, [7, 11]), now: Instant::from_nanos(1 << 40), outbox: Outbox::default() }
+        Host {
+            endpoint: Endpoint::new(config, [7, 11]),
+            now: Instant::from_nanos(1 << 40),
+            outbox: CoapOutbox::default(),
+        }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -89,15 +93,15 @@ impl Host {
         self.sent().iter().map(|bytes| describe(bytes)).collect()
     }
 
-    fn events(&mut self) -> Vec<Event> {
+    fn events(&mut self) -> Vec<EndpointEvent> {
         std::iter::from_fn(|| self.endpoint.poll_event()).collect()
     }
 
     /// Answers each request that waits; gives what they were.
-    fn serve(&mut self, handler: impl Fn(&Request<'_>) -> Response) -> Vec<RequestBuf> {
+    fn serve(&mut self, handler: impl Fn(&CoapRequest<'_>) -> Response) -> Vec<RequestBuf> {
         let mut served = Vec::new();
         for event in self.events() {
-            if let Event::Request { exchange, request, .. } = event {
+            if let EndpointEvent::Request { exchange, request, .. } = event {
                 self.endpoint.respond(self.now, exchange, handler(&request.view())).unwrap();
                 served.push(request);
             }
@@ -108,7 +112,7 @@ impl Host {
     /// The exchanges that wait.
     fn exchanges(&mut self) -> Vec<ExchangeId> {
         let exchange = |event| match event {
-            Event::Request { exchange, .. } => Some(exchange),
+            EndpointEvent::Request { exchange, .. } => Some(exchange),
             _ => None,
         };
         self.events().into_iter().filter_map(exchange).collect()
@@ -117,7 +121,7 @@ impl Host {
 
 /// Carries all datagrams between client and server until there are no more; the handler answers at once. Gives one line
 /// for each datagram, `>` for those to the server.
-fn exchange(client: &mut Host, server: &mut Host, handler: impl Fn(&Request<'_>) -> Response) -> Vec<String> {
+fn exchange(client: &mut Host, server: &mut Host, handler: impl Fn(&CoapRequest<'_>) -> Response) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
         let requests = client.sent();
@@ -142,17 +146,17 @@ fn exchange(client: &mut Host, server: &mut Host, handler: impl Fn(&Request<'_>)
 #[track_caller]
 fn response(client: &mut Host) -> Response {
     match client.events().as_slice() {
-        [Event::Response { response, .. }] => response.clone(),
+        [EndpointEvent::Response { response, .. }] => response.clone(),
         other => panic!("expected one response: {other:?}"),
     }
 }
 
-fn hello(_: &Request<'_>) -> Response {
+fn hello(_: &CoapRequest<'_>) -> Response {
     Response::content("hello world", 0)
 }
 
 /// A handler that must not be asked.
-fn nobody(request: &Request<'_>) -> Response {
+fn nobody(request: &CoapRequest<'_>) -> Response {
     panic!("the handler was asked for {}", request.path())
 }
 

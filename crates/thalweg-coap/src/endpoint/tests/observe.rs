@@ -5,10 +5,10 @@ use crate::message::Observe;
 
 fn observe(client: &mut Host, target: &str) -> RequestId {
     let request = RequestBuf::get(target).with_observe(Observe::Register);
-    client.endpoint.request(client.now, peer(SERVER), request, Delivery::Confirmable).unwrap()
+    client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap()
 }
 
-fn state(text: &'static str) -> impl Fn(&Request<'_>) -> Response {
+fn state(text: &'static str) -> impl Fn(&CoapRequest<'_>) -> Response {
     move |_| Response::content(text, 0).observable().with_max_age(100_000)
 }
 
@@ -31,7 +31,7 @@ fn notify(server: &mut Host, text: &'static str) {
 
 fn payloads(client: &mut Host) -> Vec<String> {
     let payload = |event| match event {
-        Event::Response { response, .. } => String::from_utf8(response.payload.to_vec()).unwrap(),
+        EndpointEvent::Response { response, .. } => String::from_utf8(response.payload.to_vec()).unwrap(),
         other => panic!("{other:?}"),
     };
     client.events().into_iter().map(payload).collect()
@@ -88,7 +88,7 @@ fn an_observer_that_does_not_answer_gets_only_the_latest_state_and_is_dropped_th
     }
     assert_eq!(copies, 4, "with the repetitions that were left");
     assert_eq!(server.endpoint.observers("/a"), 0);
-    assert_eq!(server.events(), [Event::Observers { path: "/a".to_owned(), count: 0 }]);
+    assert_eq!(server.events(), [EndpointEvent::Observers { path: "/a".to_owned(), count: 0 }]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_error_ends_a_registration_on_both_sides() {
     server.serve(|_| Response::new(Code::NOT_FOUND));
     assert_eq!(exchange(&mut client, &mut server, nobody), ["< CON 4.04", "> ACK 0.00"]);
     match client.events().as_slice() {
-        [Event::Response { request, response, .. }] => {
+        [EndpointEvent::Response { request, response, .. }] => {
             assert_eq!((*request, response.code, response.observe), (id, Code::NOT_FOUND, None));
         }
         other => panic!("{other:?}"),
@@ -169,7 +169,7 @@ fn a_registration_that_is_not_fresh_any_more_is_renewed_under_its_token() {
 #[test]
 fn a_renewed_registration_keeps_what_is_known_about_its_client() {
     let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
-    let short = |_: &Request<'_>| Response::content("0", 0).observable().with_max_age(10);
+    let short = |_: &CoapRequest<'_>| Response::content("0", 0).observable().with_max_age(10);
     observe(&mut client, "/a");
     exchange(&mut client, &mut server, short);
     server.endpoint.notify(server.now, "/a");
@@ -185,7 +185,7 @@ fn a_renewed_registration_keeps_what_is_known_about_its_client() {
 #[test]
 fn a_newer_state_ends_the_fetching_of_an_older_one() {
     let (mut client, mut server, _) = observed();
-    let large = |byte: u8| move |_: &Request<'_>| Response::content(vec![byte; 2000], 0).observable();
+    let large = |byte: u8| move |_: &CoapRequest<'_>| Response::content(vec![byte; 2000], 0).observable();
     server.endpoint.notify(server.now, "/a");
     server.serve(large(1));
     client.receive(SERVER, &server.sent()[0]);
@@ -231,7 +231,7 @@ fn registrations_beyond_the_limit_get_a_plain_answer() {
 #[test]
 fn a_notification_in_blocks_arrives_whole() {
     let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
-    let large = |_: &Request<'_>| Response::content(vec![b'y'; 3000], 0).observable();
+    let large = |_: &CoapRequest<'_>| Response::content(vec![b'y'; 3000], 0).observable();
     observe(&mut client, "/a");
     exchange(&mut client, &mut server, large);
     server.endpoint.notify(server.now, "/a");
@@ -239,7 +239,7 @@ fn a_notification_in_blocks_arrives_whole() {
     let lines = exchange(&mut client, &mut server, nobody);
     assert!(lines.iter().any(|line| line == "> CON 0.01 /a Block2=2/0/1024"), "{lines:?}");
     let lens = client.events().into_iter().map(|event| match event {
-        Event::Response { response, .. } => (response.payload.len(), response.observe.is_some()),
+        EndpointEvent::Response { response, .. } => (response.payload.len(), response.observe.is_some()),
         other => panic!("{other:?}"),
     });
     assert_eq!(lens.collect::<Vec<_>>(), [(3000, true), (3000, true)]);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::message::Observe;
-use crate::oscore::{Context, Keyring, OneRun, Parameters, Past};
+use crate::oscore::{Context, ContextParameters, Keyring, OneRun, Past};
 
 const CHALLENGE: [u8; 8] = *b"as drawn";
 
 fn context(sender: &[u8], recipient: &[u8], secret: u8, past: Past) -> Arc<Context> {
-    let parameters = Parameters::new(&[secret; 16], sender, recipient).unwrap();
+    let parameters = ContextParameters::new(&[secret; 16], sender, recipient).unwrap();
     Context::new(&parameters, 0, Box::new(OneRun), past)
 }
 
@@ -27,13 +27,13 @@ fn ends(past: Past) -> (Host, Host, Arc<Context>) {
 }
 
 fn ask(client: &mut Host, context: &Arc<Context>, request: RequestBuf) -> RequestId {
-    client.endpoint.request_protected(client.now, peer(SERVER), request, Delivery::Confirmable, context).unwrap()
+    client.endpoint.request_protected(client.now, peer(SERVER), request, Confirmability::Confirmable, context).unwrap()
 }
 
 #[track_caller]
 fn error(client: &mut Host) -> RequestError {
     match client.events().as_slice() {
-        [Event::Failed { error, .. }] => error.clone(),
+        [EndpointEvent::Failed { error, .. }] => error.clone(),
         other => panic!("expected one failure: {other:?}"),
     }
 }
@@ -58,7 +58,7 @@ fn a_protected_request_is_answered_protected() {
 fn the_endpoint_knows_what_was_protected() {
     let (mut client, mut server, context) = ends(Past::Unused);
     ask(&mut client, &context, RequestBuf::get("/a"));
-    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Delivery::NonConfirmable).unwrap();
+    client.endpoint.request(client.now, peer(SERVER), RequestBuf::get("/a"), Confirmability::NonConfirmable).unwrap();
     client.sent().iter().for_each(|bytes| server.receive(CLIENT, bytes));
     let exchanges = server.exchanges();
     assert_eq!(exchanges.len(), 2);
@@ -106,7 +106,7 @@ fn blocks_of_others_do_not_mix_with_protected_ones() {
     assert_eq!(server.serve(nobody).len(), 0);
     // It even knows what is encrypted.
     let spy = Keyring::new([context_of_server()]).unwrap();
-    let seen = spy.verify(&Message::parse(&first).unwrap()).unwrap();
+    let seen = spy.verify(&CoapMessage::parse(&first).unwrap()).unwrap();
     let is_of_block = |number: OptionNumber| number == OptionNumber::BLOCK1 || number == OptionNumber::SIZE1;
     let others = seen.request.view().options.filter(|(number, _)| !is_of_block(*number));
     let forged =
@@ -126,7 +126,7 @@ fn blocks_of_others_do_not_mix_with_protected_ones() {
 fn notifications_are_protected_and_end_when_the_client_says_so() {
     let (mut client, mut server, context) = ends(Past::Unused);
     let id = ask(&mut client, &context, RequestBuf::get("/a").with_observe(Observe::Register));
-    let state = |text: &'static str| move |_: &Request<'_>| Response::content(text, 0).observable();
+    let state = |text: &'static str| move |_: &CoapRequest<'_>| Response::content(text, 0).observable();
     let lines = exchange(&mut client, &mut server, state("0"));
     assert!(lines[0].starts_with("> CON 0.05 Observe=0 OSCORE="), "{lines:?}");
     assert!(lines[1].starts_with("< ACK 2.05 Observe=") && lines[1].contains("OSCORE=0"), "{lines:?}");
@@ -148,13 +148,13 @@ fn notifications_are_protected_and_end_when_the_client_says_so() {
         .events()
         .into_iter()
         .map(|event| match event {
-            Event::Response { response, .. } if response.observe.is_some() => response.payload.to_vec(),
+            EndpointEvent::Response { response, .. } if response.observe.is_some() => response.payload.to_vec(),
             other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(states, [b"0", b"1", b"3"], "the late one is older");
     // Who knows the token but not the keys ends nothing.
-    let token = Message::parse(&lost[0]).unwrap().token;
+    let token = CoapMessage::parse(&lost[0]).unwrap().token;
     let mut farewell = vec![0x50 | token.len() as u8, 1, 0xaa, 0xaa];
     farewell.extend_from_slice(&token);
     farewell.extend_from_slice(&[0x61, 1, 0x51, b'a']);
@@ -171,7 +171,7 @@ fn notifications_are_protected_and_end_when_the_client_says_so() {
 fn an_observer_registers_again_under_new_numbers() {
     let (mut client, mut server, context) = ends(Past::Unused);
     ask(&mut client, &context, RequestBuf::get("/a").with_observe(Observe::Register));
-    let state = |_: &Request<'_>| Response::content("x", 0).observable().with_max_age(1);
+    let state = |_: &CoapRequest<'_>| Response::content("x", 0).observable().with_max_age(1);
     exchange(&mut client, &mut server, state);
     client.pass(Duration::from_secs(30)); // The state is not fresh any more.
     assert_eq!(exchange(&mut client, &mut server, state).len(), 2);
@@ -274,7 +274,7 @@ fn an_unprotected_answer_is_never_taken_for_one() {
     let (mut client, mut server, context) = ends(Past::Unused);
     ask(&mut client, &context, RequestBuf::get("/door"));
     let request = client.sent().remove(0);
-    let outer = Message::parse(&request).unwrap();
+    let outer = CoapMessage::parse(&request).unwrap();
     let mut forged = vec![0x60 | outer.token.len() as u8, 0x45, request[2], request[3]];
     forged.extend_from_slice(&outer.token);
     forged.extend_from_slice(b"\xffopen");
@@ -288,13 +288,13 @@ fn an_unprotected_answer_is_never_taken_for_one() {
     server.endpoint.notify(server.now, "/a");
     server.serve(|_| Response::content("1", 0).observable());
     let notification = server.sent().remove(0);
-    let token = Message::parse(&notification).unwrap().token;
+    let token = CoapMessage::parse(&notification).unwrap().token;
     let mut forged = vec![0x50 | token.len() as u8, 0x84, 0xbb, 0xbb];
     forged.extend_from_slice(&token);
     client.receive(SERVER, &forged);
     assert_eq!(client.events(), []);
     client.receive(SERVER, &notification);
-    assert!(matches!(client.events().as_slice(), [Event::Response { request, .. }] if *request == id));
+    assert!(matches!(client.events().as_slice(), [EndpointEvent::Response { request, .. }] if *request == id));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn groups_and_what_cannot_be_protected_are_refused() {
     let (mut client, mut server, context) = ends(Past::Unused);
     let group = Peer::from((Ipv4Addr::new(224, 0, 1, 187), 5683));
     let mut refused = |peer: Peer, request: RequestBuf| {
-        let delivery = Delivery::NonConfirmable;
+        let delivery = Confirmability::NonConfirmable;
         client.endpoint.request_protected(client.now, peer, request, delivery, &context).unwrap_err().to_string()
     };
     assert!(refused(group, RequestBuf::get("/a")).contains("group"));
@@ -330,7 +330,7 @@ impl crate::oscore::SequenceStore for Fragile {
 fn without_a_sequence_number_nothing_leaves_readable() {
     let is_broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let fragile = |sender: &[u8], recipient: &[u8], past| {
-        let parameters = Parameters::new(&[7; 16], sender, recipient).unwrap();
+        let parameters = ContextParameters::new(&[7; 16], sender, recipient).unwrap();
         Context::new(&parameters, 0, Box::new(Fragile(Arc::clone(&is_broken))), past)
     };
     let (mut client, mut server, context) = ends(Past::Unused);

@@ -164,7 +164,7 @@ fn a_group_answers_in_its_leisure_and_only_with_success() {
 
 #[test]
 fn handlers_are_not_asked_more_than_they_can_hold() {
-    let limits = Limits { exchanges_max: 3, exchanges_per_peer_max: 2, ..Limits::default() };
+    let limits = EndpointLimits { exchanges_max: 3, exchanges_per_peer_max: 2, ..EndpointLimits::default() };
     let mut server = Host::new(Config { limits, ..trusting() });
     for (port, id) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)] {
         server.receive(port, &bytes(&format!("4001000{id} b161")));
@@ -177,7 +177,7 @@ fn handlers_are_not_asked_more_than_they_can_hold() {
 
 #[test]
 fn a_flood_of_addresses_costs_no_more_memory_than_was_allowed() {
-    let limits = Limits { peers_max: 1000, answer_bytes_max: 100_000, ..Limits::default() };
+    let limits = EndpointLimits { peers_max: 1000, answer_bytes_max: 100_000, ..EndpointLimits::default() };
     let mut server = Host::new(Config { limits: limits.clone(), ..trusting() });
     let mut answered = 0;
     for number in 0..100_000_u32 {
@@ -206,7 +206,8 @@ fn a_flood_of_addresses_costs_no_more_memory_than_was_allowed() {
 
 #[test]
 fn a_peer_in_the_place_of_another_is_not_taken_for_it() {
-    let mut server = Host::new(Config { limits: Limits { peers_max: 1, ..Limits::default() }, ..trusting() });
+    let mut server =
+        Host::new(Config { limits: EndpointLimits { peers_max: 1, ..EndpointLimits::default() }, ..trusting() });
     for port in 1..=3 {
         server.receive(port, &bytes("50010005 b161"));
         assert_eq!(server.serve(hello).len(), 1, "{port}");

@@ -52,7 +52,7 @@ struct World {
     start: Instant,
     client: Endpoint,
     server: Endpoint,
-    outbox: Outbox,
+    outbox: CoapOutbox,
     acts: BTreeMap<(Instant, u64), Act>,
     count: u64,
     app: Application,
@@ -101,7 +101,7 @@ impl World {
             start,
             client: Endpoint::new(client, [seed, 1]),
             server: Endpoint::new(server, [seed, 2]),
-            outbox: Outbox::default(),
+            outbox: CoapOutbox::default(),
             acts: BTreeMap::new(),
             count: 0,
             app,
@@ -170,7 +170,7 @@ impl World {
             Wish::Upload => RequestBuf::put("/body", self.app.body.clone()),
             Wish::Download => RequestBuf::get("/body"),
         };
-        let id = self.client.request(self.now, peer(SERVER), request, Delivery::Confirmable);
+        let id = self.client.request(self.now, peer(SERVER), request, Confirmability::Confirmable);
         self.app.wishes.insert(id.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed)), (wish, self.now));
     }
 
@@ -211,8 +211,8 @@ impl World {
         }
     }
 
-    fn handle_server_event(&mut self, event: Event) {
-        let Event::Request { exchange, request, .. } = event else { return };
+    fn handle_server_event(&mut self, event: EndpointEvent) {
+        let EndpointEvent::Request { exchange, request, .. } = event else { return };
         let view = request.view();
         let response = match (view.code, view.path().as_str()) {
             (Code::POST, "/post") => {
@@ -242,9 +242,9 @@ impl World {
         self.server.recycle(request);
     }
 
-    fn handle_client_event(&mut self, event: Event) {
+    fn handle_client_event(&mut self, event: EndpointEvent) {
         match event {
-            Event::Response { request, response, .. } => {
+            EndpointEvent::Response { request, response, .. } => {
                 let (wish, since) = self.end_of(request, response.observe.is_none());
                 match wish {
                     Wish::Post(number) => {
@@ -257,7 +257,7 @@ impl World {
                 }
                 self.check_time(wish, since);
             }
-            Event::Failed { request, error, .. } => {
+            EndpointEvent::Failed { request, error, .. } => {
                 let (wish, since) = self.end_of(request, true);
                 self.check_time(wish, since);
                 assert!(

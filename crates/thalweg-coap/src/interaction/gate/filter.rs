@@ -1,8 +1,8 @@
 //! Which requests are alike, for this program and for the kernel.
 
-use thalweg_transport::filter::Instruction;
+use thalweg_transport::filter::FilterInstruction;
 
-use crate::message::Message;
+use crate::message::CoapMessage;
 
 /// Non-confirmable requests with one code and the same options; message ID, token and payload are each one's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) struct Shape {
 impl Shape {
     /// The shape of a non-confirmable request, unless its options are longer than a filter should look at.
     pub(super) fn of(bytes: &[u8]) -> Option<Shape> {
-        let message = Message::parse(bytes).ok()?;
+        let message = CoapMessage::parse(bytes).ok()?;
         let options = message.options.as_bytes();
         let shape = Shape { code: message.code.byte(), options: options.to_vec() };
         (options.len() <= OPTIONS_MAX_BYTES && shape.matches(bytes)).then_some(shape)
@@ -33,7 +33,7 @@ impl Shape {
     }
 
     /// Drops all but `share` of the requests that match; the next shape's instructions follow these.
-    fn thin(&self, share: f64, into: &mut Vec<Instruction>) {
+    fn thin(&self, share: f64, into: &mut Vec<FilterInstruction>) {
         let end = OPTIONS_AT + self.options.len() as u32;
         let mut words: Vec<(usize, u32, u32)> = Vec::new();
         let mut at = 0;
@@ -47,52 +47,55 @@ impl Shape {
         // Instructions from here to the next shape.
         let next = |done: u8| COMMON - done + compare;
         into.extend([
-            Instruction::length(),
-            Instruction::subtract_x(),
-            Instruction::if_at_least(end, (0, next(3))),
+            FilterInstruction::length(),
+            FilterInstruction::subtract_x(),
+            FilterInstruction::if_at_least(end, (0, next(3))),
             // Nothing after the options, or a payload.
-            Instruction::if_equal(end, (2, 0)),
-            Instruction::bytes_at_x(1, end),
-            Instruction::if_equal(u32::from(PAYLOAD_MARKER), (0, next(6))),
-            Instruction::byte(UDP_HEADER + 1),
-            Instruction::if_equal(u32::from(self.code), (0, next(8))),
+            FilterInstruction::if_equal(end, (2, 0)),
+            FilterInstruction::bytes_at_x(1, end),
+            FilterInstruction::if_equal(u32::from(PAYLOAD_MARKER), (0, next(6))),
+            FilterInstruction::byte(UDP_HEADER + 1),
+            FilterInstruction::if_equal(u32::from(self.code), (0, next(8))),
         ]);
         for (number, (width, offset, value)) in words.iter().enumerate() {
             let rest = next(8) - 2 * (number as u8 + 1);
-            into.extend([Instruction::bytes_at_x(*width, *offset), Instruction::if_equal(*value, (0, rest))]);
+            into.extend([
+                FilterInstruction::bytes_at_x(*width, *offset),
+                FilterInstruction::if_equal(*value, (0, rest)),
+            ]);
         }
         let limit = (share.clamp(0.0, 1.0) * 2.0_f64.powi(32)) as u32;
         into.extend([
-            Instruction::random(),
-            Instruction::if_at_least(limit, (0, 1)),
-            Instruction::drop(),
-            Instruction::accept(),
+            FilterInstruction::random(),
+            FilterInstruction::if_at_least(limit, (0, 1)),
+            FilterInstruction::drop(),
+            FilterInstruction::accept(),
         ]);
     }
 }
 
 /// A program that lets a share of the requests of each shape in, and everything else; empty for no shape.
-pub(super) fn program<'a>(shapes: impl Iterator<Item = (&'a Shape, f64)>) -> Vec<Instruction> {
+pub(super) fn program<'a>(shapes: impl Iterator<Item = (&'a Shape, f64)>) -> Vec<FilterInstruction> {
     let mut program = vec![
-        Instruction::length(),
-        Instruction::if_at_least(OPTIONS_AT, (1, 0)),
-        Instruction::accept(),
-        Instruction::byte(UDP_HEADER),
-        Instruction::and(u32::from(TOKEN_LEN)),
-        Instruction::if_at_least(TOKEN_MAX as u32 + 1, (0, 1)),
-        Instruction::accept(),
-        Instruction::to_x(),
-        Instruction::byte(UDP_HEADER),
-        Instruction::and(u32::from(!TOKEN_LEN)),
-        Instruction::if_equal(u32::from(NON_CONFIRMABLE), (1, 0)),
-        Instruction::accept(),
+        FilterInstruction::length(),
+        FilterInstruction::if_at_least(OPTIONS_AT, (1, 0)),
+        FilterInstruction::accept(),
+        FilterInstruction::byte(UDP_HEADER),
+        FilterInstruction::and(u32::from(TOKEN_LEN)),
+        FilterInstruction::if_at_least(TOKEN_MAX as u32 + 1, (0, 1)),
+        FilterInstruction::accept(),
+        FilterInstruction::to_x(),
+        FilterInstruction::byte(UDP_HEADER),
+        FilterInstruction::and(u32::from(!TOKEN_LEN)),
+        FilterInstruction::if_equal(u32::from(NON_CONFIRMABLE), (1, 0)),
+        FilterInstruction::accept(),
     ];
     let head = program.len();
     shapes.for_each(|(shape, share)| shape.thin(share, &mut program));
     if program.len() == head {
         return Vec::new();
     }
-    program.push(Instruction::accept());
+    program.push(FilterInstruction::accept());
     program
 }
 

@@ -5,7 +5,7 @@ mod filter;
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
-use thalweg_transport::filter::Instruction;
+use thalweg_transport::filter::FilterInstruction;
 
 use filter::Shape;
 
@@ -65,7 +65,7 @@ impl Gate {
     }
 
     /// Ends the periods that are over; the filter's new program if it changes, empty for none.
-    pub(super) fn handle_turn(&mut self, now: Instant) -> Option<Vec<Instruction>> {
+    pub(super) fn handle_turn(&mut self, now: Instant) -> Option<Vec<FilterInstruction>> {
         let mut has_changed = false;
         self.entries.retain_mut(|entry| {
             let passed = now.since(entry.since);

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::message::{Message, MessageId, MessageType, RequestBuf, Token};
+use crate::message::{CoapMessage, MessageId, MessageType, RequestBuf, Token};
 use crate::oscore::file::{load_context, load_keyring};
-use crate::oscore::{ClientAssociation, Context, Header, OneRun, Parameters, Past};
+use crate::oscore::{ClientAssociation, Context, ContextParameters, OneRun, OscoreHeader, Past};
 
 /// A directory that is gone at the end.
 struct Directory(PathBuf);
@@ -37,11 +37,11 @@ fn next_number(client: &mut ClientAssociation) -> u64 {
     let request = RequestBuf::get("/");
     let (message_type, id, token) = (MessageType::Confirmable, MessageId(1), Token::EMPTY);
     let message =
-        Message { message_type, code: request.code(), id, token, options: request.view().options, payload: &[] };
+        CoapMessage { message_type, code: request.code(), id, token, options: request.view().options, payload: &[] };
     let datagram = client.protect(&message, token).unwrap();
-    let outer = Message::parse(&datagram).unwrap();
+    let outer = CoapMessage::parse(&datagram).unwrap();
     let value = outer.options.value(crate::message::OptionNumber::OSCORE).unwrap();
-    Header::parse(value).unwrap().partial_iv.unwrap().number()
+    OscoreHeader::parse(value).unwrap().partial_iv.unwrap().number()
 }
 
 #[test]
@@ -76,14 +76,14 @@ fn a_context_has_one_user_at_a_time() {
 fn a_server_that_was_restarted_does_not_know_what_it_accepted() {
     let directory = Directory::new("restart");
     let path = directory.write("keys.json", KEYS);
-    let parameters = Parameters::new(&super::bytes("0102030405060708090a0b0c0d0e0f10"), &[1], &[]).unwrap();
+    let parameters = ContextParameters::new(&super::bytes("0102030405060708090a0b0c0d0e0f10"), &[1], &[]).unwrap();
     let mut client = ClientAssociation::new(Context::new(&parameters, 0, Box::new(OneRun), Past::Unused));
     let request = RequestBuf::get("/");
     let (message_type, id, token) = (MessageType::Confirmable, MessageId(1), Token::EMPTY);
     let view = request.view();
-    let message = Message { message_type, code: view.code, id, token, options: view.options, payload: &[] };
+    let message = CoapMessage { message_type, code: view.code, id, token, options: view.options, payload: &[] };
     let datagram = client.protect(&message, token).unwrap();
-    let age = |path: &Path| load_keyring(path).unwrap().verify(&Message::parse(&datagram).unwrap()).unwrap().age;
+    let age = |path: &Path| load_keyring(path).unwrap().verify(&CoapMessage::parse(&datagram).unwrap()).unwrap().age;
     assert_eq!(format!("{:?}", age(&path)), "New");
     let challenges = [format!("{:?}", age(&path)), format!("{:?}", age(&path))];
     assert!(challenges.iter().all(|challenge| challenge.starts_with("Unknown")), "{challenges:?}");

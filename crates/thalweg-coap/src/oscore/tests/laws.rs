@@ -3,18 +3,18 @@
 use proptest::prelude::*;
 
 use super::{bytes, ends};
-use crate::message::{Code, Message, MessageId, MessageType, OptionNumber, RequestBuf, Token};
+use crate::message::{CoapMessage, Code, MessageId, MessageType, OptionNumber, RequestBuf, Token};
 use crate::oscore::{
-    Age, ClientAssociation, Context, Header, Keyring, OneRun, Opened, Parameters, PartialIv, Past, Refusal,
-    ServerAssociation,
+    Age, ClientAssociation, Context, ContextParameters, Keyring, OneRun, Opened, OscoreHeader, PartialIv, Past,
+    Refusal, ServerAssociation,
 };
 
 const TOKEN: [u8; 4] = [1, 2, 3, 4];
 
-fn message<'a>(request: &'a RequestBuf, token: &[u8]) -> Message<'a> {
+fn message<'a>(request: &'a RequestBuf, token: &[u8]) -> CoapMessage<'a> {
     let view = request.view();
     let (message_type, id, token) = (MessageType::Confirmable, MessageId(9), Token::new(token).unwrap());
-    Message { message_type, code: view.code, id, token, options: view.options, payload: view.payload }
+    CoapMessage { message_type, code: view.code, id, token, options: view.options, payload: view.payload }
 }
 
 /// A response to [`TOKEN`] with these options.
@@ -28,7 +28,7 @@ fn protect(client: &mut ClientAssociation, request: &RequestBuf) -> Vec<u8> {
 }
 
 fn verify(keyring: &Keyring, datagram: &[u8]) -> Result<(RequestBuf, ServerAssociation, Age), Refusal> {
-    let verified = keyring.verify(&Message::parse(datagram).unwrap())?;
+    let verified = keyring.verify(&CoapMessage::parse(datagram).unwrap())?;
     Ok((verified.request.view().to_owned(), verified.association, verified.age))
 }
 
@@ -73,7 +73,7 @@ proptest! {
         for round in 0..2 {
             // With the nonce of the request, then with one of its own.
             let datagram = association.protect(&message(&response, &TOKEN)).unwrap();
-            let outer = Message::parse(&datagram).unwrap();
+            let outer = CoapMessage::parse(&datagram).unwrap();
             prop_assert_eq!(outer.code, Code::CHANGED);
             prop_assert_eq!(outer.options.value(OptionNumber::OSCORE).unwrap().is_empty(), round == 0);
             prop_assert!(outer.options.value(OptionNumber::MAX_AGE).is_none());
@@ -89,14 +89,14 @@ proptest! {
         kid_context in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..256)),
     ) {
         let partial_iv = number.and_then(PartialIv::new);
-        let header = Header { partial_iv, kid: kid.as_deref(), kid_context: kid_context.as_deref() };
+        let header = OscoreHeader { partial_iv, kid: kid.as_deref(), kid_context: kid_context.as_deref() };
         let value = header.encode();
-        prop_assert_eq!(Header::parse(&value), Some(header));
+        prop_assert_eq!(OscoreHeader::parse(&value), Some(header));
     }
 
     #[test]
     fn a_header_that_is_read_is_written_the_same(value in proptest::collection::vec(any::<u8>(), 0..20)) {
-        if let Some(header) = Header::parse(&value) {
+        if let Some(header) = OscoreHeader::parse(&value) {
             prop_assert_eq!(header.encode(), value);
         }
     }
@@ -107,9 +107,9 @@ fn headers_of_another_form_are_refused() {
     for value in
         ["00", "0000", "01", "0200ff", "020001", "06010203040506", "07", "20", "4900", "8901", "10", "1002aa", "0101ff"]
     {
-        assert_eq!(Header::parse(&bytes(value)), None, "{value}");
+        assert_eq!(OscoreHeader::parse(&bytes(value)), None, "{value}");
     }
-    assert_eq!(Header::parse(&bytes("08")), Some(Header { kid: Some(&[]), ..Header::default() }));
+    assert_eq!(OscoreHeader::parse(&bytes("08")), Some(OscoreHeader { kid: Some(&[]), ..OscoreHeader::default() }));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_request_with_any_bit_flipped_is_refused() {
     for bit in 8 * start..8 * datagram.len() {
         let mut changed = datagram.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        let opened = Message::parse(&changed).ok().and_then(|message| keyring.verify(&message).ok());
+        let opened = CoapMessage::parse(&changed).ok().and_then(|message| keyring.verify(&message).ok());
         assert!(opened.is_none(), "bit {bit} of {datagram:02x?}");
     }
     assert!(verify(&keyring, &datagram).is_ok(), "and none of them used its number up");
@@ -139,11 +139,11 @@ fn a_response_with_any_bit_flipped_is_refused() {
     for bit in 8 * (4 + TOKEN.len())..8 * datagram.len() {
         let mut changed = datagram.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        let opened = Message::parse(&changed).ok().and_then(|message| client.open(&message).ok());
+        let opened = CoapMessage::parse(&changed).ok().and_then(|message| client.open(&message).ok());
         assert!(opened.is_none(), "bit {bit} of {datagram:02x?}");
     }
     assert!(client.has_refused());
-    assert!(client.open(&Message::parse(&datagram).unwrap()).is_ok());
+    assert!(client.open(&CoapMessage::parse(&datagram).unwrap()).is_ok());
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn a_response_to_one_request_answers_no_other() {
         association.protect(&message(&response(Code::CONTENT, &[], b"x"), &TOKEN)).unwrap()
     });
     let [first, second] = &mut clients;
-    assert_eq!(first.open(&Message::parse(&answers[1]).unwrap()).map(|_| ()), Err(Refusal::Forged));
-    assert_eq!(second.open(&Message::parse(&answers[0]).unwrap()).map(|_| ()), Err(Refusal::Forged));
-    assert!(first.open(&Message::parse(&answers[0]).unwrap()).is_ok());
+    assert_eq!(first.open(&CoapMessage::parse(&answers[1]).unwrap()).map(|_| ()), Err(Refusal::Forged));
+    assert_eq!(second.open(&CoapMessage::parse(&answers[0]).unwrap()).map(|_| ()), Err(Refusal::Forged));
+    assert!(first.open(&CoapMessage::parse(&answers[0]).unwrap()).is_ok());
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn requests_that_are_not_believed_are_told_why() {
     check(&option, &[0x93, 0x09, 0, b'c', 0x03, 0x09, 0, b'c'], Refusal::BadOption(OptionNumber::OSCORE), "4.02");
     let (_, other) = ends(Past::Unused);
     assert!(verify(&other, &protected).is_ok());
-    let keys = Parameters::new(&[8; 16], b"s", b"c").unwrap();
+    let keys = ContextParameters::new(&[8; 16], b"s", b"c").unwrap();
     let stranger = Keyring::new([Context::new(&keys, 0, Box::new(OneRun), Past::Unused)]).unwrap();
     refused(&stranger, &protected, Refusal::Forged);
 }
@@ -204,7 +204,7 @@ fn what_proxies_must_not_read_is_not_readable() {
     let (context, _) = ends(Past::Unused);
     let request = RequestBuf::put("/door?key=1", "open").with_option(OptionNumber::URI_HOST, b"house");
     let datagram = protect(&mut ClientAssociation::new(context.clone()), &request);
-    let outer = Message::parse(&datagram).unwrap();
+    let outer = CoapMessage::parse(&datagram).unwrap();
     let numbers: Vec<OptionNumber> = outer.options.map(|(number, _)| number).collect();
     assert_eq!((outer.code, numbers), (Code::POST, vec![OptionNumber::URI_HOST, OptionNumber::OSCORE]));
     for secret in ["door", "key", "open"] {
@@ -212,7 +212,7 @@ fn what_proxies_must_not_read_is_not_readable() {
     }
     let observe = RequestBuf::get("/door").with_observe(crate::message::Observe::Register);
     let datagram = protect(&mut ClientAssociation::new(context), &observe);
-    let outer = Message::parse(&datagram).unwrap();
+    let outer = CoapMessage::parse(&datagram).unwrap();
     assert_eq!((outer.code, outer.options.value(OptionNumber::OBSERVE)), (Code::FETCH, Some(&[][..])));
 }
 
@@ -229,7 +229,7 @@ fn notifications_are_told_in_the_order_of_their_numbers() {
         })
         .collect();
     let mut open = |state: usize| {
-        let opened = client.open(&Message::parse(&states[state]).unwrap())?;
+        let opened = client.open(&CoapMessage::parse(&states[state]).unwrap())?;
         let view = opened.view();
         Ok((view.payload[0], view.options.uint(OptionNumber::OBSERVE)))
     };
@@ -249,7 +249,7 @@ fn a_notification_that_nobody_asked_for_is_refused() {
     let (_, mut association, _) = verify(&keyring, &request).unwrap();
     let notification = response(Code::CONTENT, &[(OptionNumber::OBSERVE, &[1])], b"x");
     let datagram = association.protect(&message(&notification, &TOKEN)).unwrap();
-    assert_eq!(client.open(&Message::parse(&datagram).unwrap()).map(|_| ()), Err(Refusal::Malformed));
+    assert_eq!(client.open(&CoapMessage::parse(&datagram).unwrap()).map(|_| ()), Err(Refusal::Malformed));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn after_a_restart_nothing_old_is_accepted() {
     let (_, mut association, age) = verify(&keyring, &old).unwrap();
     assert_eq!(age, Age::Unknown(challenge));
     let demand = association.protect(&message(&response(Code::UNAUTHORIZED, &[], b""), &TOKEN)).unwrap();
-    let demand = Message::parse(&demand).unwrap();
+    let demand = CoapMessage::parse(&demand).unwrap();
     assert!(!demand.options.value(OptionNumber::OSCORE).unwrap().is_empty(), "it must not take the request's nonce");
     let guess = RequestBuf::post("/pay", "1").with_option(OptionNumber::ECHO, b"a guess?");
     let guess = protect(&mut client, &guess);
@@ -280,7 +280,7 @@ fn after_a_restart_nothing_old_is_accepted() {
 fn contexts_are_found_by_id_and_id_context() {
     let secret = [7; 16];
     let with = |sender: &[u8], recipient: &[u8], id_context: Option<&[u8]>| {
-        let parameters = Parameters::new(&secret, sender, recipient).unwrap();
+        let parameters = ContextParameters::new(&secret, sender, recipient).unwrap();
         let parameters = id_context.map_or(parameters.clone(), |id| parameters.with_id_context(id).unwrap());
         Context::new(&parameters, 0, Box::new(OneRun), Past::Unused)
     };
@@ -299,7 +299,7 @@ fn contexts_are_found_by_id_and_id_context() {
 #[test]
 fn secrets_are_not_printed() {
     let secret = [0xa7; 16];
-    let parameters = Parameters::new(&secret, b"s", b"c").unwrap();
+    let parameters = ContextParameters::new(&secret, b"s", b"c").unwrap();
     let context = Context::new(&parameters, 0, Box::new(OneRun), Past::Lost([0xa7; 8]));
     let text = format!("{parameters:?} {context:?} {:?}", Keyring::new([context.clone()]).unwrap());
     assert!(!text.contains("a7") && !text.contains("167") && text.contains("sender_id"), "{text}");
@@ -308,12 +308,12 @@ fn secrets_are_not_printed() {
 #[test]
 fn parameters_that_would_be_unsafe_are_refused() {
     let new = |secret: &[u8], sender: &[u8], recipient: &[u8]| {
-        Parameters::new(secret, sender, recipient).map(|_| ()).map_err(|error| error.to_string())
+        ContextParameters::new(secret, sender, recipient).map(|_| ()).map_err(|error| error.to_string())
     };
     assert!(new(&[1; 15], b"a", b"b").unwrap_err().contains("at least 16"));
     assert!(new(&[1; 16], b"12345678", b"b").unwrap_err().contains("7 bytes"));
     assert!(new(&[1; 16], b"a", b"a").unwrap_err().contains("differ"));
-    let parameters = Parameters::new(&[1; 16], b"", b"a").unwrap();
+    let parameters = ContextParameters::new(&[1; 16], b"", b"a").unwrap();
     assert!(parameters.clone().with_replay_window(65).is_err() && parameters.clone().with_replay_window(0).is_err());
     assert!(parameters.with_id_context(&[0; 256]).is_err());
 }

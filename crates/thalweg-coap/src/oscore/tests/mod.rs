@@ -6,7 +6,7 @@ mod vectors;
 
 use std::sync::Arc;
 
-use super::{Context, Keyring, OneRun, Parameters, Past};
+use super::{Context, ContextParameters, Keyring, OneRun, Past};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<char> = hex.chars().filter(|digit| !digit.is_whitespace()).collect();
@@ -20,8 +20,8 @@ fn hex(bytes: &[u8]) -> String {
 /// Client and server with the same secret.
 fn ends(past: Past) -> (Arc<Context>, Keyring) {
     let secret = [7; 16];
-    let client = Parameters::new(&secret, b"c", b"s").unwrap();
-    let server = Parameters::new(&secret, b"s", b"c").unwrap();
+    let client = ContextParameters::new(&secret, b"c", b"s").unwrap();
+    let server = ContextParameters::new(&secret, b"s", b"c").unwrap();
     let client = Context::new(&client, 0, Box::new(OneRun), Past::Unused);
     (client, Keyring::new([Context::new(&server, 0, Box::new(OneRun), past)]).unwrap())
 }

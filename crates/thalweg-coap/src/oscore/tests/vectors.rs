@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::message::{Message, Token};
+use crate::message::{CoapMessage, Token};
 use crate::oscore::association::{ClientAssociation, ServerAssociation};
 use crate::oscore::context::{Age, Context, Nonce, Past};
 use crate::oscore::keys::{Keys, RequestName, Sealed, authenticated, expand, info};
-use crate::oscore::{Keyring, OneRun, Parameters, PartialIv};
+use crate::oscore::{ContextParameters, Keyring, OneRun, PartialIv};
 
 use super::{bytes, hex};
 
@@ -17,8 +17,8 @@ const SECRET: &str = "0102030405060708090a0b0c0d0e0f10";
 const SALT: &str = "9e7ca92223786340";
 const ID_CONTEXT: &str = "37cbf3210017a2d3";
 
-fn parameters((salt, sender_id, recipient_id, id_context): End<'_>) -> Parameters {
-    let parameters = Parameters::new(&bytes(SECRET), &bytes(sender_id), &bytes(recipient_id)).unwrap();
+fn parameters((salt, sender_id, recipient_id, id_context): End<'_>) -> ContextParameters {
+    let parameters = ContextParameters::new(&bytes(SECRET), &bytes(sender_id), &bytes(recipient_id)).unwrap();
     let parameters = parameters.with_salt(&bytes(salt));
     id_context.map_or(parameters.clone(), |context| parameters.with_id_context(&bytes(context)).unwrap())
 }
@@ -106,13 +106,13 @@ fn context(end: End<'_>, next: u64) -> Arc<Context> {
 #[track_caller]
 fn check_request((salt, client, server, id_context): End<'_>, plain: &str, aad: &str, protected: &str) {
     let (plain, expect) = (bytes(plain), bytes(protected));
-    let request = Message::parse(&plain).unwrap();
+    let request = CoapMessage::parse(&plain).unwrap();
     let mut association = ClientAssociation::new(context((salt, client, server, id_context), 20));
     assert_eq!(hex(&association.protect(&request, request.token).unwrap()), protected);
     let name = RequestName { kid: &bytes(client), partial_iv: PartialIv::new(20).unwrap() };
     assert_eq!(hex(&authenticated(&name)), aad);
     let keyring = Keyring::new([context((salt, server, client, id_context), 0)]).unwrap();
-    let verified = keyring.verify(&Message::parse(&expect).unwrap()).unwrap();
+    let verified = keyring.verify(&CoapMessage::parse(&expect).unwrap()).unwrap();
     assert_eq!(verified.age, Age::New);
     let opened = verified.request.view();
     assert_eq!((opened.code, opened.options.as_bytes()), (request.code, request.options.as_bytes()));
@@ -153,7 +153,7 @@ fn c_6_a_request_with_an_id_context() {
 #[track_caller]
 fn check_response(nonce: Nonce, protected: &str) {
     let plain = bytes("64455d1f00003974ff48656c6c6f20576f726c6421");
-    let response = Message::parse(&plain).unwrap();
+    let response = CoapMessage::parse(&plain).unwrap();
     let request = PartialIv::new(20).unwrap();
     let server = context((SALT, "01", "", None), 0);
     let mut association = ServerAssociation::new(&server, request, Age::New);
@@ -163,9 +163,9 @@ fn check_response(nonce: Nonce, protected: &str) {
     assert_eq!(hex(&association.protect(&response).unwrap()), protected);
     let mut client = ClientAssociation::new(context((SALT, "", "01", None), 20));
     let asked = bytes("44015d1f00003974396c6f63616c686f737483747631");
-    client.protect(&Message::parse(&asked).unwrap(), Token::new(&bytes("00003974")).unwrap()).unwrap();
+    client.protect(&CoapMessage::parse(&asked).unwrap(), Token::new(&bytes("00003974")).unwrap()).unwrap();
     let expect = bytes(protected);
-    let opened = client.open(&Message::parse(&expect).unwrap()).unwrap();
+    let opened = client.open(&CoapMessage::parse(&expect).unwrap()).unwrap();
     assert_eq!((opened.view().code, opened.view().payload), (response.code, response.payload));
 }
 

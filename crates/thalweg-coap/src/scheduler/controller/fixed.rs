@@ -1,6 +1,6 @@
 //! A number of threads that never changes.
 
-use super::{Controller, Decision, Limits, Observation};
+use super::{Controller, Decision, Observation, PoolLimits};
 
 /// Always the same number of threads, as in MinT.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,7 @@ pub struct Fixed(usize);
 
 impl Fixed {
     /// As many as asked for, at least one and at most what the machine allows.
-    pub fn new(threads: usize, limits: Limits) -> Fixed {
+    pub fn new(threads: usize, limits: PoolLimits) -> Fixed {
         Fixed(threads.clamp(1, limits.threads_max.max(1)))
     }
 }

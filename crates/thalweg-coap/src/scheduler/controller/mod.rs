@@ -65,7 +65,7 @@ impl Observation {
 
 /// What the machine allows a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PoolLimits {
     /// Processors that the process may use.
     pub processors: usize,
     /// Threads that memory allows, whatever they do.
@@ -89,7 +89,7 @@ pub trait Controller: Send {
 
 /// A law by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Law {
+pub enum ControlLaw {
     /// No pool: handlers run on the thread that received the request, also those that block.
     Inline,
     /// Always this many threads.
@@ -105,55 +105,57 @@ pub enum Law {
     QueueDelay,
 }
 
-impl Law {
-    /// The law with its starting state; `None` for [`Law::Inline`], which needs no threads.
-    pub fn controller(self, limits: Limits) -> Option<Box<dyn Controller>> {
+impl ControlLaw {
+    /// The law with its starting state; `None` for [`ControlLaw::Inline`], which needs no threads.
+    pub fn controller(self, limits: PoolLimits) -> Option<Box<dyn Controller>> {
         match self {
-            Law::Inline => None,
-            Law::Fixed(threads) => Some(Box::new(Fixed::new(threads, limits))),
-            Law::VtaPrinted => Some(Box::new(VtaPrinted::new(HandlerRate::Completions, PeakOf::ThreadRate, limits))),
-            Law::VtaAuthors => Some(Box::new(VtaAuthors::new(limits))),
-            Law::Vta => Some(Box::new(Vta::new(limits))),
-            Law::QueueDelay => Some(Box::new(QueueDelay::new(limits))),
+            ControlLaw::Inline => None,
+            ControlLaw::Fixed(threads) => Some(Box::new(Fixed::new(threads, limits))),
+            ControlLaw::VtaPrinted => {
+                Some(Box::new(VtaPrinted::new(HandlerRate::Completions, PeakOf::ThreadRate, limits)))
+            }
+            ControlLaw::VtaAuthors => Some(Box::new(VtaAuthors::new(limits))),
+            ControlLaw::Vta => Some(Box::new(Vta::new(limits))),
+            ControlLaw::QueueDelay => Some(Box::new(QueueDelay::new(limits))),
         }
     }
 
     /// Threads that a pool under this law starts with: all of a fixed number, else one (`N_0`).
     pub fn threads_at_start(self) -> usize {
         match self {
-            Law::Fixed(threads) => threads.max(1),
+            ControlLaw::Fixed(threads) => threads.max(1),
             _ => 1,
         }
     }
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for ControlLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Law::Inline => f.write_str("inline"),
-            Law::Fixed(threads) => write!(f, "fixed:{threads}"),
-            Law::VtaPrinted => f.write_str("vta-printed"),
-            Law::VtaAuthors => f.write_str("vta-authors"),
-            Law::Vta => f.write_str("vta"),
-            Law::QueueDelay => f.write_str("queue-delay"),
+            ControlLaw::Inline => f.write_str("inline"),
+            ControlLaw::Fixed(threads) => write!(f, "fixed:{threads}"),
+            ControlLaw::VtaPrinted => f.write_str("vta-printed"),
+            ControlLaw::VtaAuthors => f.write_str("vta-authors"),
+            ControlLaw::Vta => f.write_str("vta"),
+            ControlLaw::QueueDelay => f.write_str("queue-delay"),
         }
     }
 }
 
-impl FromStr for Law {
+impl FromStr for ControlLaw {
     type Err = UnknownLaw;
 
-    fn from_str(text: &str) -> Result<Law, UnknownLaw> {
+    fn from_str(text: &str) -> Result<ControlLaw, UnknownLaw> {
         let unknown = || UnknownLaw(text.to_owned());
         match text {
-            "inline" => Ok(Law::Inline),
-            "vta-printed" => Ok(Law::VtaPrinted),
-            "vta-authors" => Ok(Law::VtaAuthors),
-            "vta" => Ok(Law::Vta),
-            "queue-delay" => Ok(Law::QueueDelay),
+            "inline" => Ok(ControlLaw::Inline),
+            "vta-printed" => Ok(ControlLaw::VtaPrinted),
+            "vta-authors" => Ok(ControlLaw::VtaAuthors),
+            "vta" => Ok(ControlLaw::Vta),
+            "queue-delay" => Ok(ControlLaw::QueueDelay),
             other => {
                 let threads = other.strip_prefix("fixed:").and_then(|number| number.parse().ok());
-                threads.filter(|threads| *threads > 0).map(Law::Fixed).ok_or_else(unknown)
+                threads.filter(|threads| *threads > 0).map(ControlLaw::Fixed).ok_or_else(unknown)
             }
         }
     }

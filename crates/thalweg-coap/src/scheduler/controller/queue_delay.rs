@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::work::{Work, grown, is_stuck};
-use super::{Controller, Decision, Limits, Observation};
+use super::{Controller, Decision, Observation, PoolLimits};
 
 /// Half as many threads more in each period in which requests waited for more than 10 ms on the average; one less in each
 /// in which they waited for less than a quarter of that and threads had nothing to do for more than 30 % of their time.
@@ -11,13 +11,13 @@ use super::{Controller, Decision, Limits, Observation};
 /// It knows neither rates nor a model, and stops where more threads would get nothing more done.
 #[derive(Clone, Debug)]
 pub struct QueueDelay {
-    limits: Limits,
+    limits: PoolLimits,
     work: Work,
 }
 
 impl QueueDelay {
     /// A law that has seen nothing yet.
-    pub fn new(limits: Limits) -> QueueDelay {
+    pub fn new(limits: PoolLimits) -> QueueDelay {
         QueueDelay { limits, work: Work::default() }
     }
 }

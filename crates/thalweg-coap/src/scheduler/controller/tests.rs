@@ -88,7 +88,7 @@ impl Fluid {
     }
 }
 
-const LIMITS: Limits = Limits { processors: 2, threads_max: 1000 };
+const LIMITS: PoolLimits = PoolLimits { processors: 2, threads_max: 1000 };
 
 /// What the model's table shows of one law under 2,500 requests a second for 30 s, 9,000 for 40 s, 1,500 for 40 s: 3, 9
 /// and 2 threads are needed.
@@ -126,7 +126,7 @@ fn row(law: Make) -> Row {
 type Make = fn() -> Box<dyn Controller>;
 
 fn printed() -> Box<dyn Controller> {
-    Law::VtaPrinted.controller(LIMITS).unwrap()
+    ControlLaw::VtaPrinted.controller(LIMITS).unwrap()
 }
 
 fn printed_with_completions() -> Box<dyn Controller> {
@@ -286,12 +286,22 @@ fn the_cap_follows_what_handlers_need_a_processor_for_and_not_how_long_they_wait
 
 #[test]
 fn laws_have_names() {
-    for law in [Law::Inline, Law::Fixed(7), Law::VtaPrinted, Law::VtaAuthors, Law::Vta, Law::QueueDelay] {
+    for law in [
+        ControlLaw::Inline,
+        ControlLaw::Fixed(7),
+        ControlLaw::VtaPrinted,
+        ControlLaw::VtaAuthors,
+        ControlLaw::Vta,
+        ControlLaw::QueueDelay,
+    ] {
         assert_eq!(law.to_string().parse(), Ok(law));
     }
     for text in ["fixed", "fixed:0", "fixed:-1", "VTA", ""] {
-        assert!(text.parse::<Law>().is_err(), "{text}");
+        assert!(text.parse::<ControlLaw>().is_err(), "{text}");
     }
-    assert_eq!(Law::Fixed(2000).controller(LIMITS).unwrap().handle_observation(&Observation::default()).threads, 1000);
-    assert!(Law::Inline.controller(LIMITS).is_none());
+    assert_eq!(
+        ControlLaw::Fixed(2000).controller(LIMITS).unwrap().handle_observation(&Observation::default()).threads,
+        1000
+    );
+    assert!(ControlLaw::Inline.controller(LIMITS).is_none());
 }

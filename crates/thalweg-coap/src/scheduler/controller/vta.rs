@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::work::{Work, grown, is_stuck};
-use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES, SHORTEST_PERIOD};
+use super::{Controller, Decision, Observation, PoolLimits, REPEAT_AFTER, SAMPLES, SHORTEST_PERIOD};
 
 /// Equations (1) to (6) with their meaning instead of their letters; the default law.
 ///
@@ -18,7 +18,7 @@ use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES, SH
 /// - (6) N = P within 1 and `NT_max`: more at once, fewer by half of the difference a second.
 #[derive(Clone, Debug)]
 pub struct Vta {
-    limits: Limits,
+    limits: PoolLimits,
     work: Work,
     /// Arrivals a second of the last periods.
     arrivals: VecDeque<f64>,
@@ -27,7 +27,7 @@ pub struct Vta {
 
 impl Vta {
     /// A law that has seen nothing yet.
-    pub fn new(limits: Limits) -> Vta {
+    pub fn new(limits: PoolLimits) -> Vta {
         Vta { limits, work: Work::default(), arrivals: VecDeque::new(), idle: Duration::ZERO }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::vta_printed::capacity;
-use super::{Controller, Decision, Limits, Observation};
+use super::{Controller, Decision, Observation, PoolLimits};
 
 /// The published code: H is the capacity of all threads, HT the mean of the last three of them (not divided by N), the
 /// queue counts by how full it is, and the cap rises by one whenever a falling H is still above the last recorded peak.
@@ -11,7 +11,7 @@ use super::{Controller, Decision, Limits, Observation};
 /// It can shrink, unlike the printed equations. The original measures R as a capacity as well; here R is what arrives.
 #[derive(Clone, Debug)]
 pub struct VtaAuthors {
-    limits: Limits,
+    limits: PoolLimits,
     /// Capacities of the last periods with work, the current one not among them.
     capacities: VecDeque<f64>,
     /// Parts of a full queue that were seen and have not become a thread.
@@ -23,7 +23,7 @@ pub struct VtaAuthors {
 
 impl VtaAuthors {
     /// One thread, and two at most.
-    pub fn new(limits: Limits) -> VtaAuthors {
+    pub fn new(limits: PoolLimits) -> VtaAuthors {
         VtaAuthors {
             limits,
             capacities: VecDeque::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES};
+use super::{Controller, Decision, Observation, PoolLimits, REPEAT_AFTER, SAMPLES};
 
 /// Equations (1) to (6) of the paper to the letter. They never take a thread away: equation (4) adds a number that is
 /// never negative to the threads that run.
@@ -17,7 +17,7 @@ use super::{Controller, Decision, Limits, Observation, REPEAT_AFTER, SAMPLES};
 pub struct VtaPrinted {
     handler_rate: HandlerRate,
     peak: PeakOf,
-    limits: Limits,
+    limits: PoolLimits,
     /// H and N of the last n + 1 periods.
     samples: VecDeque<(f64, f64)>,
     /// R of the last n periods.
@@ -63,7 +63,7 @@ pub(super) fn capacity(observation: &Observation) -> f64 {
 
 impl VtaPrinted {
     /// The equations in their first period: one thread, and two at most (the authors' `N_0` and `NT_max,0`).
-    pub fn new(handler_rate: HandlerRate, peak: PeakOf, limits: Limits) -> VtaPrinted {
+    pub fn new(handler_rate: HandlerRate, peak: PeakOf, limits: PoolLimits) -> VtaPrinted {
         VtaPrinted {
             handler_rate,
             peak,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Limits, Observation, SAMPLES};
+use super::{Observation, PoolLimits, SAMPLES};
 
 /// The last periods in which handlers worked.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl Work {
     ///
     /// The share of a processor that the work asks for leaves out the time it waited for one. Else more threads would
     /// make it look as if it blocked, and the cap would rise with them.
-    pub(super) fn useful_threads(&self, limits: Limits) -> usize {
+    pub(super) fn useful_threads(&self, limits: PoolLimits) -> usize {
         let sum = |part: fn(&Observation) -> f64| self.periods.iter().map(part).sum::<f64>();
         let processor = sum(|period| period.processor.as_secs_f64());
         let wanted = sum(|period| period.busy.saturating_sub(period.processor_wait).as_secs_f64()).max(processor);

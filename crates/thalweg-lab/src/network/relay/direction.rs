@@ -53,7 +53,7 @@ impl<Frame: Clone> Direction<Frame> {
         out: &mut Vec<(u64, Frame)>,
     ) {
         self.counts.seen += 1;
-        if self.is_lost() {
+        if self.draw_loss() {
             self.counts.dropped += 1;
             self.counts.dropped_data += data(&frame);
             return;
@@ -88,7 +88,7 @@ impl<Frame: Clone> Direction<Frame> {
         }
     }
 
-    fn is_lost(&mut self) -> bool {
+    fn draw_loss(&mut self) -> bool {
         let by_itself = self.chance.happens(self.impairment.loss);
         let Some(bursts) = self.impairment.bursts else { return by_itself };
         let turns = self.chance.happens(if self.is_in_burst { bursts.leave } else { bursts.enter });

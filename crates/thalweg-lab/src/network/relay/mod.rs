@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::{Layers, request_exact_timers};
-use crate::process::{Launcher, Link, Message, Stop, Supervised};
+use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
 use crate::scenario::Impairment;
 use crate::worker::Order;
 pub(super) use switch::RelaySwitch;
@@ -79,14 +79,14 @@ impl Relay {
 
     fn hear(&mut self) -> Result<Layers, LabError> {
         match self.worker.hear(PATIENCE, &Stop::default())? {
-            Message::Progress(counters) => serde_json::from_value(counters).map_err(LabError::here),
+            WorkerMessage::Progress(counters) => serde_json::from_value(counters).map_err(LabError::here),
             other => Err(LabError::Here(format!("the relay said {other:?}"))),
         }
     }
 }
 
 /// Forwards frames until the controller closes the process's input; answers each command with the counters.
-pub(crate) fn work(order: &RelayOrder, link: &Link) -> Result<(), LabError> {
+pub(crate) fn work(order: &RelayOrder, link: &ParentPipe) -> Result<(), LabError> {
     request_exact_timers();
     let mut switch = RelaySwitch::open(order)?;
     link.progress(&switch.counters()?)?;
@@ -108,7 +108,7 @@ pub(crate) fn work(order: &RelayOrder, link: &Link) -> Result<(), LabError> {
     })
 }
 
-fn forward(switch: &mut RelaySwitch, commands: &Receiver<RelayCommand>, link: &Link) -> Result<(), LabError> {
+fn forward(switch: &mut RelaySwitch, commands: &Receiver<RelayCommand>, link: &ParentPipe) -> Result<(), LabError> {
     loop {
         match commands.try_recv() {
             Ok(RelayCommand::Begin) => {

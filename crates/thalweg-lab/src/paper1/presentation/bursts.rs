@@ -3,7 +3,7 @@
 use super::super::result::{Cell, Paper1Result, burst_name};
 use super::ms;
 use crate::figures::{bit_rate, rounded, size};
-use crate::plot::{self, Axis, COLOURS, Series, Trace};
+use crate::plot::{self, Axis, COLOURS, Series, TimelineTrace};
 use crate::quick::observations::{differs, rounded_factor};
 use crate::quick::presentation::{QUANTILE_HEADER, row};
 use crate::report::{Figure, Section, Tile};
@@ -19,7 +19,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             sizes(cells).into_iter().filter(|bytes| cells.iter().any(|cell| (cell.n, cell.size) == (n, *bytes)))
         {
             let own = |cell: &&Cell| (cell.n, cell.size) == (n, bytes) && result.is_ours(&cell.contender);
-            let traces: Vec<Trace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
+            let traces: Vec<TimelineTrace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
             let caption =
                 format!("As Figure {figure}: the runs of each method in their order, {}.", burst_name((n, bytes)));
             figures.push(Figure::new(caption, plot::lines(&Axis::linear("run"), &Axis::linear("ms"), &traces)));
@@ -52,13 +52,13 @@ pub(super) fn large(result: &Paper1Result) -> Section {
     let name_order = contenders(cells);
     let trace = |(index, name): (usize, &String)| {
         let of = cells.iter().filter(|cell| cell.contender == *name);
-        Trace {
+        TimelineTrace {
             name: name.clone(),
             colour: index % COLOURS,
             points: of.map(|cell| (cell.size as f64, cell.summary.mean)).collect(),
         }
     };
-    let traces: Vec<Trace> = name_order.iter().enumerate().map(trace).collect();
+    let traces: Vec<TimelineTrace> = name_order.iter().enumerate().map(trace).collect();
     let figure = plot::lines(
         &Axis::logarithmic("bytes of a segment (logarithmic)"),
         &Axis::logarithmic("mean, ms (logarithmic)"),
@@ -225,9 +225,9 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-fn trace_of_runs((index, cell): (usize, &Cell)) -> Trace {
+fn trace_of_runs((index, cell): (usize, &Cell)) -> TimelineTrace {
     let point = |(run, ms): (usize, &f64)| ((run + 1) as f64, *ms);
-    Trace {
+    TimelineTrace {
         name: cell.contender.trim_start_matches("Thalweg ").to_owned(),
         colour: index % COLOURS,
         points: cell.runs_ms.iter().enumerate().map(point).collect(),

@@ -3,16 +3,16 @@
 use super::{figure, missing, runs};
 use crate::figures::{percent, rounded};
 use crate::paper5::answers::{LOSS, P50, P99, mean};
-use crate::paper5::cell::{Contender, Figure as Part};
+use crate::paper5::cell::{Contender, PaperFigure};
 use crate::paper5::ramp::{self, RampFigures};
 use crate::paper5::result::{CellResult, Paper5Result, Run};
 use crate::paper5::verdicts;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
-use crate::report::{Figure, Layout, Section};
+use crate::report::{Figure, FigureLayout, Section};
 use crate::table::Table;
 
 pub(super) fn course(result: &Paper5Result) -> Section {
-    let cells = || result.cells_of(Part::Course).filter(|cell| !cell.runs.is_empty());
+    let cells = || result.cells_of(PaperFigure::Course).filter(|cell| !cell.runs.is_empty());
     let behind: Vec<(f64, f64)> = cells()
         .flat_map(|cell| &cell.runs[..1])
         .flat_map(ramp::behind)
@@ -30,22 +30,22 @@ pub(super) fn course(result: &Paper5Result) -> Section {
             .to_owned(),
         seen: cells().filter_map(course_seen).collect(),
         figures: vec![
-            Figure::of_many("Figure 6: how far handlers fall behind the receiver.", Layout::Grid, cells().map(panel).collect()),
+            Figure::of_many("Figure 6: how far handlers fall behind the receiver.", FigureLayout::Grid, cells().map(panel).collect()),
             Figure::of_many(
                 "Figure 7: what came and what was handled a second, and the number of threads.",
-                Layout::Column,
+                FigureLayout::Column,
                 cells().filter(|cell| is_adaptive(&cell.cell.contender)).map(rates_and_threads).collect(),
             ),
         ],
-        tables: vec![table(result, Part::Course)],
+        tables: vec![table(result, PaperFigure::Course)],
         ..Section::default()
     }
 }
 
 /// Whether the number of threads changes, and so needs a picture.
 fn is_adaptive(contender: &Contender) -> bool {
-    use thalweg_coap::scheduler::controller::Law;
-    matches!(contender, Contender::Thalweg(law) if !matches!(law, Law::Fixed(_) | Law::Inline))
+    use thalweg_coap::scheduler::controller::ControlLaw;
+    matches!(contender, Contender::Thalweg(law) if !matches!(law, ControlLaw::Fixed(_) | ControlLaw::Inline))
 }
 
 fn course_seen(cell: &CellResult) -> Option<String> {
@@ -85,7 +85,7 @@ fn rates_and_threads(cell: &CellResult) -> String {
 }
 
 pub(super) fn ramp(result: &Paper5Result) -> Section {
-    let cells = || result.cells_of(Part::Ramp).filter(|cell| !cell.runs.is_empty());
+    let cells = || result.cells_of(PaperFigure::Ramp).filter(|cell| !cell.runs.is_empty());
     let of_law = |cell: &&CellResult| !ramp::threads(&cell.runs[0]).is_empty();
     let most = cells().flat_map(|cell| ramp::threads(&cell.runs[0])).map(|(_, threads)| threads).fold(1.0, f64::max);
     let threads = |cell: &CellResult| {
@@ -108,12 +108,16 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
         figures: vec![
             Figure::of_many(
                 "Threads over time; grey is what is needed.",
-                Layout::Grid,
+                FigureLayout::Grid,
                 cells().filter(of_law).map(threads).collect(),
             ),
-            Figure::of_many("Median response time of what was served.", Layout::Grid, cells().map(waits).collect()),
+            Figure::of_many(
+                "Median response time of what was served.",
+                FigureLayout::Grid,
+                cells().map(waits).collect(),
+            ),
         ],
-        tables: vec![table(result, Part::Ramp)],
+        tables: vec![table(result, PaperFigure::Ramp)],
         ..Section::default()
     }
 }
@@ -130,7 +134,7 @@ fn needed(run: &Run, cell: &CellResult) -> Option<Layer> {
     Some(Layer { points: points.collect(), ..line("", BESIDE) })
 }
 
-fn table(result: &Paper5Result, part: Part) -> Table {
+fn table(result: &Paper5Result, part: PaperFigure) -> Table {
     let header = [
         "law or server",
         "runs",
@@ -148,7 +152,7 @@ fn table(result: &Paper5Result, part: Part) -> Table {
     let mut table = Table::new("What each law did; threads and queue of the run in the middle", &header);
     let row = |cell: &CellResult| {
         let figures = match part {
-            Part::Ramp => verdicts::ramp_of(result, cell.cell.contender),
+            PaperFigure::Ramp => verdicts::ramp_of(result, cell.cell.contender),
             _ => cell.runs.first().and_then(|run| ramp::figures(run, &cell.cell.load)),
         };
         [

@@ -6,7 +6,7 @@ mod servers;
 
 use std::time::Duration;
 
-use super::cell::Figure;
+use super::cell::PaperFigure;
 use super::result::{CellResult, Paper5Result};
 use super::{answers, verdicts};
 use crate::figures::{duration, grouped, rounded};
@@ -44,18 +44,18 @@ pub fn page(result: &Paper5Result) -> Page {
 }
 
 fn measured(result: &Paper5Result) -> Vec<Section> {
-    let has = |figure: &Figure| result.cells_of(*figure).any(|cell| !cell.runs.is_empty());
-    let section = |figure: Figure| match figure {
-        Figure::Pools => pools::section(result),
-        Figure::Course => course::course(result),
-        Figure::Clients => servers::clients(result),
-        Figure::Sizes => servers::sizes(result),
-        Figure::Capacity => servers::capacity(result),
-        Figure::Overload => servers::overload(result),
-        Figure::Flood => servers::flood(result),
-        Figure::Ramp => course::ramp(result),
+    let has = |figure: &PaperFigure| result.cells_of(*figure).any(|cell| !cell.runs.is_empty());
+    let section = |figure: PaperFigure| match figure {
+        PaperFigure::Pools => pools::section(result),
+        PaperFigure::Course => course::course(result),
+        PaperFigure::Clients => servers::clients(result),
+        PaperFigure::Sizes => servers::sizes(result),
+        PaperFigure::Capacity => servers::capacity(result),
+        PaperFigure::Overload => servers::overload(result),
+        PaperFigure::Flood => servers::flood(result),
+        PaperFigure::Ramp => course::ramp(result),
     };
-    let mut out: Vec<Section> = Figure::ALL.into_iter().filter(has).map(section).collect();
+    let mut out: Vec<Section> = PaperFigure::ALL.into_iter().filter(has).map(section).collect();
     let seen = verdicts::equations(result);
     if !seen.is_empty() {
         out.push(Section {
@@ -90,13 +90,13 @@ fn participants(result: &Paper5Result) -> Section {
 }
 
 fn tiles(result: &Paper5Result) -> Vec<Tile> {
-    let Some(ours) = answers::contenders(result, Figure::Capacity).into_iter().find(|one| one.is_ours()) else {
+    let Some(ours) = answers::contenders(result, PaperFigure::Capacity).into_iter().find(|one| one.is_ours()) else {
         return Vec::new();
     };
     let full = |cell: &super::Cell| {
         cell.contender == ours && matches!(cell.load, super::Load::Closed { outstanding, .. } if outstanding > 1)
     };
-    let Some(cell) = answers::find(result, Figure::Capacity, full) else { return Vec::new() };
+    let Some(cell) = answers::find(result, PaperFigure::Capacity, full) else { return Vec::new() };
     let tile = |value: Option<f64>, meaning: &str| {
         value.map(|value| Tile { figure: rounded(value), meaning: meaning.to_owned() })
     };

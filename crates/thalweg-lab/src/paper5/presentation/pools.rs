@@ -1,22 +1,22 @@
 //! Figure 5: what pools of each size do.
 
-use thalweg_coap::scheduler::controller::Law;
+use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::paper5::answers::{self, HANDLED, RECEIVED, SERVED, estimate, mean};
-use crate::paper5::cell::{Contender, Figure as Part, Handler};
+use crate::paper5::cell::{Contender, PaperFigure, ServerWork};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::verdicts;
-use crate::plot::{Axis, Chart, Form, Layer, Mark, Row, Size, rows};
-use crate::report::{Figure, Layout, Section};
+use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
+use crate::report::{Figure, FigureLayout, Section};
 use crate::statistics::Interval;
 use crate::table::Table;
 
 pub(super) fn section(result: &Paper5Result) -> Section {
-    let handlers = answers::handlers(result, Part::Pools);
-    let of = |handler: &Handler| -> Vec<&CellResult> {
+    let handlers = answers::handlers(result, PaperFigure::Pools);
+    let of = |handler: &ServerWork| -> Vec<&CellResult> {
         let is_own = |cell: &&CellResult| cell.cell.handler == *handler && !cell.runs.is_empty();
-        result.cells_of(Part::Pools).filter(is_own).collect()
+        result.cells_of(PaperFigure::Pools).filter(is_own).collect()
     };
     let charts = handlers.iter().map(|handler| by_size(*handler, &of(handler))).collect();
     let laws = handlers.iter().map(|handler| by_law(*handler, &of(handler))).collect();
@@ -27,18 +27,18 @@ pub(super) fn section(result: &Paper5Result) -> Section {
             .to_owned(),
         seen: verdicts::pools_seen(result),
         figures: vec![
-            Figure::of_many("Fixed pools: more threads help only handlers that block.", Layout::Column, charts),
-            Figure::of_many("Every law with the same load; further right is more.", Layout::Column, laws),
+            Figure::of_many("Fixed pools: more threads help only handlers that block.", FigureLayout::Column, charts),
+            Figure::of_many("Every law with the same load; further right is more.", FigureLayout::Column, laws),
         ],
         tables: handlers.iter().map(|handler| table(*handler, &of(handler))).collect(),
         ..Section::default()
     }
 }
 
-fn by_size(handler: Handler, cells: &[&CellResult]) -> String {
+fn by_size(handler: ServerWork, cells: &[&CellResult]) -> String {
     let layer = |name: &str, colour: usize, measure: answers::Measure| {
         let of = |cell: &&CellResult| match cell.cell.contender {
-            Contender::Thalweg(Law::Fixed(size)) => Some((size as f64, estimate(cell, measure)?)),
+            Contender::Thalweg(ControlLaw::Fixed(size)) => Some((size as f64, estimate(cell, measure)?)),
             _ => None,
         };
         marked(name, colour, &cells.iter().filter_map(of).collect::<Vec<_>>())
@@ -69,17 +69,17 @@ pub(super) fn marked(name: &str, colour: usize, points: &[(f64, Interval)]) -> L
     }
 }
 
-fn by_law(handler: Handler, cells: &[&CellResult]) -> String {
+fn by_law(handler: ServerWork, cells: &[&CellResult]) -> String {
     let row = |cell: &&CellResult| {
         let served = estimate(cell, SERVED)?;
-        let mark = Mark { colour: 0, value: served.estimate, interval: Some((served.low, served.high)) };
-        Some(Row { name: cell.cell.contender.law_name(), note: String::new(), marks: vec![mark] })
+        let mark = RowMark { colour: 0, value: served.estimate, interval: Some((served.low, served.high)) };
+        Some(PlotRow { name: cell.cell.contender.law_name(), note: String::new(), marks: vec![mark] })
     };
-    let all: Vec<Row> = cells.iter().filter_map(row).collect();
+    let all: Vec<PlotRow> = cells.iter().filter_map(row).collect();
     rows(&Axis::linear(format!("requests/s served, handler: {handler}")), &[], &all)
 }
 
-fn table(handler: Handler, cells: &[&CellResult]) -> Table {
+fn table(handler: ServerWork, cells: &[&CellResult]) -> Table {
     let header = ["law", "runs", "served/s", "received/s (NR)", "handled/s (H)"];
     let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).collect();
     let mut table = Table::new(format!("Handler: {handler}"), &header);

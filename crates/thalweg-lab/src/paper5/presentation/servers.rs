@@ -4,17 +4,17 @@ use super::pools::marked;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::figures::percent;
 use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, mean};
-use crate::paper5::cell::{Contender, Figure as Part, Handler, Load};
+use crate::paper5::cell::{Contender, Load, PaperFigure, ServerWork};
 use crate::paper5::result::{CellResult, Paper5Result};
 use crate::paper5::usage::Moment;
 use crate::paper5::verdicts;
-use crate::plot::{Axis, Chart, Form, Layer, Mark, Row, Size, rows};
+use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, Section};
 use crate::statistics::Interval;
 use crate::table::Table;
 
 pub(super) fn clients(result: &Paper5Result) -> Section {
-    let contenders = answers::contenders(result, Part::Clients);
+    let contenders = answers::contenders(result, PaperFigure::Clients);
     let layer = |(colour, contender): (usize, &Contender)| {
         marked(&contender.middleware_name(), colour, &answers::by_clients(result, *contender))
     };
@@ -36,7 +36,7 @@ pub(super) fn clients(result: &Paper5Result) -> Section {
         lead: "Each client asks ten times a second for a greeting, whether it is answered or not.".to_owned(),
         seen: verdicts::clients_seen(result),
         figures,
-        tables: vec![table(result, Part::Clients, "What each server did")],
+        tables: vec![table(result, PaperFigure::Clients, "What each server did")],
         ..Section::default()
     }
 }
@@ -44,17 +44,17 @@ pub(super) fn clients(result: &Paper5Result) -> Section {
 fn means(result: &Paper5Result, contenders: &[Contender]) -> String {
     let row = |contender: &Contender| {
         let mean = answers::mean_of_many_clients(result, *contender)?;
-        let mark = Mark { colour: 0, value: mean.estimate, interval: Some((mean.low, mean.high)) };
-        Some(Row { name: contender.middleware_name(), note: String::new(), marks: vec![mark] })
+        let mark = RowMark { colour: 0, value: mean.estimate, interval: Some((mean.low, mean.high)) };
+        Some(PlotRow { name: contender.middleware_name(), note: String::new(), marks: vec![mark] })
     };
-    let all: Vec<Row> = contenders.iter().filter_map(row).collect();
+    let all: Vec<PlotRow> = contenders.iter().filter_map(row).collect();
     rows(&Axis::linear("requests/s served"), &[], &all)
 }
 
 /// Memory and threads over time, in the first run with the most clients, where runs are long enough for a course.
 fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
     let last = |contender: &Contender| {
-        result.cells_of(Part::Clients).filter(|cell| cell.cell.contender == *contender).last()?.runs.first()
+        result.cells_of(PaperFigure::Clients).filter(|cell| cell.cell.contender == *contender).last()?.runs.first()
     };
     let picture = |title: &str, of: fn(&Moment) -> f64| {
         let layer = |(colour, contender): (usize, &Contender)| {
@@ -75,7 +75,7 @@ fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
 }
 
 pub(super) fn sizes(result: &Paper5Result) -> Section {
-    let contenders = answers::contenders(result, Part::Sizes);
+    let contenders = answers::contenders(result, PaperFigure::Sizes);
     let layer = |(colour, contender): (usize, &Contender)| {
         let of = |cell: &CellResult| match cell.cell.load {
             Load::Open { bytes: Some(bytes), .. } if cell.cell.contender == *contender => {
@@ -83,7 +83,11 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
             }
             _ => None,
         };
-        marked(&contender.middleware_name(), colour, &result.cells_of(Part::Sizes).filter_map(of).collect::<Vec<_>>())
+        marked(
+            &contender.middleware_name(),
+            colour,
+            &result.cells_of(PaperFigure::Sizes).filter_map(of).collect::<Vec<_>>(),
+        )
     };
     let lines = chart(
         Axis::logarithmic("bytes of a request"),
@@ -95,15 +99,17 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
         lead: "The same greeting, asked for with a query of many options: the answer stays small.".to_owned(),
         seen: contenders.iter().filter_map(|one| size_seen(result, *one)).collect(),
         figures: vec![Figure::new("Served against the size of a request.", lines)],
-        tables: vec![table(result, Part::Sizes, "What each server did")],
+        tables: vec![table(result, PaperFigure::Sizes, "What each server did")],
         ..Section::default()
     }
 }
 
 /// What the largest datagrams cost.
 fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
-    let own: Vec<&CellResult> =
-        result.cells_of(Part::Sizes).filter(|cell| cell.cell.contender == contender && !cell.runs.is_empty()).collect();
+    let own: Vec<&CellResult> = result
+        .cells_of(PaperFigure::Sizes)
+        .filter(|cell| cell.cell.contender == contender && !cell.runs.is_empty())
+        .collect();
     let (first, last) = (own.first()?, own.last()?);
     let share = mean(last, SERVED)? / mean(first, SERVED)?;
     let cpu = mean(last, PER_CPU_S)? / mean(first, PER_CPU_S)?;
@@ -116,21 +122,25 @@ fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
 }
 
 pub(super) fn capacity(result: &Paper5Result) -> Section {
-    let contenders = answers::contenders(result, Part::Capacity);
+    let contenders = answers::contenders(result, PaperFigure::Capacity);
     let cell = |contender: &Contender, is_full: bool| {
-        answers::find(result, Part::Capacity, |cell| {
+        answers::find(result, PaperFigure::Capacity, |cell| {
             cell.contender == *contender
-                && cell.handler == Handler::Greeting
+                && cell.handler == ServerWork::Greeting
                 && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
         })
     };
     let row = |contender: &Contender| {
         let marks = |colour: usize, value: Option<Interval>| {
-            value.map(|value| Mark { colour, value: value.estimate, interval: Some((value.low, value.high)) })
+            value.map(|value| RowMark { colour, value: value.estimate, interval: Some((value.low, value.high)) })
         };
         let full = cell(contender, true)?;
         let all = [marks(0, estimate(full, SERVED)), marks(1, estimate(full, PER_CPU_S))];
-        Some(Row { name: contender.middleware_name(), note: String::new(), marks: all.into_iter().flatten().collect() })
+        Some(PlotRow {
+            name: contender.middleware_name(),
+            note: String::new(),
+            marks: all.into_iter().flatten().collect(),
+        })
     };
     let picture = rows(
         &Axis::linear("requests"),
@@ -152,7 +162,7 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
         title: "Capacity".to_owned(),
         lead: "As much as a server does: 64 clients with four requests each in flight. And one client that waits for each answer.".to_owned(),
         figures: vec![Figure::new("Capacity of one processor; the second figure is not lowered by a generator at its limit.", picture)],
-        tables: vec![table(result, Part::Capacity, "What each server did"), trips],
+        tables: vec![table(result, PaperFigure::Capacity, "What each server did"), trips],
         ..Section::default()
     }
 }
@@ -162,7 +172,7 @@ pub(super) fn overload(result: &Paper5Result) -> Section {
         title: "Overload".to_owned(),
         lead: "Twice as much as a server's own capacity, on a schedule that does not wait.".to_owned(),
         seen: verdicts::overload_seen(result),
-        tables: vec![table(result, Part::Overload, "What each server did")],
+        tables: vec![table(result, PaperFigure::Overload, "What each server did")],
         ..Section::default()
     }
 }
@@ -172,13 +182,13 @@ pub(super) fn flood(result: &Paper5Result) -> Section {
         title: "A flood from very many ports".to_owned(),
         lead: "Honest clients, alone and beside requests from ports of which each asks seldom.".to_owned(),
         seen: verdicts::flood_seen(result),
-        tables: vec![table(result, Part::Flood, "What honest clients got")],
+        tables: vec![table(result, PaperFigure::Flood, "What honest clients got")],
         ..Section::default()
     }
 }
 
 /// Every cell of a part with all that was measured.
-fn table(result: &Paper5Result, part: Part, caption: &str) -> Table {
+fn table(result: &Paper5Result, part: PaperFigure, caption: &str) -> Table {
     let cost = if result.course.has_energy { "mJ an answer" } else { "CPU µs an answer" };
     let header = ["server", "load", "runs", "offered/s", "served/s"];
     let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).chain(["threads", cost]).collect();

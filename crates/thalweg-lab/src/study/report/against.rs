@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::latency::QUANTILES;
 use super::source::{CellData, Source};
 use crate::figures::rounded;
-use crate::peers::Middleware;
+use crate::peers::CellMiddleware;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
-use crate::report::{Figure, Layout, Section};
-use crate::scenario::{Cell, Reliability, Topics};
-use crate::station::Destination;
+use crate::report::{Figure, FigureLayout, Section};
+use crate::scenario::{Cell, ReliabilitySetting, Topics};
+use crate::station::Addressing;
 use crate::study::results::CellResult;
 use crate::table::Table;
 
@@ -52,10 +52,10 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
             .to_owned(),
         seen: vec![seen],
         figures: vec![
-            Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", Layout::Grid, throughput)
+            Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", FigureLayout::Grid, throughput)
                 .resting_on(format!("{}; mean over the subscribers.", source.amount()))
                 .with_table(table(&all, "offered, Mbit/s")),
-            Figure::of_many("Latency that climbs before the knee is queueing.", Layout::Grid, latency)
+            Figure::of_many("Latency that climbs before the knee is queueing.", FigureLayout::Grid, latency)
                 .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount())),
         ],
         ..Section::default()
@@ -86,7 +86,7 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
         figures: vec![
             Figure::of_many(
                 "A flat curve scales; curves that cross tell from which number on another way of sending is better.",
-                Layout::Grid,
+                FigureLayout::Grid,
                 pictures,
             )
             .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount()))
@@ -100,7 +100,7 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
 fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Vec<(String, Group<'a>)> {
     let mut order: Vec<String> = Vec::new();
     let mut out: BTreeMap<String, Group<'a>> = BTreeMap::new();
-    let is_mixed = source.result.cells.iter().any(|cell| cell.cell.middleware != Middleware::Thalweg);
+    let is_mixed = source.result.cells.iter().any(|cell| cell.cell.middleware != CellMiddleware::Thalweg);
     for (cell, data) in source.result.cells.iter().zip(&source.cells) {
         let (x, rest) = of(&cell.cell);
         let topics = match cell.cell.topics {
@@ -110,8 +110,8 @@ fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Ve
         };
         let reliability = match cell.cell.reliability {
             None => "",
-            Some(Reliability::Reliable) => " reliable",
-            Some(Reliability::BestEffort) => " best-effort",
+            Some(ReliabilitySetting::Reliable) => " reliable",
+            Some(ReliabilitySetting::BestEffort) => " best-effort",
         };
         let name = format!("{rest}{topics}{reliability}");
         if !order.contains(&name) {
@@ -215,13 +215,13 @@ fn ends(cell: &Cell) -> String {
 /// The way of sending; of several middleware, which one.
 fn mode(cell: &Cell, is_mixed: bool) -> String {
     let destination = match cell.destination {
-        Destination::Auto => "auto",
-        Destination::Unicast => "unicast",
-        Destination::Multicast => "multicast",
+        Addressing::Auto => "auto",
+        Addressing::Unicast => "unicast",
+        Addressing::Multicast => "multicast",
     };
     match cell.middleware {
-        Middleware::Thalweg if is_mixed => format!("thalweg {destination}"),
-        Middleware::Thalweg => destination.to_owned(),
+        CellMiddleware::Thalweg if is_mixed => format!("thalweg {destination}"),
+        CellMiddleware::Thalweg => destination.to_owned(),
         peer => peer.to_string(),
     }
 }

@@ -3,7 +3,7 @@
 use super::runs;
 use super::source::{CellData, Source};
 use crate::figures::rounded;
-use crate::plot::{Axis, Mark, Row, rows};
+use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Figure, Section};
 use crate::study::results::CellResult;
 use crate::table::Table;
@@ -15,14 +15,14 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         return None;
     }
     let row = |(cell, data): &(&CellResult, &CellData)| {
-        let mark = |value: f64| Mark { colour: 0, value, interval: None };
-        Row {
+        let mark = |value: f64| RowMark { colour: 0, value, interval: None };
+        PlotRow {
             name: cell.name.clone(),
             note: format!("J {}", rounded(jain(cell))),
             marks: data.pairs.iter().filter_map(|pair| pair.p50_us).map(mark).collect(),
         }
     };
-    let strips: Vec<Row> = several.iter().map(row).collect();
+    let strips: Vec<PlotRow> = several.iter().map(row).collect();
     let mut table = Table::new(
         "Medians of the pairs in µs; Jain's index of the samples in time, the least of the runs",
         &["cell", "pairs", "fastest pair", "slowest pair", "slowest is", "Jain", "last − first p50"],

@@ -2,8 +2,8 @@
 
 use super::source::{CellData, Source};
 use crate::figures::{micros, rounded};
-use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, Mark, Row, Size, rows};
-use crate::report::{Figure, Layout, Section};
+use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
+use crate::report::{Figure, FigureLayout, Section};
 use crate::statistics::{Buckets, is_supported};
 use crate::study::results::{CellResult, StudyResult};
 use crate::table::Table;
@@ -27,13 +27,13 @@ fn overview(source: &Source<'_>) -> Figure {
     let row = |(cell, data): (&CellResult, &CellData)| {
         let mark = |(colour, (_, q)): (usize, &(&str, f64))| {
             let (value, interval) = data.quantile(cell, *q)?;
-            Some(Mark { colour, value, interval })
+            Some(RowMark { colour, value, interval })
         };
-        let longest = Mark { colour: BESIDE, value: micros(data.all.max()), interval: None };
-        let marks: Vec<Mark> = QUANTILES.iter().enumerate().filter_map(mark).chain([longest]).collect();
-        Row { name: cell.name.clone(), note: String::new(), marks }
+        let longest = RowMark { colour: BESIDE, value: micros(data.all.max()), interval: None };
+        let marks: Vec<RowMark> = QUANTILES.iter().enumerate().filter_map(mark).chain([longest]).collect();
+        PlotRow { name: cell.name.clone(), note: String::new(), marks }
     };
-    let all: Vec<Row> = source.each().map(row).collect();
+    let all: Vec<PlotRow> = source.each().map(row).collect();
     let mut kinds: Vec<(&str, usize)> =
         QUANTILES.iter().enumerate().map(|(colour, (name, _))| (*name, colour)).collect();
     kinds.push(("longest", BESIDE));
@@ -73,7 +73,7 @@ fn tail(source: &Source<'_>) -> Figure {
     }
     Figure::of_many(
         "The tail: each step to the right leaves a tenth of the samples; a curve that stays flat has no tail.",
-        Layout::Column,
+        FigureLayout::Column,
         all.chunks(COLOURS).map(picture).collect(),
     )
     .resting_on(format!("{}; no curve goes further than ten samples beyond it carry it.", source.amount()))
@@ -118,7 +118,7 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
         title: "Distributions".to_owned(),
         lead: "The share of the samples that arrived within each time, one picture a cell, all on the same logarithmic axis.".to_owned(),
         figures: vec![
-            Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), Layout::Grid, pictures)
+            Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), FigureLayout::Grid, pictures)
                 .resting_on(format!(
                     "{}; the band holds 95 % of the curves that runs and seconds drawn again would give, from five runs on.",
                     source.amount()
@@ -187,7 +187,7 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
         lead: "The same second of all runs together: a step or a slope is a machine or a middleware that changed on the way.".to_owned(),
         figures: vec![
             Figure::of_many(
-                format!("The line is the median of each second, a dot its longest response; dots far above the line are stalls.{shown}"), Layout::Grid,
+                format!("The line is the median of each second, a dot its longest response; dots far above the line are stalls.{shown}"), FigureLayout::Grid,
                 pictures,
             )
             .resting_on(source.amount())

@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::figures::{percent, rounded};
 use crate::host::SecondConditions;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
-use crate::report::{Figure, Layout, Section};
+use crate::report::{Figure, FigureLayout, Section};
 use crate::table::Table;
 
 /// A share of a second, where the kernel tells it.
@@ -50,7 +50,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
             rounded(standstills)
         )],
         figures: vec![
-            Figure::of_many("A dot above the grey line is a second in which others disturbed the measurement.", Layout::Column, pictures)
+            Figure::of_many("A dot above the grey line is a second in which others disturbed the measurement.", FigureLayout::Column, pictures)
                 .resting_on(format!("n = {} seconds; of neighbouring seconds the worst is drawn.", source.seconds.len()))
                 .with_table(table),
         ],

@@ -1,10 +1,10 @@
 //! Where the raw data lie, as links to the files beside the page.
 
 use super::source::Source;
-use crate::report::{Link, Section};
+use crate::report::{PageLink, Section};
 
 pub(super) fn section(source: &Source<'_>) -> Section {
-    let link = |text: &str, path: String| Link { text: text.to_owned(), path };
+    let link = |text: &str, path: String| PageLink { text: text.to_owned(), path };
     let whole = ["results.json", "results.csv", "scenario.toml", "manifest.json", "events.jsonl"];
     let mut files = vec![("all".to_owned(), whole.map(|name| link(name, name.to_owned())).to_vec())];
     for (index, cell) in source.result.places().zip(&source.result.cells) {

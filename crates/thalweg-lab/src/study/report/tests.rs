@@ -11,7 +11,8 @@ use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
 use crate::study::{CellFailure, QuantileInterval, compare};
 use crate::trial::{
-    PublisherReport, RESULT, Raw, Received, TrialConditions, TrialResult, Written, join, write_histograms,
+    PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
+    write_histograms,
 };
 
 /// A directory with the runs of a scenario, made of arithmetic instead of measurements; removed at the end.
@@ -45,15 +46,18 @@ impl Runs {
             ((number as f64 + f64::from(writer) / f64::from(cell.publishers)) * 1e9 / cell.rate_hz) as u64
         };
         let written = |writer| {
-            let sample =
-                |number| Written { number, written_ns: due(writer, number), returned_ns: due(writer, number) + 9_000 };
+            let sample = |number| WrittenSample {
+                number,
+                written_ns: due(writer, number),
+                returned_ns: due(writer, number) + 9_000,
+            };
             (0..count).map(sample).collect()
         };
         let received = |reader: u32| {
             let arrival = |(writer, number): (u32, u64)| {
                 let after_us = 100 + 40 * u64::from(reader) + 3 * u64::from(name.round) + number % 7;
                 let written_ns = due(writer, number);
-                Received { writer, number, written_ns, received_ns: written_ns + after_us * 1_000 }
+                ReceivedSample { writer, number, written_ns, received_ns: written_ns + after_us * 1_000 }
             };
             let pairs = cell
                 .pairs()
@@ -61,7 +65,7 @@ impl Runs {
                 .flat_map(|(writer, _)| (0..count).map(move |number| (writer, number)));
             pairs.filter(|(_, number)| number % 50 != 49).map(arrival).collect()
         };
-        let raw = Raw {
+        let raw = RawRecords {
             written: (0..cell.publishers).map(written).collect(),
             received: (0..cell.subscribers).map(received).collect(),
         };

@@ -3,7 +3,7 @@
 use super::runs;
 use super::source::Source;
 use crate::figures::{grouped, percent, rounded};
-use crate::plot::{Axis, Mark, Row, rows};
+use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Card, Figure, Section, Standing, Tile};
 use crate::statistics::Verdict;
 use crate::study::compare::{self, Difference};
@@ -101,16 +101,16 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
 fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
     let row = |difference: &&Difference| {
         let ratio = difference.ratio?;
-        Some(Row {
+        Some(PlotRow {
             name: difference.subject.clone(),
             note: difference.verdict.to_string(),
             marks: vec![
-                Mark { colour: crate::plot::BESIDE, value: 1.0, interval: noise(difference) },
-                Mark { colour: 0, value: ratio.estimate, interval: Some((ratio.low, ratio.high)) },
+                RowMark { colour: crate::plot::BESIDE, value: 1.0, interval: noise(difference) },
+                RowMark { colour: 0, value: ratio.estimate, interval: Some((ratio.low, ratio.high)) },
             ],
         })
     };
-    let all: Vec<Row> = differences.iter().filter_map(row).collect();
+    let all: Vec<PlotRow> = differences.iter().filter_map(row).collect();
     let pairs: usize = differences.len();
     (!all.is_empty()).then(|| {
         let axis = Axis::logarithmic(format!("ratio to the baseline: {quantity}"));

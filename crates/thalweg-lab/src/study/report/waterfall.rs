@@ -8,7 +8,7 @@ use thalweg::trace::Point;
 use super::source::Source;
 use crate::error::LabError;
 use crate::figures::{grouped, rounded};
-use crate::plot::{Step, waterfall};
+use crate::plot::{WaterfallStep, waterfall};
 use crate::report::{Figure, Section};
 use crate::statistics::is_supported;
 use crate::study::directory::{RunName, run_folder};
@@ -86,7 +86,7 @@ fn table(layers: &Layers) -> Table {
 
 fn figure(name: &str, layers: &Layers) -> Option<Figure> {
     let step = |(point, layer): (&Point, &Layer)| {
-        Some(Step {
+        Some(WaterfallStep {
             name: label(*point).to_owned(),
             colour: if *point < Point::Received { 0 } else { 1 },
             from_us: layer.starts_us.get(layer.starts_us.len() / 2).copied()?,
@@ -94,7 +94,7 @@ fn figure(name: &str, layers: &Layers) -> Option<Figure> {
             p99_us: layer.quantile(0.99),
         })
     };
-    let steps: Vec<Step> = layers.iter().filter_map(step).collect();
+    let steps: Vec<WaterfallStep> = layers.iter().filter_map(step).collect();
     let longest = steps.iter().max_by(|one, other| one.median_us.total_cmp(&other.median_us))?;
     let samples = layers.values().map(|layer| layer.durations_us.len()).max().unwrap_or(0);
     let seen = format!(

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::socket::UdpSocket;
-use crate::filter::Instruction;
+use crate::filter::FilterInstruction;
 
 /// What a datagram bears that is refused: four bytes at an offset into it.
 pub type RefusedBytes = (usize, [u8; 4]);
@@ -14,18 +14,18 @@ pub(super) fn refuse(socket: &UdpSocket, refused: &[RefusedBytes]) -> io::Result
 }
 
 /// Takes every datagram that is too short, or differs from one of `refused`.
-fn program(refused: &[RefusedBytes]) -> Vec<Instruction> {
+fn program(refused: &[RefusedBytes]) -> Vec<FilterInstruction> {
     let needed = refused.iter().map(|(offset, bytes)| UDP_HEADER_LEN + offset + bytes.len()).max().unwrap_or(0);
     // Two instructions a word, and the refusal, are skipped by a datagram that is taken.
     let to_accept = |words: usize| (2 * words + 1) as u8;
     let mut program =
-        vec![Instruction::length(), Instruction::if_at_least(needed as u32, (0, to_accept(refused.len())))];
+        vec![FilterInstruction::length(), FilterInstruction::if_at_least(needed as u32, (0, to_accept(refused.len())))];
     for (done, (offset, bytes)) in refused.iter().enumerate() {
         // X is 0 at the start.
-        program.push(Instruction::bytes_at_x(4, (UDP_HEADER_LEN + offset) as u32));
-        program.push(Instruction::if_equal(u32::from_be_bytes(*bytes), (0, to_accept(refused.len() - done - 1))));
+        program.push(FilterInstruction::bytes_at_x(4, (UDP_HEADER_LEN + offset) as u32));
+        program.push(FilterInstruction::if_equal(u32::from_be_bytes(*bytes), (0, to_accept(refused.len() - done - 1))));
     }
-    program.extend([Instruction::drop(), Instruction::accept()]);
+    program.extend([FilterInstruction::drop(), FilterInstruction::accept()]);
     program
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
 use super::UdpConfig;
-use crate::filter::Instruction;
+use crate::filter::FilterInstruction;
 use crate::interfaces::Interface;
 use crate::sys::address::Family;
 use crate::sys::control::AsyncError;
@@ -97,7 +97,7 @@ impl UdpSocket {
     }
 
     /// Lets the kernel look at each datagram first.
-    pub(crate) fn set_filter(&self, program: &[Instruction]) -> io::Result<()> {
+    pub(crate) fn set_filter(&self, program: &[FilterInstruction]) -> io::Result<()> {
         let program: Vec<_> = program.iter().map(|instruction| instruction.encode()).collect();
         self.socket.attach_filter(&program)
     }

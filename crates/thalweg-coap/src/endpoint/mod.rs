@@ -3,7 +3,7 @@
 //! An [`Endpoint`] is driven like this; `now` is read once for a batch of datagrams:
 //!
 //! ```
-//! use thalweg_coap::endpoint::{Config, Delivery, Endpoint, Event, Outbox, Peer};
+//! use thalweg_coap::endpoint::{Config, Confirmability, Endpoint, EndpointEvent, CoapOutbox, Peer};
 //! use thalweg_coap::message::{RequestBuf, Response, content_format};
 //! use thalweg_base::time::Instant;
 //!
@@ -11,9 +11,9 @@
 //! let (here, there) = (Peer::from(([127, 0, 0, 1], 40000)), Peer::from(([127, 0, 0, 1], 5683)));
 //! let mut client = Endpoint::new(Config::default(), [1, 2]);
 //! let mut server = Endpoint::new(Config::default(), [3, 4]);
-//! let mut outbox = Outbox::default();
+//! let mut outbox = CoapOutbox::default();
 //!
-//! let id = client.request(now, there, RequestBuf::get("/hello"), Delivery::Confirmable)?;
+//! let id = client.request(now, there, RequestBuf::get("/hello"), Confirmability::Confirmable)?;
 //! client.poll_transmit(&mut outbox);
 //! outbox.iter().for_each(|datagram| server.handle_datagram(now, here, datagram.bytes));
 //! while let Some(event) = server.poll_event() {
@@ -25,7 +25,7 @@
 //! }
 //! server.poll_transmit(&mut outbox);
 //! outbox.iter().for_each(|datagram| client.handle_datagram(now, there, datagram.bytes));
-//! let Some(Event::Response { request, response, .. }) = client.poll_event() else { panic!("no response") };
+//! let Some(EndpointEvent::Response { request, response, .. }) = client.poll_event() else { panic!("no response") };
 //! assert_eq!((request, &*response.payload), (id, &b"hello world"[..]));
 //! # Ok::<(), thalweg_coap::endpoint::RequestError>(())
 //! ```

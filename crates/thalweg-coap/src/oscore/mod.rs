@@ -9,10 +9,10 @@
 //! [`ClientAssociation`] bind responses to their request. The ends must have agreed on a master secret:
 //!
 //! ```
-//! use thalweg_coap::oscore::{Context, OneRun, Parameters, Past};
+//! use thalweg_coap::oscore::{Context, OneRun, ContextParameters, Past};
 //! let secret = [7; 16]; // From the system's entropy.
-//! let client = Parameters::new(&secret, b"client", b"server")?;
-//! let server = Parameters::new(&secret, b"server", b"client")?;
+//! let client = ContextParameters::new(&secret, b"client", b"server")?;
+//! let server = ContextParameters::new(&secret, b"server", b"client")?;
 //! let contexts = [client, server].map(|side| Context::new(&side, 0, Box::new(OneRun), Past::Unused));
 //! # Ok::<(), thalweg_coap::oscore::ParameterError>(())
 //! ```

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, CoapOutbox, Peer};
+use thalweg_coap::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, Peer};
 use thalweg_coap::message::{
     Block, Code, ETag, MessageId, MessageType, MessageWriter, Observe, OptionNumber, RequestBuf, Response, Token,
 };
@@ -73,7 +73,7 @@ impl World {
     /// Collects what both have to say, and answers requests.
     fn settle(&mut self) {
         while let Some(event) = self.server.poll_event() {
-            if let Event::Request { exchange, request, .. } = event {
+            if let EndpointEvent::Request { exchange, request, .. } = event {
                 let response = self.answer(&request);
                 self.server.recycle(request);
                 if self.is_slow {

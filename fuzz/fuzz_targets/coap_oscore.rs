@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{Config, Confirmability, Endpoint, EndpointEvent, CoapOutbox, Peer};
+use thalweg_coap::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer};
 use thalweg_coap::message::{RequestBuf, Response};
-use thalweg_coap::oscore::{Context, OscoreHeader, Keyring, OneRun, ContextParameters, Past};
+use thalweg_coap::oscore::{Context, ContextParameters, Keyring, OneRun, OscoreHeader, Past};
 use thalweg_rtps::time::Instant;
 
 fn peer(port: u16) -> Peer {
@@ -24,7 +24,7 @@ fn context(sender: &[u8], recipient: &[u8]) -> Arc<Context> {
 fn believed(server: &mut Endpoint, now: Instant) -> Vec<RequestBuf> {
     let mut found = Vec::new();
     while let Some(event) = server.poll_event() {
-        let Event::Request { exchange, request, .. } = event else { continue };
+        let EndpointEvent::Request { exchange, request, .. } = event else { continue };
         let is_protected = server.is_protected(exchange);
         server.respond(now, exchange, Response::content("state", 0)).expect("it is not answered yet");
         if is_protected {
@@ -46,7 +46,9 @@ fuzz_target!(|input: &[u8]| {
     assert!(believed(&mut server, now).is_empty(), "nobody has the keys");
 
     let request = RequestBuf::put("/a?b", "body");
-    client.request_protected(now, peer(2), request.clone(), Confirmability::Confirmable, &context(b"c", b"s")).expect("sent");
+    client
+        .request_protected(now, peer(2), request.clone(), Confirmability::Confirmable, &context(b"c", b"s"))
+        .expect("sent");
     client.poll_transmit(&mut outbox);
     let datagram: Vec<u8> = outbox.iter().next().expect("a datagram").bytes.to_vec();
     let mut changed = datagram.clone();

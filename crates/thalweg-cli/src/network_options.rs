@@ -50,7 +50,7 @@ pub struct MemberOptions {
     #[arg(long, value_name = "DURATION", value_parser = crate::parse::lease)]
     pub lease: Option<Duration>,
 
-    /// Remember at most N writers and as many readers of each participant; what is beyond is refused and told (default: 4096).
+    /// Remember at most N writers and as many readers of each participant; what is beyond is refused and told (default: 16384).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub endpoints_max: Option<u32>,
 }

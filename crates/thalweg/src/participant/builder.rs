@@ -188,7 +188,7 @@ impl DomainParticipantBuilder {
     }
 
     /// How many participants and endpoints are remembered, and how much memory that may take: what is beyond is refused, counted
-    /// ([`DomainParticipant::explain`]) and told by a warning. Default 2,000 participants, 4,096 writers and as many readers of
+    /// ([`DomainParticipant::explain`]) and told by a warning. Default 2,000 participants, 16,384 writers and as many readers of
     /// each, 16 MiB for each, 128 MiB for all; allowed 1 and more.
     pub fn discovery_limits(mut self, limits: DiscoveryLimits) -> Self {
         self.limits = limits;

@@ -134,14 +134,15 @@ fn check_reliable(depth: u32, rate_hz: u32) -> Delivery {
     delivery
 }
 
-/// A burst of samples that need two datagrams each, of which the reader's socket holds little: few are lost and repaired.
+/// A burst of samples that need two datagrams each, of which the reader's socket holds little: few are lost. A reader that is asked
+/// while its socket is full asks again for what lies there, so that repairs say more of its processor than of the writer.
 #[track_caller]
 fn check_burst(name: &str, variable: &str) {
     let (history, samples) = (History::KeepAll, 200);
     let reliability = Reliability::Reliable { max_blocking_time: PATIENCE };
     let delivery = Stream { reliability, history, bytes: 100_000, samples, rate_hz: 100_000 }.to(name, variable);
     assert!(delivery.acknowledged && delivery.came.iter().copied().eq(0..samples), "{delivery:?}");
-    assert!(delivery.dropped <= samples / 2 && delivery.repaired <= samples / 2, "{delivery:?}");
+    assert!(delivery.dropped <= samples / 2 && delivery.repaired <= samples, "{delivery:?}");
 }
 
 /// A best-effort stream, of which at least half arrives.

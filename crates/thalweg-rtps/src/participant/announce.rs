@@ -3,9 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::builtin::PAIRS;
 use super::household::Housemates;
-use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
+use super::{LostReason, Participant, ParticipantConfig};
 use crate::discovery::groups::GROUPS_PROPERTY;
 use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
 use crate::discovery::{Database, KnownParticipant};
@@ -17,10 +16,6 @@ use crate::time::Instant;
 use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, ProtocolVersion, SequenceNumber, VendorId};
 use crate::wire::parameters;
 use crate::wire::write::{self, DataHead, DataKind};
-use crate::writer::NewChange;
-
-/// SPDP, SEDP and participant-message endpoints (RTPS 2.5 §9.3.2.12).
-const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 
 /// Announcements right after the start, for networks that drop the first ones: after 0, 100, 300 and 700 ms.
 const QUICK_ANNOUNCEMENTS: u32 = 3;
@@ -234,10 +229,6 @@ impl Participant {
         let mut properties = config.properties.clone();
         let (name, value) = BATCH_PROPERTY;
         properties.push((name.to_owned(), value.to_owned()));
-        if config.inspector {
-            let (name, value) = INSPECTOR_PROPERTY;
-            properties.push((name.to_owned(), value.to_owned()));
-        }
         let mut user_data = config.user_data.clone();
         if !config.groups.is_empty() {
             properties.push((GROUPS_PROPERTY.to_owned(), config.groups.to_string()));
@@ -249,7 +240,7 @@ impl Participant {
             vendor: VendorId::THALWEG,
             domain_id: Some(config.domain_id),
             domain_tag: config.domain_tag.clone(),
-            builtin_endpoints: BUILTIN_ENDPOINTS,
+            builtin_endpoints: self.endpoints.builtin().announced(),
             locators: ParticipantLocators {
                 metatraffic_unicast: config.addresses.metatraffic_unicast.clone(),
                 metatraffic_multicast: config.addresses.metatraffic_multicast.clone(),
@@ -271,24 +262,13 @@ impl Participant {
     /// (`ParticipantMessageData`, automatic liveliness, RTPS 2.5 §9.6.3.3).
     pub(super) fn assert_liveliness(&mut self, now: Instant) {
         self.announcer.message_at = now + self.announcer.period * 2;
-        let entity = EntityId::PARTICIPANT_MESSAGE_WRITER;
-        let Some(writer) = self.endpoints.writer(entity) else { return };
         let mut bytes = vec![0, 1, 0, 0];
         bytes.extend_from_slice(&self.config.prefix.0);
         bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
         let mut instance = [0; 16];
         instance[..12].copy_from_slice(&self.config.prefix.0);
         instance[15] = 1;
-        let change = NewChange {
-            kind: ChangeKind::Write,
-            instance: KeyHash(instance),
-            timestamp: self.timestamp(now),
-            payload: Payload::from(bytes),
-        };
-        let written = writer.lock().write(now, change);
-        if let Ok(written) = written {
-            self.rearm(entity, written.arm.unwrap_or(Instant::NEVER));
-        }
+        self.write_builtin(now, EntityId::PARTICIPANT_MESSAGE_WRITER, ChangeKind::Write, KeyHash(instance), bytes);
     }
 
     /// Tells participants of us that do not answer our endpoint discovery, each where it proved to be: they may have lost us, and what
@@ -298,8 +278,8 @@ impl Participant {
         if !self.announcer.is_announcement_due(now) {
             return;
         }
-        for (writer, _) in PAIRS {
-            let Some(shared) = self.endpoints.writer(writer) else { continue };
+        for topic in self.endpoints.builtin().standard() {
+            let Some(shared) = self.endpoints.writer(topic.writer) else { continue };
             shared.lock().silent_readers().for_each(|reader| self.announcer.greet(reader.prefix));
         }
     }

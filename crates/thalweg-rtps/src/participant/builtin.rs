@@ -1,157 +1,138 @@
 //! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::{Event, KeyOf, LostReason, Participant};
-use crate::discovery::KnownParticipant;
+use super::services::{Purpose, ServiceRefusal};
+use super::{Event, LostReason, Participant};
 use crate::discovery::database::{DiscoveryLimit, Learned};
-use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
-use crate::history::{PayloadKind, ReadFilter, TakenSample};
-use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
-use crate::reader::MatchedWriter;
-use crate::time::{INFINITE, Instant};
+use crate::history::{ChangeKind, TakenSample};
+use crate::payload::Payload;
+use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
-use crate::writer::MatchedReader;
+use crate::writer::NewChange;
 
-/// The built-in writers with the readers that go with them.
-pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
-    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER),
-    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER),
-    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER),
-];
-
-/// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
-/// nobody answers at once.
-const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
-
-/// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
-fn announced_bit(writer: EntityId) -> u32 {
-    match writer {
-        EntityId::PUBLICATIONS_WRITER => 2,
-        EntityId::SUBSCRIPTIONS_WRITER => 4,
-        _ => 10,
-    }
-}
-
-/// A participant's built-in reader as our writer needs to know it.
-pub(super) fn builtin_reader(known: &KnownParticipant, reader: EntityId) -> MatchedReader {
-    MatchedReader {
-        guid: Guid::new(known.data.guid_prefix, reader),
-        vendor: known.data.vendor,
-        reliable: true,
-        wants_history: true,
-        unicast: known.reach.metatraffic.clone(),
-        multicast: None,
-        on_this_host: known.reach.on_this_host,
-        datagram_bytes: known.reach.datagram_bytes(),
-        batches: false,
-        round_trip: ROUND_TRIP_ASSUMED,
-        receive_buffer_bytes: None,
-    }
-}
-
-/// A participant's built-in writer as our reader needs to know it.
-pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> MatchedWriter {
-    MatchedWriter {
-        guid: Guid::new(known.data.guid_prefix, writer),
-        vendor: known.data.vendor,
-        reliable: true,
-        keeps_history: true,
-        greets: known.data.vendor.traits().greets && !known.has_spoken,
-        lifespan: INFINITE,
-        round_trip: ROUND_TRIP_ASSUMED,
-        unicast: known.reach.metatraffic.clone(),
-    }
-}
-
-/// RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1, for writers that never block.
-pub(super) fn writer_qos() -> WriterQos {
-    WriterQos {
-        reliability: Reliability::Reliable { max_blocking_time: INFINITE },
-        durability: Durability::TransientLocal,
-        ..WriterQos::default()
-    }
-}
-
-pub(super) fn reader_qos() -> ReaderQos {
-    let WriterQos { reliability, durability, .. } = writer_qos();
-    ReaderQos { reliability, durability, ..ReaderQos::default() }
-}
-
-/// The instance of a built-in topic is the GUID that its data describes; that of a participant message its first 16 bytes.
-pub(super) fn key_of(writer: EntityId) -> KeyOf {
-    Arc::new(move |payload: &[u8], _: PayloadKind| {
-        let guid = match writer {
-            EntityId::PUBLICATIONS_WRITER => PublicationData::decode_key(payload).ok()?.to_bytes(),
-            EntityId::SUBSCRIPTIONS_WRITER => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
-            _ => *payload.get(4..)?.first_chunk::<16>()?,
-        };
-        Some(KeyHash(guid))
-    })
+/// Whether `one` may be matched beside those that are.
+fn has_room(mut matched: impl ExactSizeIterator<Item = Guid>, one: Guid, count_max: usize) -> bool {
+    matched.len() < count_max || matched.any(|other| other == one)
 }
 
 impl Participant {
-    /// Matches our built-in endpoints with those that a participant announces.
+    /// Matches our built-in endpoints with those that a participant has.
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
-        if self.housemates.contain(prefix) {
+        let is_housemate = self.housemates.contain(prefix);
+        if is_housemate {
             self.meet_housemate(now, prefix);
-            return self.match_inquiry(now, prefix);
         }
         let Some(known) = self.database.participants.get(&prefix) else { return };
-        // Answers first: they may be what proves our address to it.
-        PAIRS.iter().for_each(|(_, reader)| self.schedule.make_ready(*reader));
-        for (writer, reader) in PAIRS {
-            let bit = announced_bit(writer);
-            if known.data.builtin_endpoints & (1 << (bit + 1)) != 0 {
-                let matched = builtin_reader(known, reader);
-                if let Some(shared) = self.endpoints.writer(writer) {
-                    shared.lock().match_reader(now, matched);
-                    self.schedule.make_ready(writer);
+        if !is_housemate {
+            // Answers first: they may be what proves our address to it.
+            self.endpoints.builtin().standard().for_each(|topic| self.schedule.make_ready(topic.reader));
+        }
+        for topic in self.endpoints.builtin().iter().filter(|topic| !is_housemate || topic.purpose == Purpose::Service)
+        {
+            if let Some(count_max) = topic.readers_max(&known.data)
+                && let Some(shared) = self.endpoints.writer(topic.writer)
+            {
+                let (matched, mut writer) = (topic.matched_reader(known), shared.lock());
+                if has_room(writer.matched_readers(), matched.guid, count_max) {
+                    writer.match_reader(now, matched);
+                    self.schedule.make_ready(topic.writer);
+                } else {
+                    self.counters.over_limit += 1;
                 }
             }
-            if known.data.builtin_endpoints & (1 << bit) != 0 {
-                let matched = builtin_writer(known, writer);
-                if let Some(shared) = self.endpoints.reader(reader) {
-                    shared.lock().match_writer(now, matched);
-                    self.schedule.make_ready(reader);
+            if let Some(count_max) = topic.writers_max(&known.data)
+                && let Some(shared) = self.endpoints.reader(topic.reader)
+            {
+                let (matched, mut reader) = (topic.matched_writer(known), shared.lock());
+                if has_room(reader.matched_writers(), matched.guid, count_max) {
+                    reader.match_writer(now, matched);
+                    self.schedule.make_ready(topic.reader);
+                } else {
+                    self.counters.over_limit += 1;
                 }
             }
         }
-        self.match_inquiry(now, prefix);
     }
 
     pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
-        for (writer, reader) in PAIRS.into_iter().chain(super::inquiry::PAIRS) {
-            if let Some(shared) = self.endpoints.writer(writer) {
+        for topic in self.endpoints.builtin().iter() {
+            if let Some(shared) = self.endpoints.writer(topic.writer) {
                 let mut state = shared.lock();
-                state.unmatch_reader(Guid::new(prefix, reader));
+                state.unmatch_reader(Guid::new(prefix, topic.reader));
                 if reason != LostReason::LeaseExpired {
-                    state.forget_former_reader(Guid::new(prefix, reader));
+                    state.forget_former_reader(Guid::new(prefix, topic.reader));
                 }
             }
-            if let Some(shared) = self.endpoints.reader(reader) {
-                shared.lock().unmatch_writer(now, Guid::new(prefix, writer));
+            if let Some(shared) = self.endpoints.reader(topic.reader) {
+                shared.lock().unmatch_writer(now, Guid::new(prefix, topic.writer));
             }
             // Notices about the lost instances: their endpoints are being removed anyway.
-            self.take_builtin(now, reader);
+            self.endpoints.take_all(now, topic.reader);
         }
     }
 
     /// Learns what a built-in reader has received.
     pub(super) fn handle_builtin_data(&mut self, now: Instant, reader: EntityId) {
-        for sample in self.take_builtin(now, reader) {
+        let Some(purpose) = self.endpoints.builtin().of_reader(reader).map(|topic| topic.purpose) else { return };
+        for sample in self.endpoints.take_all(now, reader) {
             let Some(known) = self.database.participants.get(&sample.info.writer.prefix) else { continue };
             let prefix = known.data.guid_prefix;
-            match reader {
-                EntityId::PUBLICATIONS_READER => self.handle_publication(now, prefix, &sample),
-                EntityId::SUBSCRIPTIONS_READER => self.handle_subscription(now, prefix, &sample),
-                EntityId::QUESTION_READER => self.handle_question(now, &sample),
-                EntityId::ANSWER_READER => self.handle_answer(&sample),
+            match purpose {
+                Purpose::Publications => self.handle_publication(now, prefix, &sample),
+                Purpose::Subscriptions => self.handle_subscription(now, prefix, &sample),
                 // A participant message renews the lease, as every datagram does.
-                _ => {}
+                Purpose::Liveliness => {}
+                Purpose::Service => self.hand_over(now, reader, &sample),
             }
             self.forget_instance(reader, &sample);
+        }
+    }
+
+    /// Gives a sample of a service to the driver, unless it is more than the service may have.
+    fn hand_over(&mut self, now: Instant, reader: EntityId, sample: &TakenSample) {
+        if !sample.info.valid {
+            return;
+        }
+        if !self.endpoints.builtin_mut().admit(now, reader, sample.payload.len()) {
+            self.counters.over_limit += 1;
+            return;
+        }
+        let (from, payload) = (sample.info.writer.prefix, sample.payload.clone());
+        self.events.push_back(Event::ServiceData { reader, from, payload });
+    }
+
+    /// Writes a sample of a service to the participants that its writer is matched with. False when there is no such service, or
+    /// the payload is longer than its bound.
+    pub fn write_service(&mut self, now: Instant, writer: EntityId, payload: Vec<u8>) -> bool {
+        let bound = self.endpoints.builtin().of_writer(writer).and_then(|topic| topic.sample_bytes_max());
+        if bound.is_none_or(|bytes_max| payload.len() > bytes_max) {
+            return false;
+        }
+        self.write_builtin(now, writer, ChangeKind::Write, KeyHash::default(), payload);
+        true
+    }
+
+    /// The driver could not read a sample of a service, or had no room for it.
+    pub fn refuse_service_data(&mut self, refusal: ServiceRefusal) {
+        match refusal {
+            ServiceRefusal::Unreadable => self.counters.unusable_announcements += 1,
+            ServiceRefusal::OverLimit => self.counters.over_limit += 1,
+        }
+    }
+
+    /// Writes by one of our built-in writers.
+    pub(super) fn write_builtin(
+        &mut self,
+        now: Instant,
+        via: EntityId,
+        kind: ChangeKind,
+        instance: KeyHash,
+        bytes: Vec<u8>,
+    ) {
+        let Some(writer) = self.endpoints.writer(via) else { return };
+        let change = NewChange { kind, instance, timestamp: self.timestamp(now), payload: Payload::from(bytes) };
+        let written = writer.lock().write(now, change);
+        if let Ok(written) = written {
+            self.rearm(via, written.arm.unwrap_or(Instant::NEVER));
         }
     }
 
@@ -166,14 +147,6 @@ impl Participant {
         if let Some(shared) = self.endpoints.reader(reader).filter(|_| !is_known) {
             shared.lock().forget_instance(sample.info.instance);
         }
-    }
-
-    fn take_builtin(&mut self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
-        let mut samples = Vec::new();
-        if let Some(shared) = self.endpoints.reader(reader) {
-            shared.lock().take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
-        }
-        samples
     }
 
     fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::services::{BuiltinService, BuiltinTopics};
 use super::{Event, KeySource, Participant};
 use crate::discovery::challenge::{HALVES, Secret};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
-use crate::history::ChangeKind;
-use crate::payload::Payload;
+use crate::history::{ChangeKind, ReadFilter, TakenSample};
 use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
 use crate::reader::{Reader, ReassemblyBudget};
 use crate::shared::Shared;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
-use crate::writer::{NewChange, Writer, WriterOptions};
+use crate::writer::{Writer, WriterOptions};
 
 /// What a writer is made of.
 #[derive(Clone, Debug)]
@@ -64,6 +64,7 @@ pub(super) struct LocalWriter {
 }
 
 pub(super) struct Endpoints {
+    builtin: BuiltinTopics,
     writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
     /// Of the writers whose datagrams are marked.
@@ -84,33 +85,47 @@ impl LocalWriter {
 
 impl Endpoints {
     /// The built-in endpoints.
-    pub(super) fn new(prefix: GuidPrefix, secret: Secret, budget: &ReassemblyBudget, first_count: u32) -> Endpoints {
-        let mut endpoints =
-            Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
-        for (writer, reader) in super::builtin::PAIRS {
-            let guid = Guid::new(prefix, writer);
-            let qos = super::builtin::writer_qos();
+    pub(super) fn new(
+        prefix: GuidPrefix,
+        secret: Secret,
+        services: &[BuiltinService],
+        budget: &ReassemblyBudget,
+        first_count: u32,
+    ) -> Endpoints {
+        let (mut writers, mut readers) = (BTreeMap::new(), BTreeMap::new());
+        let builtin = BuiltinTopics::new(services);
+        for topic in builtin.iter() {
+            let (writer, reader) = (topic.writer, topic.reader);
             let half = HALVES.iter().position(|(challenger, _)| *challenger == writer);
             let first = half.map_or(SequenceNumber::FIRST, |half| secret.first_number(half));
-            let mut state = Writer::new(guid, &qos, &WriterOptions { first, ..WriterOptions::default() });
+            let (qos, options) = (topic.writer_qos(), WriterOptions { first, ..WriterOptions::default() });
+            let mut state = Writer::new(Guid::new(prefix, writer), &qos, &options);
             state.begin_counts_at(first_count);
-            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
-            let guid = Guid::new(prefix, reader);
+            writers.insert(writer, LocalWriter::new(state, &qos, None));
             // Its counts go on from those of the answers to strangers, which have 0.
-            let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
-            let keys = KeySource::Function(super::builtin::key_of(writer));
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
+            let state = Reader::new(Guid::new(prefix, reader), &topic.reader_qos(), reader.keyed(), budget.clone());
+            let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
         }
-        for (writer, reader) in super::inquiry::PAIRS {
-            let guid = Guid::new(prefix, writer);
-            let qos = super::inquiry::writer_qos();
-            let state = Writer::new(guid, &qos, &WriterOptions::default());
-            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
-            let guid = Guid::new(prefix, reader);
-            let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys: KeySource::Wire });
+        Endpoints { builtin, writers, readers, classes: BTreeMap::new(), next_key: 1 }
+    }
+
+    /// The built-in topics, services among them.
+    pub(super) fn builtin(&self) -> &BuiltinTopics {
+        &self.builtin
+    }
+
+    pub(super) fn builtin_mut(&mut self) -> &mut BuiltinTopics {
+        &mut self.builtin
+    }
+
+    /// Takes everything that a reader has.
+    pub(super) fn take_all(&self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
+        let mut samples = Vec::new();
+        if let Some(shared) = self.reader(reader) {
+            shared.lock().take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
         }
-        endpoints
+        samples
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<&Shared<Writer>> {
@@ -237,14 +252,8 @@ impl Participant {
     }
 
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
-        let (instance, timestamp) = (KeyHash(guid.to_bytes()), self.timestamp(now));
         self.tell_housemates(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice()));
-        let change = NewChange { kind, instance, timestamp, payload: Payload::from(bytes) };
-        let Some(writer) = self.endpoints.writer(via) else { return };
-        let written = writer.lock().write(now, change);
-        if let Ok(written) = written {
-            self.rearm(via, written.arm.unwrap_or(Instant::NEVER));
-        }
+        self.write_builtin(now, via, kind, KeyHash(guid.to_bytes()), bytes);
     }
 
     /// Appends an event unless the newest one says the same.

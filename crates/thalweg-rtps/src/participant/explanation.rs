@@ -3,9 +3,9 @@
 use super::Participant;
 #[cfg(doc)]
 use super::ParticipantCounters;
+use crate::reader::ReaderExplanation;
 use crate::types::GuidPrefix;
-use crate::wire::WireError;
-use crate::wire::parameters::{ParameterList, ParameterWriter};
+use crate::writer::WriterExplanation;
 
 /// What a participant refused because nothing proved where it came from; all counts start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,6 @@ pub struct ParticipantExplanation {
     pub endpoints_over_limit: u64,
 }
 
-/// The parameter that carries the counts; it means nothing elsewhere.
-const REFUSED: u16 = 0x8183;
-
 impl Participant {
     /// What this participant refused of what came in the names of others.
     pub fn explain(&self) -> ParticipantExplanation {
@@ -43,116 +40,27 @@ impl Participant {
             endpoints_over_limit: counters.endpoints_over_limit,
         }
     }
-}
-
-impl ParticipantExplanation {
-    /// The counts in their order on the wire; later ones go behind, since earlier versions read the first ones.
-    fn counts(&mut self) -> [&mut u64; 6] {
-        [
-            &mut self.foreign_source,
-            &mut self.wrong_proofs,
-            &mut self.unprovable,
-            &mut self.unproved_locators,
-            &mut self.participants_over_limit,
-            &mut self.endpoints_over_limit,
-        ]
-    }
-
-    /// Appends the counts. Whoever reads them knows the participant already.
-    pub(super) fn put(&self, list: &mut ParameterWriter<'_>) {
-        let mut told = *self;
-        list.put(REFUSED, |value| {
-            for count in told.counts() {
-                value.u32((*count >> 32) as u32);
-                value.u32(*count as u32);
-            }
+    /// What this participant's own writers of a topic do, and why.
+    pub fn explain_writers(&self, topic: &str) -> Vec<WriterExplanation> {
+        let own = self.database.publications.of_participant(self.config.prefix);
+        let of_topic = own
+            .filter(|guid| self.database.publications.get(*guid).is_some_and(|known| known.data.topic_name == topic));
+        let explained = of_topic.filter_map(|guid| {
+            let told = self.endpoints.writer(guid.entity)?.lock().explain();
+            Some(WriterExplanation { topic: topic.to_owned(), ..told })
         });
+        explained.collect()
     }
 
-    /// The counts of `guid_prefix`; none from a version that does not tell them, and zero for those that it does not know.
-    ///
-    /// # Errors
-    /// When they break off.
-    pub(super) fn find(
-        list: &ParameterList<'_>,
-        guid_prefix: GuidPrefix,
-    ) -> Result<Option<ParticipantExplanation>, WireError> {
-        let Some(parameter) = list.find(REFUSED) else { return Ok(None) };
-        let mut value = parameter.reader();
-        let mut told = ParticipantExplanation {
-            guid_prefix,
-            foreign_source: 0,
-            wrong_proofs: 0,
-            unprovable: 0,
-            unproved_locators: 0,
-            participants_over_limit: 0,
-            endpoints_over_limit: 0,
-        };
-        for (position, count) in told.counts().into_iter().enumerate() {
-            if position >= FIRST_COUNTS && value.remaining() == 0 {
-                break;
-            }
-            *count = u64::from(value.u32()?) << 32 | u64::from(value.u32()?);
-        }
-        Ok(Some(told))
-    }
-}
-
-/// Counts that every version tells which tells any.
-const FIRST_COUNTS: usize = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
-
-    fn encoded(told: &ParticipantExplanation) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = ParameterWriter::encapsulated(&mut bytes);
-        told.put(&mut list);
-        list.finish();
-        bytes
-    }
-
-    #[test]
-    fn what_is_told_comes_back() {
-        let told = ParticipantExplanation {
-            guid_prefix: PREFIX,
-            foreign_source: 1 << 40,
-            wrong_proofs: 2,
-            unprovable: u64::MAX,
-            unproved_locators: 3,
-            participants_over_limit: 4,
-            endpoints_over_limit: 5 << 33,
-        };
-        let bytes = encoded(&told);
-        let list = ParameterList::from_payload(&bytes).expect("a list");
-        assert_eq!(ParticipantExplanation::find(&list, PREFIX), Ok(Some(told)));
-    }
-
-    #[test]
-    fn an_earlier_version_tells_four_counts() {
-        let mut bytes = Vec::new();
-        let mut list = ParameterWriter::encapsulated(&mut bytes);
-        list.put(REFUSED, |value| (0..8).for_each(|n| value.u32(n % 2 * 7)));
-        list.finish();
-        let list = ParameterList::from_payload(&bytes).expect("a list");
-        let told = ParticipantExplanation::find(&list, PREFIX).expect("counts").expect("counts");
-        assert_eq!((told.foreign_source, told.unproved_locators, told.endpoints_over_limit), (7, 7, 0));
-    }
-
-    #[test]
-    fn counts_that_break_off_are_an_error_and_absent_ones_are_none() {
-        let mut bytes = Vec::new();
-        let mut list = ParameterWriter::encapsulated(&mut bytes);
-        list.put(REFUSED, |value| value.u32(1));
-        list.finish();
-        let list = ParameterList::from_payload(&bytes).expect("a list");
-        assert!(ParticipantExplanation::find(&list, PREFIX).is_err());
-        let mut bytes = Vec::new();
-        ParameterWriter::encapsulated(&mut bytes).finish();
-        let list = ParameterList::from_payload(&bytes).expect("a list");
-        assert_eq!(ParticipantExplanation::find(&list, PREFIX), Ok(None));
+    /// What this participant's own readers of a topic received and did not hand over.
+    pub fn explain_readers(&self, topic: &str) -> Vec<ReaderExplanation> {
+        let own = self.database.subscriptions.of_participant(self.config.prefix);
+        let of_topic = own
+            .filter(|guid| self.database.subscriptions.get(*guid).is_some_and(|known| known.data.topic_name == topic));
+        let explained = of_topic.filter_map(|guid| {
+            let told = self.endpoints.reader(guid.entity)?.lock().explain();
+            Some(ReaderExplanation { topic: topic.to_owned(), ..told })
+        });
+        explained.collect()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::builtin::PAIRS;
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::{Durability, MatchResult};
@@ -207,7 +206,8 @@ impl Participant {
     /// What endpoints that meet those of a participant now can expect of each other: what discovery has met with there, and if
     /// that is not known, elsewhere.
     fn round_trip_assumed(&self, participant: GuidPrefix) -> Duration {
-        let writers = PAIRS.iter().filter_map(|(writer, reader)| Some((self.endpoints.writer(*writer)?, *reader)));
+        let topics = self.endpoints.builtin().standard();
+        let writers = topics.filter_map(|topic| Some((self.endpoints.writer(topic.writer)?, topic.reader)));
         let measured =
             writers.filter_map(|(writer, reader)| writer.lock().round_trip_of(Guid::new(participant, reader))).max();
         let writer = self.endpoints.writer(EntityId::PUBLICATIONS_WRITER);

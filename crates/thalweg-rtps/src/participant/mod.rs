@@ -26,9 +26,6 @@ mod household;
 #[cfg(test)]
 mod household_tests;
 mod inbound;
-mod inquiry;
-#[cfg(test)]
-mod inquiry_tests;
 #[cfg(test)]
 mod key_tests;
 #[cfg(test)]
@@ -45,6 +42,9 @@ mod receive;
 mod sample_tests;
 mod schedule;
 #[cfg(test)]
+mod service_tests;
+mod services;
+#[cfg(test)]
 mod stranger_tests;
 mod strangers;
 #[cfg(test)]
@@ -60,7 +60,7 @@ pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
 pub use household::{Household, NewsFlag};
-pub use inquiry::{ANSWERS_MAX, INSPECTOR_PROPERTY};
+pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
 
 use crate::discovery::challenge::Secret;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
@@ -80,7 +80,6 @@ use company::Company;
 use endpoints::Endpoints;
 use household::Housemates;
 use inbound::Inbound;
-use inquiry::Inquiry;
 use neighbours::Neighbours;
 use schedule::Schedule;
 
@@ -130,8 +129,8 @@ pub struct ParticipantConfig {
     pub receive_buffer_bytes: u32,
     /// Names this host: equal for participants that can reach each other by loopback.
     pub host: [u8; 16],
-    /// Whether it asks others about their writers, see [`Participant::ask`]. Default false.
-    pub inspector: bool,
+    /// Built-in topics of the driver's own. Default none.
+    pub services: Vec<BuiltinService>,
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
@@ -160,7 +159,7 @@ impl ParticipantConfig {
             addresses,
             receive_buffer_bytes: 212_992,
             host: [0; 16],
-            inspector: false,
+            services: Vec::new(),
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
             first_count: 1,
@@ -178,7 +177,7 @@ pub struct ParticipantCounters {
     pub malformed: u64,
     /// Discovery data that could not be read or must not be used.
     pub unusable_announcements: u64,
-    /// Announcements beyond [`DiscoveryLimits`], and questions and answers beyond their bounds.
+    /// Announcements beyond [`DiscoveryLimits`], and samples of services beyond their bounds.
     pub over_limit: u64,
     /// Of these, announcements of participants.
     pub participants_over_limit: u64,
@@ -217,7 +216,6 @@ pub struct Participant {
     ignored: BTreeSet<GuidPrefix>,
     company: Company,
     housemates: Housemates,
-    inquiry: Inquiry,
     events: VecDeque<Event>,
     budget: ReassemblyBudget,
     inbound: Inbound,
@@ -244,7 +242,7 @@ impl Participant {
             database: Database::new(config.limits),
             strangers: Strangers::default(),
             secret,
-            endpoints: Endpoints::new(config.prefix, secret, &builtin_budget, config.first_count),
+            endpoints: Endpoints::new(config.prefix, secret, &config.services, &builtin_budget, config.first_count),
             announcer: Announcer::new(now, config.lease_duration, &mut rng),
             neighbours: Neighbours::default(),
             schedule: Schedule::default(),
@@ -256,7 +254,6 @@ impl Participant {
                 config.prefix,
                 (config.domain_id, config.domain_tag.clone()),
             ),
-            inquiry: Inquiry::default(),
             events: VecDeque::new(),
             budget,
             inbound: Inbound::new(),

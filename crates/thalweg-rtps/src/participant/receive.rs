@@ -272,8 +272,7 @@ impl Participant {
     fn find_readers(&self, writer: Guid, into: &mut Vec<EntityId>) {
         into.clear();
         if writer.entity.is_builtin() {
-            let mut pairs = super::builtin::PAIRS.iter().chain(&super::inquiry::PAIRS);
-            into.extend(pairs.find(|(builtin, _)| *builtin == writer.entity).map(|(_, reader)| *reader));
+            into.extend(self.endpoints.builtin().of_writer(writer.entity).map(|topic| topic.reader));
         } else if let Some(known) = self.database.publications.get(writer) {
             into.extend_from_slice(&known.matched);
         }

@@ -1,8 +1,10 @@
-//! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
+//! Built-in endpoints: who is matched with them, and what SEDP, the participant-message protocol and services exchange (RTPS 2.5
+//! §8.5.4, §8.4.13).
 
-use super::services::{Purpose, ServiceRefusal};
-use super::{Event, LostReason, Participant};
-use crate::discovery::database::{DiscoveryLimit, Learned};
+use super::household::Told;
+use super::services::{ServiceRefusal, TopicKind};
+use super::{Event, Participant};
+use crate::discovery::database::Learned;
 use crate::history::{ChangeKind, TakenSample};
 use crate::payload::Payload;
 use crate::time::Instant;
@@ -19,24 +21,24 @@ impl Participant {
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
         let is_housemate = self.housemates.contain(prefix);
         if is_housemate {
-            self.meet_housemate(now, prefix);
+            self.housemates.listen_to(prefix);
+            self.handle_household(now);
         }
         let Some(known) = self.database.participants.get(&prefix) else { return };
         if !is_housemate {
             // Answers first: they may be what proves our address to it.
-            self.endpoints.builtin().standard().for_each(|topic| self.schedule.make_ready(topic.reader));
+            self.endpoints.builtin().standard().for_each(|topic| self.order.schedule.make_ready(topic.reader));
         }
-        for topic in self.endpoints.builtin().iter().filter(|topic| !is_housemate || topic.purpose == Purpose::Service)
-        {
+        for topic in self.endpoints.builtin().iter().filter(|topic| !is_housemate || topic.kind == TopicKind::Service) {
             if let Some(count_max) = topic.readers_max(&known.data)
                 && let Some(shared) = self.endpoints.writer(topic.writer)
             {
                 let (matched, mut writer) = (topic.matched_reader(known), shared.lock());
                 if has_room(writer.matched_readers(), matched.guid, count_max) {
                     writer.match_reader(now, matched);
-                    self.schedule.make_ready(topic.writer);
+                    self.order.schedule.make_ready(topic.writer);
                 } else {
-                    self.counters.over_limit += 1;
+                    self.reports.counters.over_limit += 1;
                 }
             }
             if let Some(count_max) = topic.writers_max(&known.data)
@@ -45,43 +47,51 @@ impl Participant {
                 let (matched, mut reader) = (topic.matched_writer(known), shared.lock());
                 if has_room(reader.matched_writers(), matched.guid, count_max) {
                     reader.match_writer(now, matched);
-                    self.schedule.make_ready(topic.reader);
+                    self.order.schedule.make_ready(topic.reader);
                 } else {
-                    self.counters.over_limit += 1;
+                    self.reports.counters.over_limit += 1;
                 }
             }
         }
     }
 
-    pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
-        for topic in self.endpoints.builtin().iter() {
-            if let Some(shared) = self.endpoints.writer(topic.writer) {
-                let mut state = shared.lock();
-                state.unmatch_reader(Guid::new(prefix, topic.reader));
-                if reason != LostReason::LeaseExpired {
-                    state.forget_former_reader(Guid::new(prefix, topic.reader));
+    /// Learns what other participants of the [`Household`](super::Household) have told of their endpoints; costs a look at a flag when they have
+    /// told nothing.
+    pub fn handle_household(&mut self, now: Instant) {
+        let count_max = self.database.limits.endpoints_per_participant_max;
+        for (guid, told) in self.housemates.take_news() {
+            let prefix = guid.prefix;
+            if !self.database.participants.contains_key(&prefix) {
+                continue;
+            }
+            let room = self.database.room_for(prefix);
+            match told {
+                Some(Told::Publication(data)) => {
+                    let learned = self.database.publications.learn_data(count_max, room, data);
+                    self.use_publication(now, prefix, learned);
                 }
+                Some(Told::Subscription(data)) => {
+                    let learned = self.database.subscriptions.learn_data(count_max, room, data);
+                    self.use_subscription(now, prefix, learned);
+                }
+                None if guid.entity.is_writer() => self.remove_publication(now, guid),
+                None => self.remove_subscription(guid),
             }
-            if let Some(shared) = self.endpoints.reader(topic.reader) {
-                shared.lock().unmatch_writer(now, Guid::new(prefix, topic.writer));
-            }
-            // Notices about the lost instances: their endpoints are being removed anyway.
-            self.endpoints.take_all(now, topic.reader);
         }
     }
 
     /// Learns what a built-in reader has received.
     pub(super) fn handle_builtin_data(&mut self, now: Instant, reader: EntityId) {
-        let Some(purpose) = self.endpoints.builtin().of_reader(reader).map(|topic| topic.purpose) else { return };
+        let Some(kind) = self.endpoints.builtin().of_reader(reader).map(|topic| topic.kind) else { return };
         for sample in self.endpoints.take_all(now, reader) {
             let Some(known) = self.database.participants.get(&sample.info.writer.prefix) else { continue };
             let prefix = known.data.guid_prefix;
-            match purpose {
-                Purpose::Publications => self.handle_publication(now, prefix, &sample),
-                Purpose::Subscriptions => self.handle_subscription(now, prefix, &sample),
+            match kind {
+                TopicKind::Publications => self.handle_publication(now, prefix, &sample),
+                TopicKind::Subscriptions => self.handle_subscription(now, prefix, &sample),
                 // A participant message renews the lease, as every datagram does.
-                Purpose::Liveliness => {}
-                Purpose::Service => self.hand_over(now, reader, &sample),
+                TopicKind::Liveliness => {}
+                TopicKind::Service => self.hand_over(now, reader, &sample),
             }
             self.forget_instance(reader, &sample);
         }
@@ -93,11 +103,11 @@ impl Participant {
             return;
         }
         if !self.endpoints.builtin_mut().admit(now, reader, sample.payload.len()) {
-            self.counters.over_limit += 1;
+            self.reports.counters.over_limit += 1;
             return;
         }
         let (from, payload) = (sample.info.writer.prefix, sample.payload.clone());
-        self.events.push_back(Event::ServiceData { reader, from, payload });
+        self.reports.append(Event::ServiceData { reader, from, payload });
     }
 
     /// Writes a sample of a service to the participants that its writer is matched with. False when there is no such service, or
@@ -107,32 +117,24 @@ impl Participant {
         if bound.is_none_or(|bytes_max| payload.len() > bytes_max) {
             return false;
         }
-        self.write_builtin(now, writer, ChangeKind::Write, KeyHash::default(), payload);
+        let instance = KeyHash::default();
+        let change = NewChange { kind: ChangeKind::Write, instance, timestamp: None, payload: Payload::from(payload) };
+        self.write_builtin(now, writer, change);
         true
     }
 
     /// The driver could not read a sample of a service, or had no room for it.
     pub fn refuse_service_data(&mut self, refusal: ServiceRefusal) {
         match refusal {
-            ServiceRefusal::Unreadable => self.counters.unusable_announcements += 1,
-            ServiceRefusal::OverLimit => self.counters.over_limit += 1,
+            ServiceRefusal::Unreadable => self.reports.counters.unusable_announcements += 1,
+            ServiceRefusal::OverLimit => self.reports.counters.over_limit += 1,
         }
     }
 
     /// Writes by one of our built-in writers.
-    pub(super) fn write_builtin(
-        &mut self,
-        now: Instant,
-        via: EntityId,
-        kind: ChangeKind,
-        instance: KeyHash,
-        bytes: Vec<u8>,
-    ) {
-        let Some(writer) = self.endpoints.writer(via) else { return };
-        let change = NewChange { kind, instance, timestamp: self.timestamp(now), payload: Payload::from(bytes) };
-        let written = writer.lock().write(now, change);
-        if let Ok(written) = written {
-            self.rearm(via, written.arm.unwrap_or(Instant::NEVER));
+    pub(super) fn write_builtin(&mut self, now: Instant, via: EntityId, change: NewChange) {
+        if let Some(at) = self.endpoints.write(now, via, change) {
+            self.rearm(via, at);
         }
     }
 
@@ -151,7 +153,7 @@ impl Participant {
 
     fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            if let Some(guid) = self.disposed(prefix, sample) {
+            if let Some(guid) = self.reports.note_end(prefix, sample) {
                 self.remove_publication(now, guid);
             }
             return;
@@ -164,7 +166,7 @@ impl Participant {
 
     /// Matches a publication that was learned.
     pub(super) fn use_publication(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
-        if let Some(guid) = self.note_learned(prefix, learned) {
+        if let Some(guid) = self.reports.note_learned(prefix, learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_publication(now, guid);
@@ -173,7 +175,7 @@ impl Participant {
 
     fn handle_subscription(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            if let Some(guid) = self.disposed(prefix, sample) {
+            if let Some(guid) = self.reports.note_end(prefix, sample) {
                 self.remove_subscription(guid);
             }
             return;
@@ -186,67 +188,10 @@ impl Participant {
 
     /// Matches a subscription that was learned.
     pub(super) fn use_subscription(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
-        if let Some(guid) = self.note_learned(prefix, learned) {
+        if let Some(guid) = self.reports.note_learned(prefix, learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_subscription(now, guid);
         }
-    }
-
-    /// The endpoint whose end a participant tells; it may speak for its own endpoints only.
-    fn disposed(&mut self, prefix: GuidPrefix, sample: &TakenSample) -> Option<Guid> {
-        let guid = Guid::from_bytes(sample.info.instance.0);
-        if guid.prefix != prefix {
-            self.counters.unusable_announcements += 1;
-            return None;
-        }
-        Some(guid)
-    }
-
-    /// Counts what was refused; returns the endpoint that is new or has changed.
-    fn note_learned(&mut self, prefix: GuidPrefix, learned: Learned) -> Option<Guid> {
-        match learned {
-            Learned::News(guid) => return Some(guid),
-            Learned::Nothing => {}
-            Learned::Unusable => self.counters.unusable_announcements += 1,
-            Learned::OverLimit(limit) => self.note_over_limit(prefix, limit),
-        }
-        None
-    }
-
-    /// Counts what a limit of discovery refused, and tells of the first time and of each time that the count has doubled: whoever
-    /// fills the table cannot fill the log as well.
-    pub(super) fn note_over_limit(&mut self, participant: GuidPrefix, limit: DiscoveryLimit) {
-        self.counters.over_limit += 1;
-        let count = match limit {
-            DiscoveryLimit::Participants => &mut self.counters.participants_over_limit,
-            DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => &mut self.counters.endpoints_over_limit,
-        };
-        *count += 1;
-        let refused = *count;
-        if refused.is_power_of_two() {
-            self.push_event(Event::OverLimit { participant, limit, refused });
-        }
-    }
-
-    /// Forgets a participant and everything in it.
-    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
-        self.company.forget(prefix);
-        self.remember_former(prefix);
-        if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
-            return;
-        }
-        self.housemates.forget(prefix);
-        self.neighbours.note_change(now);
-        let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
-        for guid in publications {
-            self.remove_publication(now, guid);
-        }
-        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
-        for guid in subscriptions {
-            self.remove_subscription(guid);
-        }
-        self.unmatch_builtin(now, prefix, reason);
-        self.push_event(Event::ParticipantLost { prefix, reason });
     }
 }

@@ -1,5 +1,7 @@
 //! Services that a driver registers: its samples reach the peers that are meant, bounded, and mean nothing to the participant.
 
+use std::time::Duration;
+
 use super::tests::*;
 use super::*;
 use crate::types::EntityId;
@@ -88,6 +90,19 @@ fn participants_that_announce_nothing_exchange_nothing() {
 }
 
 #[test]
+fn a_peer_that_announces_another_value_is_not_heard() {
+    let mut net = net(1, 0);
+    net.add_with(2, |config| {
+        config.services.push(service(ServicePeers::Everybody, ServicePeers::Nobody, BOUNDS));
+        config.properties.push(("asks".into(), "2".into()));
+    });
+    net.run_for(SECOND);
+    assert!(write(&mut net, 1, b"garbage!"));
+    net.run_for(SECOND);
+    assert_eq!((matched_writers(&net, 0), handed(&net, 0)), (0, vec![]));
+}
+
+#[test]
 fn a_flood_of_samples_is_handed_over_at_its_rate() {
     let mut net = net(1, 1);
     for _ in 0..1_000 {
@@ -133,7 +148,7 @@ fn services_only_are_written_by_the_driver() {
 #[test]
 fn the_announced_set_is_that_of_the_specification_whatever_is_registered() {
     let net = net(1, 1);
-    let announced = |node: usize| net.nodes[node].participant.own_data().builtin_endpoints;
+    let announced = |node: usize| net.nodes[node].participant.endpoints.builtin().announced();
     assert_eq!([announced(0), announced(1)], [0x3f | 1 << 10 | 1 << 11; 2]);
 }
 

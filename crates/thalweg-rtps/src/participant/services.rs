@@ -76,7 +76,7 @@ pub enum ServiceRefusal {
 
 /// What the samples of a built-in topic are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum TopicKind {
     Publications,
     Subscriptions,
     Liveliness,
@@ -89,13 +89,13 @@ pub(super) enum Purpose {
 pub(super) struct BuiltinTopic {
     pub writer: EntityId,
     pub reader: EntityId,
-    pub purpose: Purpose,
-    ends: Ends,
+    pub kind: TopicKind,
+    presence: Presence,
 }
 
 /// How a participant tells that it has the endpoints.
 #[derive(Debug)]
-enum Ends {
+enum Presence {
     /// By the bit of the writer in what it announces; the reader has the next one (RTPS 2.5 §9.3.2.12).
     Bit(u32),
     Service(Box<Service>),
@@ -122,10 +122,10 @@ const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
 /// The bits of SPDP, which has no row: it is exchanged without matching.
 const SPDP_BITS: u32 = 0b11;
 
-const STANDARD: [(EntityId, EntityId, Purpose, u32); 3] = [
-    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER, Purpose::Publications, 2),
-    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER, Purpose::Subscriptions, 4),
-    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER, Purpose::Liveliness, 10),
+const STANDARD: [(EntityId, EntityId, TopicKind, u32); 3] = [
+    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER, TopicKind::Publications, 2),
+    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER, TopicKind::Subscriptions, 4),
+    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER, TopicKind::Liveliness, 10),
 ];
 
 impl BuiltinTopics {
@@ -134,9 +134,9 @@ impl BuiltinTopics {
     /// # Panics
     /// When the id of a service is taken, or not a built-in one.
     pub(super) fn new(services: &[BuiltinService]) -> BuiltinTopics {
-        let standard = STANDARD.map(|(writer, reader, purpose, bit)| {
-            let ends = Ends::Bit(bit);
-            BuiltinTopic { writer, reader, purpose, ends }
+        let standard = STANDARD.map(|(writer, reader, kind, bit)| {
+            let presence = Presence::Bit(bit);
+            BuiltinTopic { writer, reader, kind, presence }
         });
         let mut table = BuiltinTopics { topics: standard.into() };
         for service in services {
@@ -146,8 +146,8 @@ impl BuiltinTopics {
             assert!(is_legal && !is_keyed, "{writer} and {reader} are no keyless built-in writer and reader");
             let is_taken = table.of_writer(writer).is_some() || table.of_reader(reader).is_some();
             assert!(!is_taken, "{writer} or {reader} belongs to another built-in topic");
-            let ends = Ends::Service(Box::new(Service { config: service.clone(), handed: (Instant::ZERO, 0) }));
-            table.topics.push(BuiltinTopic { writer, reader, purpose: Purpose::Service, ends });
+            let presence = Presence::Service(Box::new(Service { config: service.clone(), handed: (Instant::ZERO, 0) }));
+            table.topics.push(BuiltinTopic { writer, reader, kind: TopicKind::Service, presence });
         }
         table
     }
@@ -158,7 +158,7 @@ impl BuiltinTopics {
 
     /// Those that the specification has: every participant announces its own.
     pub(super) fn standard(&self) -> impl Iterator<Item = &BuiltinTopic> {
-        self.iter().filter(|topic| topic.purpose != Purpose::Service)
+        self.iter().filter(|topic| topic.kind != TopicKind::Service)
     }
 
     pub(super) fn of_writer(&self, writer: EntityId) -> Option<&BuiltinTopic> {
@@ -171,16 +171,16 @@ impl BuiltinTopics {
 
     /// The set of endpoints that a participant with this table announces (RTPS 2.5 §9.3.2.12).
     pub(super) fn announced(&self) -> u32 {
-        self.iter().fold(SPDP_BITS, |set, topic| match topic.ends {
-            Ends::Bit(bit) => set | 0b11 << bit,
-            Ends::Service(_) => set,
+        self.iter().fold(SPDP_BITS, |set, topic| match topic.presence {
+            Presence::Bit(bit) => set | 0b11 << bit,
+            Presence::Service(_) => set,
         })
     }
 
     /// Whether a sample of a service that was received may go to the driver, and counts it.
     pub(super) fn admit(&mut self, now: Instant, reader: EntityId, bytes: usize) -> bool {
         let topic = self.topics.iter_mut().find(|topic| topic.reader == reader);
-        let Some(BuiltinTopic { ends: Ends::Service(service), .. }) = topic else { return false };
+        let Some(BuiltinTopic { presence: Presence::Service(service), .. }) = topic else { return false };
         let (since, count) = &mut service.handed;
         if now.since(*since) >= Duration::from_secs(1) {
             (*since, *count) = (now, 0);
@@ -194,25 +194,25 @@ impl BuiltinTopics {
 impl BuiltinTopic {
     /// Bytes of a payload that the driver may write; none for a topic that is not a service.
     pub(super) fn sample_bytes_max(&self) -> Option<usize> {
-        match &self.ends {
-            Ends::Bit(_) => None,
-            Ends::Service(service) => Some(service.config.bounds.sample_bytes_max),
+        match &self.presence {
+            Presence::Bit(_) => None,
+            Presence::Service(service) => Some(service.config.bounds.sample_bytes_max),
         }
     }
 
     /// How many readers of other participants our writer may be matched with, if the one of `peer` is one of them.
     pub(super) fn readers_max(&self, peer: &ParticipantData) -> Option<usize> {
-        match &self.ends {
-            Ends::Bit(bit) => (peer.builtin_endpoints >> (bit + 1) & 1 == 1).then_some(usize::MAX),
-            Ends::Service(service) => service.config.writes_to.count_max(peer),
+        match &self.presence {
+            Presence::Bit(bit) => (peer.builtin_endpoints >> (bit + 1) & 1 == 1).then_some(usize::MAX),
+            Presence::Service(service) => service.config.writes_to.count_max(peer),
         }
     }
 
     /// How many writers of other participants our reader may be matched with, if the one of `peer` is one of them.
     pub(super) fn writers_max(&self, peer: &ParticipantData) -> Option<usize> {
-        match &self.ends {
-            Ends::Bit(bit) => (peer.builtin_endpoints >> bit & 1 == 1).then_some(usize::MAX),
-            Ends::Service(service) => service.config.reads_from.count_max(peer),
+        match &self.presence {
+            Presence::Bit(bit) => (peer.builtin_endpoints >> bit & 1 == 1).then_some(usize::MAX),
+            Presence::Service(service) => service.config.reads_from.count_max(peer),
         }
     }
 
@@ -220,9 +220,9 @@ impl BuiltinTopic {
     /// as its bound for a service.
     pub(super) fn writer_qos(&self) -> WriterQos {
         let reliability = Reliability::Reliable { max_blocking_time: INFINITE };
-        let (durability, history) = match &self.ends {
-            Ends::Bit(_) => (Durability::TransientLocal, WriterQos::default().history),
-            Ends::Service(service) => (Durability::Volatile, History::KeepLast(service.config.bounds.samples_max)),
+        let (durability, history) = match &self.presence {
+            Presence::Bit(_) => (Durability::TransientLocal, WriterQos::default().history),
+            Presence::Service(service) => (Durability::Volatile, History::KeepLast(service.config.bounds.samples_max)),
         };
         WriterQos { reliability, durability, history, ..WriterQos::default() }
     }
@@ -234,17 +234,17 @@ impl BuiltinTopic {
 
     /// How its instances are told: by the GUID that the data describe, and those of participant messages by their first 16 bytes.
     pub(super) fn key_of(&self) -> Option<KeyOf> {
-        let purpose = self.purpose;
+        let kind = self.kind;
         let key_of = move |payload: &[u8], _: PayloadKind| {
-            let guid = match purpose {
-                Purpose::Publications => PublicationData::decode_key(payload).ok()?.to_bytes(),
-                Purpose::Subscriptions => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
-                Purpose::Liveliness => *payload.get(4..)?.first_chunk::<16>()?,
-                Purpose::Service => return None,
+            let guid = match kind {
+                TopicKind::Publications => PublicationData::decode_key(payload).ok()?.to_bytes(),
+                TopicKind::Subscriptions => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
+                TopicKind::Liveliness => *payload.get(4..)?.first_chunk::<16>()?,
+                TopicKind::Service => return None,
             };
             Some(KeyHash(guid))
         };
-        (purpose != Purpose::Service).then(|| Arc::new(key_of) as KeyOf)
+        (kind != TopicKind::Service).then(|| Arc::new(key_of) as KeyOf)
     }
 
     /// The reader of a participant as our writer needs to know it.

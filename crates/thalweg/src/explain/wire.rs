@@ -56,9 +56,9 @@ pub(super) struct ToldWriter {
     guid: [u8; 16],
     #[topic(max_len = 255)]
     topic: String,
-    method: Text,
-    method_now: Text,
-    reasons: Reasons,
+    method: ToldText,
+    method_now: ToldText,
+    reasons: ToldReasons,
     sending: ToldSending,
     readers: ToldReaders,
     implausible: u64,
@@ -115,7 +115,7 @@ struct ToldGroup {
     multicast_nanos_per_byte: Option<f64>,
     #[topic(max_len = 16)]
     links: Vec<ToldLink>,
-    why: Text,
+    why: ToldText,
 }
 
 /// [`LinkExplanation`].
@@ -166,11 +166,11 @@ pub(super) struct ToldReader {
 
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr")]
-struct Text(#[topic(max_len = 256)] String);
+struct ToldText(#[topic(max_len = 256)] String);
 
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr")]
-struct Reasons(#[topic(max_len = 16)] Vec<Text>);
+struct ToldReasons(#[topic(max_len = 16)] Vec<ToldText>);
 
 /// The bounds that the types have: what is longer is cut off before it is told.
 const TOPIC_MAX_BYTES: usize = 255;
@@ -219,7 +219,7 @@ impl From<&WriterExplanation> for ToldWriter {
             topic: cut(&told.topic, TOPIC_MAX_BYTES),
             method: text(&told.method),
             method_now: text(&told.method_now),
-            reasons: Reasons(told.reasons.iter().take(REASONS_MAX).map(|reason| text(reason)).collect()),
+            reasons: ToldReasons(told.reasons.iter().take(REASONS_MAX).map(|reason| text(reason)).collect()),
             sending: ToldSending {
                 write_interval_nanos: told.write_interval.map(nanos),
                 sample_bytes: told.sample_bytes as u64,
@@ -436,8 +436,8 @@ fn cut(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }
 
-fn text(text: &str) -> Text {
-    Text(cut(text, TEXT_MAX_BYTES))
+fn text(text: &str) -> ToldText {
+    ToldText(cut(text, TEXT_MAX_BYTES))
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -95,6 +95,11 @@ impl<P: Proxy> ProxySet<P> {
         &self.summaries[1]
     }
 
+    /// Those of all.
+    pub fn root_bounds(&self) -> &P::Bounds {
+        &self.bounds[1]
+    }
+
     /// Where a proxy is, below [`ProxySet::len`]; places change when proxies go.
     pub fn place(&self, guid: Guid) -> Option<usize> {
         self.places.get(&guid).copied()
@@ -109,6 +114,7 @@ impl<P: Proxy> ProxySet<P> {
         Some(self.at_mut(place))
     }
 
+    #[inline]
     pub fn at(&self, place: usize) -> &P {
         self.note_looks(1);
         &self.proxies[place]
@@ -119,7 +125,9 @@ impl<P: Proxy> ProxySet<P> {
         ProxyMut { set: self, place, is_changed: false }
     }
 
-    fn open(&mut self, place: usize) -> &mut P {
+    /// One to be changed, whose summaries [`ProxySet::settle`] brings up to date.
+    #[inline]
+    pub fn open(&mut self, place: usize) -> &mut P {
         self.note_looks(1);
         &mut self.proxies[place]
     }
@@ -259,7 +267,7 @@ impl<P: Proxy> ProxySet<P> {
     }
 
     /// Brings the summaries above a place up to date, as far as they change, and lowers the bounds as far as they have to.
-    fn settle(&mut self, place: usize) {
+    pub fn settle(&mut self, place: usize) {
         let proxy = self.proxies.get(place);
         let (summary, bounds) = proxy.map(|proxy| (proxy.summary(), proxy.bounds())).unwrap_or_default();
         let leaf = self.leaves + place;

@@ -3,7 +3,7 @@
 use thalweg_base::time::Instant;
 
 use super::answers::{Answer, AnswerKey, Answers};
-use super::asked::{Asked, Refusal};
+use super::asked::{Asked, OptionRefusal};
 use super::bounded::BoundedMap;
 use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
 use super::ids::seconds;
@@ -139,7 +139,7 @@ impl Endpoint {
         reach: Reach,
     ) {
         let asked = Asked::read(message.code, message.options, &self.table);
-        if matches!(asked, Err(Refusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
+        if matches!(asked, Err(OptionRefusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
             return self.handle_protected_request(now, place, message, len, reach);
         }
         let is_repeatable = is_repeatable(message.code, &asked.unwrap_or_default());
@@ -177,17 +177,17 @@ impl Endpoint {
         &mut self,
         now: Instant,
         exchange: Exchange,
-        asked: Result<Asked, Refusal>,
+        asked: Result<Asked, OptionRefusal>,
         message: &CoapMessage<'_>,
     ) {
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
-            Err(Refusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
-            Err(Refusal::BadOption(number)) => {
+            Err(OptionRefusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
+            Err(OptionRefusal::BadOption(number)) => {
                 let diagnosis = format!("{number} is not understood");
                 self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
             }
-            Err(Refusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Err(OptionRefusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
             Ok(_) => self.admit(now, exchange, message),
         }
     }

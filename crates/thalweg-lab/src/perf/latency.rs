@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::figures::LatencyFigures;
+use super::figures::RoundTripFigures;
 use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, ReliabilityOption};
 use crate::error::LabError;
 use crate::process::Stop;
@@ -15,7 +15,7 @@ use crate::statistics::Latencies;
 ///
 /// # Errors
 /// Nobody answers, an answer is wrong, or `stop` was requested.
-pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabError> {
+pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<RoundTripFigures, LabError> {
     let station = options.open(options.writer_cpu)?;
     let receiver = station.receiver(PONG, options.delivery())?;
     let sender = station.sender_by(PING, options.delivery(), &options.sending)?;
@@ -35,7 +35,7 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabErr
         let (state, ended) = receiver.run(options.wait, patience, &|| stop.is_requested(), game)?;
         game = state;
         match ended {
-            Ended::Enough => return Ok(LatencyFigures::of(options.size, &game.latencies)),
+            Ended::Enough => return Ok(RoundTripFigures::of(options.size, &game.latencies)),
             Ended::Over => return Err(LabError::Interrupted),
             Ended::Silence if options.reliability == ReliabilityOption::BestEffort && receiver.matched() > 0 => {
                 game.sample.number += 1

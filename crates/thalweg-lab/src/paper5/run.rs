@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
@@ -10,7 +11,7 @@ use super::plan::Paper5Plan;
 use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
-use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestDelivery, RequestPlan};
+use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestPlan};
 use crate::error::LabError;
 use crate::host::ConditionsWatch;
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
@@ -163,7 +164,7 @@ fn load_plan(
         target: server.address(),
         request: RequestPlan {
             resource: cell.handler.resource(),
-            delivery: RequestDelivery::NonConfirmable,
+            delivery: Confirmability::NonConfirmable,
             bytes,
             expected: Some(cell.handler.answer()),
         },

@@ -20,7 +20,7 @@ use crate::outcome::{Failure, print_line, remark};
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg lab quick"))]
 pub struct LaboratoryOptions {
-    /// Which experiment.
+    /// The subcommand.
     #[command(subcommand)]
     pub experiment: Experiment,
 }

@@ -73,7 +73,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
     pub tokens: Vec<Tokens>,
 
-    /// What Table 4 runs over (default: tbf).
+    /// Run Table 4 over this link (default: tbf).
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
     pub link: LinkName,
 
@@ -99,7 +99,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens(Option<u32>);
 
-/// What Table 4 runs over.
+/// Run Table 4 over this link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LinkName {
     /// 1 Gbit/s between two network namespaces; needs root and tc.

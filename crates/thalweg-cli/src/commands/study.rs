@@ -51,7 +51,7 @@ pub struct CompareOptions {
     #[arg(value_name = "A")]
     pub a: PathBuf,
 
-    /// What is compared with it.
+    /// The run that is compared with the baseline.
     #[arg(value_name = "B")]
     pub b: PathBuf,
 

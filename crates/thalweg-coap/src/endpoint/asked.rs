@@ -54,6 +54,12 @@ impl Asked {
         Ok(asked)
     }
 
+    /// Whether a request with this code changes nothing, so that its duplicate may be answered anew. A block of its body changes
+    /// what was received of it; a further block of the response is read only.
+    pub fn is_repeatable(&self, code: Code) -> bool {
+        (code.is_safe() && self.block1.is_none()) || self.wants_further_block()
+    }
+
     /// Whether the client has the first block of the response and wants another one.
     pub fn wants_further_block(&self) -> bool {
         self.block2.is_some_and(|block| block.number > 0) && self.block1.is_none()

@@ -13,10 +13,7 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
-    (
-        "thalweg-lab",
-        &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-rtps", "thalweg-sim", "thalweg-transport"],
-    ),
+    ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("thalweg-testing", &[]),
     ("xtask", &[]),
@@ -167,6 +164,7 @@ mod tests {
             &format!("[dependencies]\nthalweg-transport.workspace = true{lints}"),
             1,
         );
+        check("crates/thalweg-lab/Cargo.toml", &format!("[dependencies]\nthalweg-rtps.workspace = true{lints}"), 1);
         check("crates/thalweg-rtps/Cargo.toml", "[dependencies]\n", 1);
     }
 }

@@ -13,12 +13,12 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `lab peers`.
 #[derive(Args, Debug)]
 pub struct PeersOptions {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub action: PeersAction,
 }
 
-/// What one can do with peers.
+/// Subcommands of `lab peers`.
 #[derive(Debug, Subcommand)]
 pub enum PeersAction {
     /// Says of each peer whether its program is ready, and what is missing.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::search::{Grid, TunedParameter};
+use crate::length::Length;
 
 /// How much is measured, and with whom.
 #[derive(Clone, Debug)]
@@ -30,15 +31,6 @@ pub struct Paper1Plan {
 
 /// What `--tokens` calls a cell of Table 4 without limit.
 pub const UNLIMITED: &str = "unlimited";
-
-/// How long everything may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// As long as the paper's figures need.
-    Full,
-    /// A few minutes.
-    Quick,
-}
 
 /// What Table 4 runs over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,7 +68,7 @@ pub struct ServeOptions {
     pub end_with_input: bool,
 
     #[command(flatten)]
-    /// Whose protected requests it answers.
+    /// The clients whose protected requests are answered.
     pub protection: ServerProtection,
 }
 

@@ -348,7 +348,6 @@ const DATAGRAM_BYTES: usize = 2048;
 
 #[cfg(test)]
 mod tests {
-    use thalweg_coap::endpoint::Confirmability;
     use thalweg_coap::message::{MessageWriter, Token};
 
     use super::*;

@@ -23,7 +23,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [suite…]       set up what the tests need and run them all; with names, only those suites
-  tidy                check dependency directions, unsafe code, file lengths, texts and links
+  tidy                check dependency directions, unsafe code, file lengths, texts, links and the items that documents name
   fuzz [seconds]      run each fuzz target for so many seconds (default 15), as many at a time as there are CPUs
   mutants [--sample N] [--seed S]
                       change the core in N places (default 20), one at a time, and name the changes that no test notices

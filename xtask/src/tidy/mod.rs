@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
+mod items;
 mod layers;
 mod names;
 mod source;
@@ -59,6 +60,7 @@ impl File {
 pub fn run() -> Outcome {
     let files = files()?;
     let mut findings = Findings::default();
+    items::check(&files, &mut findings);
     layers::check_crates(&files, &mut findings);
     layers::check_modules(&files, &mut findings);
     names::check(&files, &mut findings);

@@ -1,4 +1,4 @@
-//! By what way a writer's samples travel, as options and as a profile's file.
+//! Transmission method and destination of a writer, as options and as a profile's file.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use crate::outcome::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Transmission")]
 pub struct SendingOptions {
-    /// How samples share datagrams; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
-    /// reached first (default: auto, or what --profile says).
+    /// Pack samples into datagrams in this way; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
+    /// reached first (default: auto, or the method of --profile).
     #[arg(long, value_enum, value_name = "METHOD")]
     pub method: Option<MethodName>,
 
@@ -33,7 +33,7 @@ pub struct SendingOptions {
     #[arg(long, value_name = "NAME")]
     pub flow_controller: Option<String>,
 
-    /// Where datagrams go to (default: auto, or what --profile says).
+    /// Send datagrams to these destinations (default: auto, or the destination of --profile).
     #[arg(long, value_enum, value_name = "WHERE")]
     pub destination: Option<DestinationName>,
 
@@ -47,25 +47,25 @@ pub struct SendingOptions {
     pub kind: Option<KindName>,
 }
 
-/// How samples share datagrams.
+/// Ways to pack samples into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodName {
-    /// What the writer finds best: at once while idle, together under pressure.
+    /// Chosen by the writer: each sample at once while idle, together in a stream.
     Auto,
     /// Each sample at once, in a datagram of its own.
     Immediate,
-    /// Samples wait for each other, each a submessage of its own, for readers of any vendor.
+    /// Samples are collected, each a submessage of its own, for readers of any vendor.
     Coalesce,
-    /// Samples wait for each other and leave as one submessage, acknowledged as one.
+    /// Samples are collected and leave as one submessage, acknowledged as a whole.
     Batch,
-    /// A write only files the sample; a flow controller says when it leaves.
+    /// A write only adds the sample to the history; a flow controller decides when it leaves.
     Asynchronous,
 }
 
-/// Where datagrams go to.
+/// Destinations of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DestinationName {
-    /// What costs less.
+    /// Unicast or multicast, whichever costs less.
     Auto,
     /// A copy for each reading participant.
     Unicast,

@@ -91,19 +91,19 @@ pub struct PublishOptions {
     pub unregister: bool,
 
     #[command(flatten)]
-    /// By what way samples travel.
+    /// Transmission method and destination.
     pub sending: SendingOptions,
 
     #[command(flatten)]
-    /// Where the others are looked for.
+    /// Network and discovery.
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// What it is for the others.
+    /// Membership in the domain.
     pub member: MemberOptions,
 
     #[command(flatten)]
-    /// Whether it says why nobody is found.
+    /// The survey of the network when no participant is found.
     pub survey: SurveyOptions,
 }
 
@@ -211,13 +211,13 @@ fn wait_for_readers<T: TextValue>(
         std::thread::sleep(Duration::from_millis(5));
     }
     if !writer.qos().reliability.is_reliable() {
-        // Nobody repairs what is sent before the readers have matched us as well.
+        // Best-effort samples from before the readers have matched us would be lost.
         std::thread::sleep(BEST_EFFORT_SETTLE);
     }
     Ok(())
 }
 
-/// How writing came to its end.
+/// The end of writing.
 enum Ended {
     /// The count or the input is exhausted.
     Complete,
@@ -295,7 +295,7 @@ impl<T: TextValue + Clone> Session<'_, T> {
     }
 }
 
-/// Where the values come from.
+/// The source of the values.
 enum Source<T> {
     /// The command line, over and over.
     Given { values: Vec<T>, next: usize },
@@ -303,7 +303,7 @@ enum Source<T> {
     Input(Receiver<std::io::Result<String>>),
 }
 
-/// What the source gave.
+/// The next input of a source.
 enum Next<T> {
     Value(T),
     End,
@@ -364,9 +364,9 @@ fn sleep_until(due: Instant, interrupt: &Interrupt) {
     }
 }
 
-/// How often a wait looks whether Ctrl-C came.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-/// How long a best-effort reader may take to match us after we have matched it.
+/// Time for a best-effort reader to match us after we have matched it.
 const BEST_EFFORT_SETTLE: Duration = Duration::from_millis(300);
 /// Lines of standard input that are read before they are written.
 const LINES_AHEAD: usize = 64;

@@ -60,15 +60,15 @@ pub struct SubscribeOptions {
     pub profile: Option<std::path::PathBuf>,
 
     #[command(flatten)]
-    /// Where the others are looked for.
+    /// Network and discovery.
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// What it is for the others.
+    /// Membership in the domain.
     pub member: MemberOptions,
 
     #[command(flatten)]
-    /// Whether it says why nobody is found.
+    /// The survey of the network when no participant is found.
     pub survey: SurveyOptions,
 }
 
@@ -104,7 +104,7 @@ fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) ->
     result
 }
 
-/// Prints what comes until there is enough of it.
+/// Prints samples until the requested number has come.
 fn follow<T: TextValue>(
     options: &SubscribeOptions,
     interrupt: &Interrupt,
@@ -153,7 +153,7 @@ impl Search<'_> {
         }
         self.lookaround.begin_late();
         if let Some(found) = self.lookaround.take_when_due(Some(&options.topic)) {
-            remark(format_args!("nobody writes to {:?} yet\n{}", options.topic, found.to_text()));
+            remark(format_args!("no writer of {:?} was found yet\n{}", options.topic, found.to_text()));
         }
     }
 }
@@ -170,7 +170,7 @@ fn too_few(options: &SubscribeOptions, printed: u64, count: u64, search: &mut Se
     ))
 }
 
-/// What became of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
+/// The counts of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
 fn closing_line<T>(reader: &DataReader<T>) -> String {
     let (received, lost, rejected) = (reader.counters().received, reader.sample_lost(), reader.sample_rejected());
     let why_lost = if lost.total > 0 { format!(" ({})", lost.losses) } else { String::new() };
@@ -197,7 +197,7 @@ fn tell(status: ReaderStatus) {
     }
 }
 
-/// Prints a sample; false when it cannot be decoded, which is told on standard error.
+/// Prints a sample; false when it cannot be decoded, which is reported on standard error.
 fn print<T: TextValue>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
     let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
     let value = match decoded {
@@ -258,5 +258,5 @@ fn state_name(state: InstanceState) -> &'static str {
 
 /// Samples taken at once, so that a fast writer does not delay Ctrl-C.
 const TAKEN_MAX: usize = 256;
-/// How often a wait looks whether Ctrl-C came.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

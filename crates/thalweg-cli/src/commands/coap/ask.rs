@@ -10,16 +10,16 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `coap get`.
 #[derive(Args, Debug)]
 pub struct GetOptions {
-    /// What to read, such as coap://127.0.0.1/request.
+    /// URI of the resource, such as coap://127.0.0.1/request.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
-    /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: what the server prefers).
+    /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: the server chooses).
     #[arg(long, value_name = "FORMAT", value_parser = super::target::format)]
     pub accept: Option<u16>,
 
     #[command(flatten)]
-    /// How it is asked.
+    /// Delivery of the request.
     pub asking: AskingOptions,
 
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct GetOptions {
 /// Options of `coap put`.
 #[derive(Args, Debug)]
 pub struct PutOptions {
-    /// What to write, such as coap://127.0.0.1/note.
+    /// URI of the resource, such as coap://127.0.0.1/note.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -38,12 +38,12 @@ pub struct PutOptions {
     #[arg(value_name = "TEXT")]
     pub payload: String,
 
-    /// What TEXT is: text, link-format, octets, json, cbor or a number (default: text).
+    /// Content format of TEXT: text, link-format, octets, json, cbor or a number (default: text).
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_default_value = true, value_parser = super::target::format)]
     pub format: u16,
 
     #[command(flatten)]
-    /// How it is asked.
+    /// Delivery of the request.
     pub asking: AskingOptions,
 
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub fn get(options: &GetOptions) -> Result<(), Failure> {
     print_line(representation(&response)?)
 }
 
-/// Writes a resource and says what the server answered.
+/// Writes a resource and prints the server's answer.
 ///
 /// # Errors
 /// As [`get`].

@@ -33,15 +33,15 @@ pub struct BridgeOptions {
     pub sensors: bool,
 
     #[command(flatten)]
-    /// Whose protected requests it answers.
+    /// Keys and protected paths.
     pub protection: ServerProtection,
 
     #[command(flatten)]
-    /// Where the data space is.
+    /// Network and discovery.
     pub network: NetworkOptions,
 
     #[command(flatten)]
-    /// What it is for the others there.
+    /// Membership in the domain.
     pub member: MemberOptions,
 }
 
@@ -100,5 +100,5 @@ fn tell(changes: &Changes) {
     }
 }
 
-/// How often discovery is looked at.
+/// Interval at which discovery is polled.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@ use crate::outcome::{Failure, print_line};
 /// Options of `coap observe`.
 #[derive(Args, Debug)]
 pub struct ObserveOptions {
-    /// What to observe, such as coap://127.0.0.1/note.
+    /// URI of the resource, such as coap://127.0.0.1/note.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 

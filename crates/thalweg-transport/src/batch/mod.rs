@@ -25,7 +25,7 @@ use crate::udp::{grow_receive_buffer, grow_send_buffer};
 
 pub use watch::{BatchWaker, Watch, Woken};
 
-/// How a [`BatchSocket`] is opened.
+/// Settings of a [`BatchSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchOptions {
     /// Bytes of receive buffer to ask for. Default 2 MiB: Linux counts 768 bytes for a small datagram and doubles what is
@@ -65,7 +65,7 @@ impl BatchSocket {
     /// Opens and binds a socket; port 0 lets the system choose.
     ///
     /// # Errors
-    /// What the system says when the address is not of this host, is taken, or its family is missing.
+    /// The system's error: the address is not of this host, is in use, or its family is missing.
     pub fn bind(address: SocketAddr, options: &BatchOptions) -> io::Result<BatchSocket> {
         let family = Family::of(&address.ip());
         let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
@@ -77,7 +77,7 @@ impl BatchSocket {
         ask_for_destination(&socket, family, address.ip())?;
         hear_joined_groups_only(&socket, family)?;
         options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
-        // What is granted may be less; the buffer then only overflows earlier.
+        // The system may grant less; the buffer then only overflows earlier.
         grow_receive_buffer(&socket, options.receive_buffer_bytes)?;
         grow_send_buffer(&socket, options.send_buffer_bytes)?;
         socket.bind(&address.into())?;
@@ -110,7 +110,7 @@ impl BatchSocket {
     }
 
     /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
-    /// everything in again. What it drops is counted among [`Arrived::kernel_drops`].
+    /// everything in again. Its drops are counted in [`Arrived::kernel_drops`].
     ///
     /// # Errors
     /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.
@@ -125,11 +125,11 @@ impl BatchSocket {
         self.socket.attach_filter(&program)
     }
 
-    /// Takes what is queued, without waiting; returns how many datagrams came. Fewer than the capacity of `arrivals` means
+    /// Takes the queued datagrams, without waiting; returns their number. Fewer than the capacity of `arrivals` means
     /// that the queue was emptied.
     ///
     /// # Errors
-    /// What the system says, an empty queue excepted.
+    /// The system's error, an empty queue excepted.
     pub fn receive(&self, arrivals: &mut Arrivals) -> io::Result<usize> {
         arrivals.count = match arrivals.slots.receive(self.socket.as_fd(), &mut arrivals.armed) {
             Ok(count) => count,
@@ -142,7 +142,7 @@ impl BatchSocket {
         Ok(arrivals.count)
     }
 
-    /// Sends all of `departures` by as few system calls as possible. What the system does not take within 5 ms is lost, as
+    /// Sends all of `departures` by as few system calls as possible. Datagrams that the system does not take within 5 ms are lost, as
     /// the network may lose it: a server must not stand still for one peer.
     pub fn send<'bytes>(
         &self,
@@ -237,7 +237,7 @@ fn out_message(pieces: Range<usize>, address: RawAddress, source: Option<IpAddr>
     OutMessage { datagrams: pieces.clone(), pieces, address, control: SendControl::new(exit, segment, None) }
 }
 
-/// Lets the kernel cut what is sent by `socket` into datagrams of `bytes` each (GSO), the last of which may be shorter.
+/// Lets the kernel cut messages sent by `socket` into datagrams of `bytes` each (GSO), the last of which may be shorter.
 ///
 /// # Errors
 /// When the kernel cannot (Linux before 4.18).
@@ -266,7 +266,7 @@ fn hear_joined_groups_only(socket: &Socket, family: Family) -> io::Result<()> {
     }
 }
 
-/// What became of the datagrams of one [`BatchSocket::send`].
+/// The outcome of one [`BatchSocket::send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Datagrams that the kernel took.
@@ -318,9 +318,9 @@ impl Arrivals {
 pub struct Arrived<'a> {
     /// Its payload.
     pub bytes: &'a [u8],
-    /// Who sent it.
+    /// The source address.
     pub source: SocketAddr,
-    /// Where it was sent to; known for sockets that are bound to every address.
+    /// The destination address; known for sockets that are bound to every address.
     pub destination: Option<IpAddr>,
     /// The interface it came in on, where `destination` is known; else 0.
     pub interface: u32,
@@ -332,7 +332,7 @@ pub struct Arrived<'a> {
 /// One datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure<'a> {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
     /// The address of this host that it leaves from; `None` leaves that to the routing table.
     pub from: Option<IpAddr>,
@@ -346,11 +346,11 @@ pub struct BatchScratch(SendScratch);
 
 /// Datagrams moved by one system call at most.
 pub const BATCH_MAX: usize = 64;
-/// What the kernel cuts one message into at most (`UDP_MAX_SEGMENTS` of its older versions).
+/// Most datagrams that the kernel cuts from one message (`UDP_MAX_SEGMENTS` of its older versions).
 const SEGMENTS_MAX: usize = 64;
 /// Longer datagrams are not joined: they might not fit the path, and 64 of these fit into one message.
 const SEGMENT_MAX_BYTES: usize = 1000;
-/// How long one `send` waits for room in the send buffer.
+/// Time for which one `send` waits for room in the send buffer.
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a loop with a batch socket waits for.
+//! Events that a loop with a batch socket waits for.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,7 +28,7 @@ pub struct Woken {
 }
 
 impl Watch {
-    /// Watches `socket`, also for what has arrived before.
+    /// Watches `socket`, also for datagrams that have arrived before.
     ///
     /// # Errors
     /// When the process may open no more descriptors.
@@ -45,11 +45,11 @@ impl Watch {
         BatchWaker(Arc::clone(&self.wake))
     }
 
-    /// Waits until something happens or `deadline` has passed. Each arrival is told once: whoever is told reads until a
+    /// Waits until something happens or `deadline` has passed. Each arrival is reported once: the caller then reads until a
     /// batch comes back with room left.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn wait(&self, deadline: Option<Instant>) -> io::Result<Woken> {
         if let Some(deadline) = deadline {
             self.timer.fire_by(deadline.as_nanos())?;

@@ -25,12 +25,12 @@ const SLABS_MAX: usize = 256;
 /// Messages of up to this size are copied into a buffer of their own size, so that a held sample of 1 KiB does not
 /// keep 64 KiB alive; the copy costs about 0.1 µs of the 4 µs that receiving it costs.
 const COPY_MAX_BYTES: usize = 8 << 10;
-/// What the pool of these copies remembers in each size class.
+/// Bytes that the pool of these copies keeps in each size class.
 const COPY_POOL_BYTES: usize = 2 << 20;
 /// Messages asked for by one system call: at first, always of sockets of discovery, and when there is always more.
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 32;
-/// Bytes of one call beyond which it asks for no more messages: what is to be processed next should still be in the cache of
+/// Bytes of one call beyond which it asks for no more messages: the next message to process should still be in the cache of
 /// the processor when its turn comes, and large messages make the cost of a call disappear anyway.
 const CALL_BYTES: usize = 256 << 10;
 /// Messages in one call that suggest a stream.
@@ -41,7 +41,7 @@ const CREDIT_MAX: u32 = 4;
 const ERRORS_MAX: usize = 64;
 /// Polls after which a socket without datagrams is asked only when epoll names it: about a millisecond's worth.
 const IDLE_POLLS_MAX: u32 = 4096;
-/// Tokens of what is not a UDP socket.
+/// Tokens of descriptors that are not UDP sockets.
 const WAKE_TOKEN: u64 = u64::MAX;
 const WATCH_TOKEN: u64 = u64::MAX - 1;
 const TIMER_TOKEN: u64 = u64::MAX - 2;
@@ -51,7 +51,7 @@ const TIMER_TOKEN: u64 = u64::MAX - 2;
 pub struct Datagram {
     /// Its bytes, shared with its neighbours of the same buffer.
     pub payload: Payload,
-    /// Who sent it.
+    /// The source address.
     pub source: SocketAddr,
     /// The interface it came in on; 0 when the kernel did not tell.
     pub interface: u32,
@@ -79,7 +79,7 @@ pub struct Receiver {
     wake: Arc<EventFd>,
     slots: ReceiveSlots,
     armed: Vec<Armed>,
-    /// How many messages the next call asks for.
+    /// Number of messages that the next call asks for.
     ask: usize,
     slabs: SlabPool,
     copies: PayloadPool,
@@ -89,7 +89,7 @@ pub struct Receiver {
     counters: Arc<ReceiveCounters>,
 }
 
-/// A socket and what is known of its queue.
+/// A socket and the state of its queue.
 struct Listening {
     socket: Arc<UdpSocket>,
     /// It receives discovery alone: bursts when many participants start, which are not worth buffers that stay.
@@ -98,9 +98,9 @@ struct Listening {
     ready: bool,
     /// Datagrams its full buffer has refused so far.
     kernel_drops: u32,
-    /// It is asked although nobody told that something is queued.
+    /// It is read although the poller reported nothing.
     speculative: bool,
-    /// How many such questions in a row may be in vain; earned by those that were not.
+    /// Number of such reads in a row that may find nothing; successful ones raise it.
     credit: u32,
     /// Polls since the last datagram.
     idle_polls: u32,
@@ -195,7 +195,7 @@ impl Receiver {
         Ok(wakeup)
     }
 
-    /// Appends what has arrived to `into` without waiting, at most 32 messages a socket; returns how many datagrams.
+    /// Appends arrived datagrams to `into` without waiting, at most 32 messages a socket; returns their number.
     ///
     /// After a return of zero nothing is queued, and [`Receiver::wait`] is due. Asks only sockets that have something, as
     /// the last wait told or the traffic of the last call suggests.
@@ -241,7 +241,7 @@ impl Receiver {
         Ok((interfaces, notices))
     }
 
-    /// What was received since the sockets were opened.
+    /// Counts of received datagrams since the sockets were opened.
     pub fn counts(&self) -> ReceiveCounts {
         self.counters.read()
     }

@@ -26,7 +26,7 @@ pub(crate) struct UdpSocket {
     path_news: AtomicBool,
 }
 
-/// What happens to a datagram that is larger than its path's MTU.
+/// Treatment of a datagram that is larger than its path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Oversize {
     /// This host and the routers on the way cut it into IP fragments (RFC 791 §2.3; by this host only over IPv6).
@@ -44,7 +44,7 @@ pub(crate) enum Sharing {
 
 /// 239.255.0.1, the group of RTPS 2.5 §9.6.2.4.1.
 pub const GROUP_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
-/// ff02::ffff:239.255.0.1, what other implementations use over IPv6.
+/// ff02::ffff:239.255.0.1, the group of other implementations over IPv6.
 pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 impl UdpSocket {
@@ -193,7 +193,7 @@ fn set_oversize(socket: &Socket, family: Family, oversize: Oversize) -> io::Resu
     options::set(socket.as_fd(), level, option, value)
 }
 
-/// Sends multicast to members on this host as well; receives only what this very socket joined.
+/// Sends multicast to members on this host as well; receives only groups that this very socket joined.
 fn set_multicast(socket: &Socket, family: Family, config: &UdpConfig) -> io::Result<()> {
     match family {
         Family::V4 => {
@@ -221,7 +221,7 @@ pub(crate) fn grow_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<u
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// As [`grow_receive_buffer`] for what is to be sent.
+/// As [`grow_receive_buffer`] for the send buffer.
 pub(crate) fn grow_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     match options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, value) {

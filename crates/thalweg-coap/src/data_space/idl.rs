@@ -21,7 +21,7 @@ pub type Structures = BTreeMap<String, Arc<Structure>>;
 pub struct IdlError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The fault.
     pub problem: String,
 }
 
@@ -63,7 +63,7 @@ struct Parser<'a> {
     names: BTreeMap<String, Named>,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 enum Named {
     Type(Type),
     Constant(i64),
@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
         fitting.ok_or_else(|| self.error_before(format!("{text:?} is no whole number that fits here")))
     }
 
-    /// What a name stands for in the innermost scope that has it.
+    /// The meaning of a name in the innermost scope that defines it.
     fn lookup(&self, name: &str) -> Option<&Named> {
         (0..=self.scope.len()).rev().find_map(|depth| {
             let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();
@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
         IdlError { line: token.map_or(1, |token| token.line), problem }
     }
 
-    /// An error at what was read last.
+    /// An error at the last token.
     fn error_before(&self, problem: String) -> IdlError {
         let token = self.tokens.get(self.position.saturating_sub(1));
         IdlError { line: token.map_or(1, |token| token.line), problem }

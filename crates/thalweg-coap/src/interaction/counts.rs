@@ -1,8 +1,8 @@
-//! What one loop did.
+//! Counters of one loop.
 
 use std::ops::AddAssign;
 
-/// What one event loop did since the server started. All numbers only grow.
+/// Counters of one event loop since the server started. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
     /// Datagrams received.

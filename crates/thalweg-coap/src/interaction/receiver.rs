@@ -34,7 +34,7 @@ pub(super) struct NetworkReceiver {
     kernel_drops: KernelDrops,
 }
 
-/// How many datagrams the kernel dropped at this socket.
+/// Number of datagrams that the kernel dropped at this socket.
 #[derive(Default)]
 struct KernelDrops {
     /// As it told last.
@@ -43,7 +43,7 @@ struct KernelDrops {
     is_filtered: bool,
 }
 
-/// What a loop shares with the server.
+/// State shared by a loop and the server.
 pub(super) struct Shared {
     /// Which of the loops it is.
     pub(super) home: usize,
@@ -95,7 +95,7 @@ impl NetworkReceiver {
         Ok(())
     }
 
-    /// Takes a batch, and sends what is ready; true when there may be more to take.
+    /// Takes a batch, and sends ready answers; true when there may be more to take.
     fn turn(&mut self, scratch: &mut BatchScratch) -> io::Result<bool> {
         let count = self.socket.receive(&mut self.arrivals)?;
         // The only look at the clock for all datagrams of the batch.

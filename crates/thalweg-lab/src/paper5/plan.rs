@@ -1,4 +1,4 @@
-//! What is measured: the paper's cells and those that it left out, how often, how long.
+//! The plan: the paper's cells and further ones, numbers and durations of runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
 use crate::nearest::nearest;
 
-/// How much is measured, and with whom.
+/// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper5Plan {
     /// Whether cells are few and short.
@@ -21,17 +21,17 @@ pub struct Paper5Plan {
     pub figures: Vec<PaperFigure>,
     /// Peers that take part.
     pub peers: Vec<CoapPeer>,
-    /// Where their programs are; `None` looks below the `target` folder.
+    /// Folder of their programs; `None` looks below the `target` folder.
     pub peer_folder: Option<PathBuf>,
     /// Laws that are compared; empty for those of each figure.
     pub laws: Vec<ControlLaw>,
     /// Runs of each cell.
     pub runs: u32,
-    /// What the order of runs is made of.
+    /// Seed of the order of runs.
     pub seed: u64,
 }
 
-/// How long everything may take.
+/// Time limit of all measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// As long as figures with intervals need.
@@ -52,7 +52,7 @@ pub(super) struct Times {
 }
 
 impl Paper5Plan {
-    /// Everything, with all peers.
+    /// All cells, with all peers.
     pub fn full(seed: u64) -> Paper5Plan {
         Paper5Plan {
             length: Length::Full,

@@ -174,7 +174,7 @@ impl Course<'_> {
     }
 }
 
-/// Everybody who has a run, with the version.
+/// All contenders with a run, with their versions.
 fn contenders(cells: &[CellResult], folder: Option<&Path>) -> Vec<ContenderFacts> {
     let mut out: Vec<ContenderFacts> = Vec::new();
     for contender in cells.iter().map(|cell| cell.cell.contender) {

@@ -31,7 +31,7 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
     check(
         "middleware = \"zenoh\"",
         "[process]\nmodel = \"single\"",
-        "zenoh cannot measure 1–1 1 B 10 Hz zenoh: a process",
+        "zenoh cannot measure 1–1 1 B 10 Hz zenoh: its processes",
     );
     check("middleware = [\"cyclone\", \"zenoh-tuned\"]", HOSTS, "");
     check("middleware = \"raw\"", &format!("{HOSTS}\n{BEST_EFFORT}"), "");

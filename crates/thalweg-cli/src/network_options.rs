@@ -40,6 +40,10 @@ pub struct NetworkOptions {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network")]
 pub struct MemberOptions {
+    #[command(flatten)]
+    /// The domain and the ways into it.
+    pub network: NetworkOptions,
+
     /// Join communication group NAME, once for each; participants that share no group ignore each other, and '*' shares
     /// a group with all (default: the group `default`, as participants that name no group).
     #[arg(long = "group", value_name = "NAME")]
@@ -70,25 +74,39 @@ fn limits_with(endpoints: usize) -> DiscoveryLimits {
 /// Memory for a writer and a reader of ordinary size.
 const ENDPOINT_BYTES: usize = 4 << 10;
 
-impl NetworkOptions {
+impl MemberOptions {
     /// A participant of the network, as this member.
     ///
     /// # Errors
     /// The system refuses sockets or threads, or a peer, interface or group cannot be used.
-    pub fn participant(&self, member: &MemberOptions) -> Result<DomainParticipant, Failure> {
-        self.participant_with(member, &Profile::empty())
+    pub fn participant(&self) -> Result<DomainParticipant, Failure> {
+        self.participant_with(&Profile::empty())
     }
 
-    /// As [`NetworkOptions::participant`], with the settings of a profile.
+    /// As [`MemberOptions::participant`], with the settings of a profile.
     ///
     /// # Errors
-    /// As [`NetworkOptions::participant`].
-    pub fn participant_with(&self, member: &MemberOptions, profile: &Profile) -> Result<DomainParticipant, Failure> {
-        profile.apply_to_participant(self.builder(member)).create().map_err(Failure::from_cause)
+    /// As [`MemberOptions::participant`].
+    pub fn participant_with(&self, profile: &Profile) -> Result<DomainParticipant, Failure> {
+        profile.apply_to_participant(self.builder()).create().map_err(Failure::from_cause)
     }
 
     /// A participant before it is created.
-    pub fn builder(&self, member: &MemberOptions) -> DomainParticipantBuilder {
+    pub fn builder(&self) -> DomainParticipantBuilder {
+        let mut builder = self.network.builder();
+        if let Some(lease) = self.lease {
+            builder = builder.lease_duration(lease);
+        }
+        if let Some(count) = self.endpoints_max {
+            builder = builder.discovery_limits(limits_with(count as usize));
+        }
+        builder.groups(&self.groups)
+    }
+}
+
+impl NetworkOptions {
+    /// A participant of the network before it is created.
+    fn builder(&self) -> DomainParticipantBuilder {
         let mut builder = DomainParticipant::builder(self.domain).name("thalweg").domain_tag(&self.domain_tag);
         for peer in &self.peers {
             builder = builder.peer(peer);
@@ -99,13 +117,7 @@ impl NetworkOptions {
         if self.no_multicast {
             builder = builder.without_multicast();
         }
-        if let Some(lease) = member.lease {
-            builder = builder.lease_duration(lease);
-        }
-        if let Some(count) = member.endpoints_max {
-            builder = builder.discovery_limits(limits_with(count as usize));
-        }
-        builder.groups(&member.groups)
+        builder
     }
 
     /// The same for an experiment's processes.

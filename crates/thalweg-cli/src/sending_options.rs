@@ -12,7 +12,7 @@ use crate::outcome::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Transmission")]
 pub struct SendingOptions {
-    /// Pack samples into datagrams in this way; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
+    /// Let samples share datagrams in this way; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
     /// reached first (default: auto, or the method of --profile).
     #[arg(long, value_enum, value_name = "METHOD")]
     pub method: Option<MethodName>,
@@ -33,7 +33,7 @@ pub struct SendingOptions {
     #[arg(long, value_name = "NAME")]
     pub flow_controller: Option<String>,
 
-    /// Send datagrams to these destinations (default: auto, or the destination of --profile).
+    /// Send datagrams to these addresses (default: auto, or what --profile says).
     #[arg(long, value_enum, value_name = "WHERE")]
     pub destination: Option<DestinationName>,
 
@@ -50,7 +50,7 @@ pub struct SendingOptions {
 /// Ways to pack samples into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodName {
-    /// Chosen by the writer: each sample at once while idle, together in a stream.
+    /// The way that the writer finds best: at once while idle, together under pressure.
     Auto,
     /// Each sample at once, in a datagram of its own.
     Immediate,
@@ -65,7 +65,7 @@ pub enum MethodName {
 /// Destinations of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DestinationName {
-    /// Unicast or multicast, whichever costs less.
+    /// The one that costs less.
     Auto,
     /// A copy for each reading participant.
     Unicast,

@@ -13,14 +13,18 @@ use thalweg::surroundings::{
     HeardDomain, HeardParticipant, InterfaceUsage, MulticastTrial, Surroundings, Survey, SurveyedInterface,
 };
 
-use crate::network_options::NetworkOptions;
+use crate::network_options::{MemberOptions, NetworkOptions};
 pub use similar::SimilarTopic;
 
-/// Options of commands that may find no participant.
+/// Options of commands that are members of a domain and may find nobody there.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network")]
 pub struct SurveyOptions {
-    /// If no participant is found, explain why after listening to all domains for SECONDS; 0 leaves that out (default: 6).
+    #[command(flatten)]
+    /// The member of the domain that this command is.
+    pub member: MemberOptions,
+
+    /// Say why nobody is found, after listening to all domains for SECONDS; 0 leaves that out (default: 6).
     #[arg(long = "survey", value_name = "SECONDS", default_value = "6", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub patience: Duration,
 }
@@ -36,8 +40,9 @@ pub struct Lookaround<'a> {
 
 impl<'a> Lookaround<'a> {
     /// Prepares a survey; [`Lookaround::begin`] starts it.
-    pub fn new(participant: &'a DomainParticipant, network: &'a NetworkOptions, options: &SurveyOptions) -> Self {
-        Lookaround { participant, network, patience: options.patience, started: Instant::now(), survey: None }
+    pub fn new(participant: &'a DomainParticipant, options: &'a SurveyOptions) -> Self {
+        let SurveyOptions { member, patience } = options;
+        Lookaround { participant, network: &member.network, patience: *patience, started: Instant::now(), survey: None }
     }
 
     /// Begins the survey unless it has begun or is switched off.

@@ -49,7 +49,8 @@ pub struct Qos {
     pub max_blocking: Duration,
 }
 
-/// Whether lost samples are sent again.
+/// Whether lost samples are sent again. Not DDS's own policy, which carries the blocking time as well, and which the programs of other
+/// middleware that share this crate do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReliabilitySetting {
@@ -59,7 +60,7 @@ pub enum ReliabilitySetting {
     Reliable,
 }
 
-/// History of writers and readers.
+/// History of writers and readers. Not DDS's own policy, in which the room of KEEP_ALL is a policy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistorySetting {

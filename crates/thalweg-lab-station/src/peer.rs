@@ -35,7 +35,7 @@ pub enum PeerProfile {
     Tuned,
 }
 
-/// The way in which a subscriber waits for data.
+/// How a peer's subscriber learns that data are there: the ways that every middleware has, which polling is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitMode {

@@ -25,6 +25,7 @@ pub mod coap_load;
 mod error;
 pub mod figures;
 pub mod host;
+mod length;
 pub mod nearest;
 mod network;
 pub mod pages;
@@ -50,4 +51,5 @@ pub mod trial;
 mod worker;
 
 pub use error::LabError;
+pub use length::Length;
 pub use worker::run_worker;

@@ -1,5 +1,6 @@
 //! What a writer's work costs with one reader and with a thousand: a sample written and packed when ACKNACKs have just filled the
-//! processor's cache, the next one, an ACKNACK, those of all readers, a reader that comes.
+//! processor's cache, the next one, an ACKNACK, those of all readers, one timeout while one reader owes an acknowledgement, a reader that
+//! comes.
 //!
 //!     cargo xtask count readers
 
@@ -22,12 +23,12 @@ const SAMPLE_BYTES: usize = 100;
 fn main() {
     println!("KEEP_ALL, reliable, {SAMPLE_BYTES} B, one multicast group; median of {SAMPLES} samples, in nanoseconds:");
     println!(
-        "{:>8} {:>10} {:>10} {:>10} {:>14} {:>10}",
-        "readers", "write", "next write", "ACKNACK", "all ACKNACKs", "match"
+        "{:>8} {:>10} {:>10} {:>10} {:>14} {:>12} {:>10}",
+        "readers", "write", "next write", "ACKNACK", "all ACKNACKs", "one timeout", "match"
     );
     for readers in [1, 10, 100, 300, 1_000, 4_000] {
-        let Costs { write, next, acknack, all, matching } = measure(readers);
-        println!("{readers:>8} {write:>10} {next:>10} {acknack:>10} {all:>14} {matching:>10}");
+        let Costs { write, next, acknack, all, timeout, matching } = measure(readers);
+        println!("{readers:>8} {write:>10} {next:>10} {acknack:>10} {all:>14} {timeout:>12} {matching:>10}");
     }
 }
 
@@ -37,6 +38,7 @@ struct Costs {
     next: u64,
     acknack: u64,
     all: u64,
+    timeout: u64,
     matching: u64,
 }
 
@@ -107,11 +109,28 @@ fn measure(readers: u32) -> Costs {
         });
         assert!(writer.all_acknowledged(), "everybody has answered");
     }
+    let mut timeouts = Samples::default();
+    for _ in 0..SAMPLES {
+        let payload = Payload::from(vec![0; SAMPLE_BYTES]);
+        let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp: None, payload };
+        writer.write(now, change).expect("everything was acknowledged");
+        writer.poll_transmit(now, &mut outbox);
+        (1..readers).for_each(|number| answer(&mut writer, now, number, &mut outbox));
+        for _ in 0..3 {
+            now = writer.poll_timeout().expect("the first reader owes an acknowledgement");
+            timeouts.time(|| writer.handle_timeout(now));
+            writer.poll_transmit(now, &mut outbox);
+            outbox.clear();
+        }
+        answer(&mut writer, now, 0, &mut outbox);
+        outbox.clear();
+    }
     Costs {
         write: writes.median(),
         next: nexts.median(),
         acknack: acknacks.median(),
         all: all.median(),
+        timeout: timeouts.median(),
         matching: matching.median(),
     }
 }

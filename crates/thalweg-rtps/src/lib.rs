@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod flow_control;
 pub mod history;
 pub mod participant;
+mod proxies;
 pub mod qos;
 pub mod reader;
 pub mod round_trip;

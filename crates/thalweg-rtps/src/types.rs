@@ -56,15 +56,6 @@ impl EntityId {
     pub const PARTICIPANT_MESSAGE_WRITER: EntityId = EntityId([0, 2, 0, 0xc2]);
     /// Participant-message reader (liveliness).
     pub const PARTICIPANT_MESSAGE_READER: EntityId = EntityId([0, 2, 0, 0xc7]);
-    /// Thalweg: writer of questions about writers of a topic. Of the kinds that RTPS 2.5 §9.3.1.2 leaves to vendors.
-    pub const QUESTION_WRITER: EntityId = EntityId([0x8f, 1, 0, 0x43]);
-    /// Thalweg: reader of such questions.
-    pub const QUESTION_READER: EntityId = EntityId([0x8f, 1, 0, 0x44]);
-    /// Thalweg: writer of the answers.
-    pub const ANSWER_WRITER: EntityId = EntityId([0x8f, 2, 0, 0x43]);
-    /// Thalweg: reader of the answers.
-    pub const ANSWER_READER: EntityId = EntityId([0x8f, 2, 0, 0x44]);
-
     /// A user-defined writer; `key` uses its low 24 bits.
     pub fn user_writer(key: u32, keyed: Keyed) -> EntityId {
         EntityId::with_kind(key, if keyed == Keyed::Yes { 0x02 } else { 0x03 })

@@ -28,8 +28,8 @@ pub(crate) struct VendorTraits {
     /// Its participants hear user data on 127.0.0.1 without announcing it
     /// (`docs/decisions/0017-what-a-reader-does-not-hand-over.md`).
     pub listens_on_loopback: bool,
-    /// Its participants answer questions about their writers.
-    pub answers_questions: bool,
+    /// Its participants have Thalweg's services (`docs/decisions/0019-built-in-services.md`).
+    pub has_services: bool,
 }
 
 const THALWEG: VendorTraits = VendorTraits {
@@ -42,7 +42,7 @@ const THALWEG: VendorTraits = VendorTraits {
     greets: true,
     challenges_strangers: true,
     listens_on_loopback: true,
-    answers_questions: true,
+    has_services: true,
 };
 
 /// What one of the others needs harms none of them, and a product may hide another one under a name of its own.
@@ -56,7 +56,7 @@ const OTHERS: VendorTraits = VendorTraits {
     greets: false,
     challenges_strangers: false,
     listens_on_loopback: false,
-    answers_questions: false,
+    has_services: false,
 };
 
 impl VendorId {

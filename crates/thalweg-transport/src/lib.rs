@@ -8,6 +8,8 @@ pub mod batch;
 #[forbid(unsafe_code)]
 pub mod clock;
 #[forbid(unsafe_code)]
+mod counters;
+#[forbid(unsafe_code)]
 mod earliest;
 #[forbid(unsafe_code)]
 pub mod entropy;
@@ -18,11 +20,17 @@ pub mod frames;
 #[forbid(unsafe_code)]
 pub mod host;
 #[forbid(unsafe_code)]
+mod intake;
+#[forbid(unsafe_code)]
 pub mod interfaces;
+#[forbid(unsafe_code)]
+mod outgo;
 #[forbid(unsafe_code)]
 pub mod ports;
 #[forbid(unsafe_code)]
 pub mod probes;
+#[forbid(unsafe_code)]
+mod socket;
 #[forbid(unsafe_code)]
 pub mod survey;
 mod sys;

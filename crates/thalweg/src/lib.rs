@@ -63,6 +63,11 @@ pub mod counters {
     pub use thalweg_transport::udp::{ReceiveCounts, SendCounts};
 }
 
+/// What can be read in datagrams that were caught on their way, by programs that watch or stand in for a network.
+pub mod capture {
+    pub use thalweg_rtps::wire::count_samples;
+}
+
 /// Names and times that samples carry.
 pub mod types {
     pub use thalweg_rtps::time::{INFINITE, Instant, Timestamp};

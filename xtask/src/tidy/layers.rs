@@ -13,10 +13,7 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-lab-station", &[]),
-    (
-        "thalweg-lab",
-        &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-rtps", "thalweg-sim", "thalweg-transport"],
-    ),
+    ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
     ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
     ("thalweg-testing", &[]),
     ("xtask", &[]),
@@ -25,7 +22,7 @@ const CRATES: [(&str, &[&str]); 13] = [
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng", "payload", "outbox"],
-    &["count", "shared", "round_trip", "trace", "vendor"],
+    &["count", "proxies", "shared", "round_trip", "trace", "vendor"],
     &["wire", "qos"],
     &["history", "flow_control"],
     &["writer", "reader"],
@@ -167,6 +164,7 @@ mod tests {
             &format!("[dependencies]\nthalweg-transport.workspace = true{lints}"),
             1,
         );
+        check("crates/thalweg-lab/Cargo.toml", &format!("[dependencies]\nthalweg-rtps.workspace = true{lints}"), 1);
         check("crates/thalweg-rtps/Cargo.toml", "[dependencies]\n", 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Names: one type has one name in the workspace, and a function that changes state is not named like a question.
+//! Names: a public type has a name of its own in the workspace, and a function that changes state is not named like a question.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,16 @@ pub fn check(files: &[File], findings: &mut Findings) {
     }
 }
 
-/// Reports each public type whose name another crate has given away before.
+/// Reports each public type whose name another file has given away before, in the same crate or in another one.
 fn check_types(files: &[File], findings: &mut Findings) {
     let mut first: BTreeMap<&str, &str> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_production()) {
         for (number, name) in file.production_lines().filter_map(|(number, line)| Some((number, public_type(line)?))) {
             let earlier = *first.entry(name).or_insert(&file.path);
-            let is_shared = SHARED.iter().any(|(shared, _)| *shared == name);
-            if crate_of(earlier) != crate_of(&file.path) && !is_shared {
+            let is_shared =
+                SHARED.iter().any(|(shared, _)| *shared == name) && crate_of(earlier) != crate_of(&file.path);
+            // Twice in one file is the same type for two platforms; the compiler refuses anything else.
+            if earlier != file.path && !is_shared {
                 findings.error(format!("{}:{number}", file.path), format!("{earlier} has a type {name} as well"));
             }
         }
@@ -101,13 +103,24 @@ mod tests {
     }
 
     #[test]
+    fn two_modules_of_a_crate_do_not_share_the_name_of_a_type() {
+        let rtps = ("crates/thalweg-rtps/src/link.rs", "pub struct Link;\npub trait Topic {\n");
+        expect_errors(&[rtps, ("crates/thalweg-rtps/src/other.rs", "pub struct Link;\n")], 1);
+        expect_errors(&[rtps, ("crates/thalweg-rtps/src/other.rs", "pub(super) struct Link;\n")], 0);
+        expect_errors(&[rtps, ("crates/thalweg-rtps/src/other.rs", "pub trait Topic {\n")], 1);
+    }
+
+    #[test]
     fn private_types_tests_and_listed_names_may_be_shared() {
         let rtps = ("crates/thalweg-rtps/src/link.rs", "pub struct Link;\npub trait Topic {\n");
         expect_errors(&[rtps, ("crates/thalweg-lab/src/a.rs", "struct Link;\npub(crate) struct Link;\n")], 0);
         expect_errors(&[rtps, ("crates/thalweg-lab/src/a.rs", "#[cfg(test)]\nmod tests {\npub struct Link;\n")], 0);
         expect_errors(&[rtps, ("crates/thalweg-lab/tests/it/a.rs", "pub struct Link;\n")], 0);
         expect_errors(&[rtps, ("crates/thalweg-lab/src/a.rs", "pub trait Topic {\n")], 0);
-        expect_errors(&[rtps, ("crates/thalweg-rtps/src/other.rs", "pub struct Link;\n")], 0);
+        expect_errors(
+            &[("crates/thalweg-rtps/src/link.rs", "#[cfg(a)]\npub struct Link;\n#[cfg(b)]\npub struct Link;\n")],
+            0,
+        );
     }
 
     #[test]

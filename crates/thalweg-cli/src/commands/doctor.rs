@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::surroundings::{Lookaround, SurveyOptions};
 
@@ -22,15 +21,7 @@ pub struct DoctorOptions {
     pub json: bool,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
-    pub member: MemberOptions,
-
-    #[command(flatten)]
-    /// Time of the survey.
+    /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
 
@@ -39,8 +30,8 @@ pub struct DoctorOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &DoctorOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.participant(&options.member)?;
-    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    let participant = options.survey.member.participant()?;
+    let mut lookaround = Lookaround::new(&participant, &options.survey);
     lookaround.begin();
     while lookaround.is_listening() {
         if interrupt.came() {

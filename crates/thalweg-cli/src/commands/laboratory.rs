@@ -11,7 +11,7 @@ use super::agent::{self, AgentOptions};
 use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
 use super::preset::{self, RunOptions};
-use super::study::{self, CompareOptions, DirectoryOptions, ListOptions, ResumeOptions};
+use super::study::{self, CompareOptions, DirectoryListOptions, DirectoryOptions, ResumeOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
@@ -20,7 +20,7 @@ use crate::outcome::{Failure, print_line, remark};
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg lab quick"))]
 pub struct LaboratoryOptions {
-    /// The experiment.
+    /// The subcommand.
     #[command(subcommand)]
     pub experiment: Experiment,
 }
@@ -57,7 +57,7 @@ pub enum Experiment {
     Peers(PeersOptions),
     /// Lists the presets, and the run directories in a folder with their states.
     #[command(after_help = crate::after_help!("thalweg lab list /tmp"))]
-    List(ListOptions),
+    List(DirectoryListOptions),
     /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
     Resume(ResumeOptions),

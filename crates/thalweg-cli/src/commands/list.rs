@@ -12,7 +12,6 @@ use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation,
 use thalweg::types::INFINITE;
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
 use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
@@ -31,15 +30,7 @@ pub struct ListOptions {
     pub json: bool,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
-    pub member: MemberOptions,
-
-    #[command(flatten)]
-    /// The survey of the network when no participant is found.
+    /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
 
@@ -48,8 +39,8 @@ pub struct ListOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.participant(&options.member)?;
-    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    let participant = options.survey.member.participant()?;
+    let mut lookaround = Lookaround::new(&participant, &options.survey);
     lookaround.begin();
     let deadline = Instant::now() + options.settle;
     let is_alone = || participant.discovered_participants().is_empty();

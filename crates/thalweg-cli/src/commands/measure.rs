@@ -4,8 +4,9 @@ use std::io::BufReader;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions, ReliabilityOption};
+use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions};
 use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::scenario::ReliabilitySetting;
 use thalweg_lab::station::{StationNetwork, Wait};
 
 use super::laboratory::{WORKER, from_lab};
@@ -21,12 +22,12 @@ use crate::sending_options::SendingOptions;
 ))]
 /// Measures the middleware between processes.
 pub struct MeasureOptions {
-    /// The measurement.
+    /// The subcommand.
     #[command(subcommand)]
     pub measurement: MeasureCommand,
 }
 
-/// The measurements.
+/// Subcommands of `perf`.
 #[derive(Debug, Subcommand)]
 pub enum MeasureCommand {
     /// Measures the round trip of samples that the other process sends back at once.
@@ -62,7 +63,7 @@ pub enum BurstRoleName {
 /// Options of a series of bursts.
 #[derive(Args, Clone, Debug)]
 pub struct BurstEndOptions {
-    /// Which end this process is; there is one of each (default: pub).
+    /// Be this end of the measurement; there is one of each (default: pub).
     #[arg(long, value_enum, default_value = "pub", hide_default_value = true)]
     pub role: BurstRoleName,
 
@@ -75,11 +76,11 @@ pub struct BurstEndOptions {
     pub cpu: Option<usize>,
 
     #[command(flatten)]
-    /// Transmission method and destination.
+    /// The way of samples.
     pub sending: SendingOptions,
 
     #[command(flatten)]
-    /// Network and discovery.
+    /// The domain and the ways into it.
     pub network: NetworkOptions,
 }
 
@@ -91,7 +92,7 @@ pub struct ThroughputOptions {
     pub readers: u64,
 
     #[command(flatten)]
-    /// Options of both measurements.
+    /// Options that both measurements have.
     pub end: EndOptions,
 }
 
@@ -120,7 +121,7 @@ pub enum WaitName {
 /// Options of both measurements.
 #[derive(Args, Clone, Debug)]
 pub struct EndOptions {
-    /// Which end this process is; both ends of one measurement need the same --size, --wait and --best-effort (default: both).
+    /// Be this end, or both; both ends of one measurement need the same --size, --wait and --best-effort (default: both).
     #[arg(long, value_enum, default_value = "both", hide_default_value = true)]
     pub role: RoleName,
 
@@ -167,11 +168,11 @@ pub struct EndOptions {
     pub json: bool,
 
     #[command(flatten)]
-    /// Transmission method and destination.
+    /// The way of samples.
     pub sending: SendingOptions,
 
     #[command(flatten)]
-    /// Network and discovery.
+    /// The domain and the ways into it.
     pub network: NetworkOptions,
 }
 
@@ -261,7 +262,7 @@ impl EndOptions {
             measurement,
             size: self.size,
             limit,
-            reliability: if self.best_effort { ReliabilityOption::BestEffort } else { ReliabilityOption::Reliable },
+            reliability: if self.best_effort { ReliabilitySetting::BestEffort } else { ReliabilitySetting::Reliable },
             sending,
             flow_controller,
             history: self.history,

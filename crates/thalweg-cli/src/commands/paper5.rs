@@ -43,7 +43,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 
 /// A failure of our own server is one of the command.
 fn check(result: &Paper5Result) -> Result<(), Failure> {
-    let failed = |cell: &&paper5::CellResult| cell.cell.contender.is_ours() && !cell.failures.is_empty();
+    let failed = |cell: &&paper5::ServerCellRuns| cell.cell.contender.is_ours() && !cell.failures.is_empty();
     match result.cells.iter().find(failed) {
         Some(cell) => Err(Failure::Failed(format!("{} failed: {}", cell.cell, cell.failures.join("; ")))),
         None => Ok(()),

@@ -13,12 +13,12 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `lab peers`.
 #[derive(Args, Debug)]
 pub struct PeersOptions {
-    /// The action.
+    /// The subcommand.
     #[command(subcommand)]
     pub action: PeersAction,
 }
 
-/// The actions on peers.
+/// Subcommands of `lab peers`.
 #[derive(Debug, Subcommand)]
 pub enum PeersAction {
     /// Lists the peers with the state of their programs.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
+use thalweg_lab::Length;
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::PeerProgram;
-use thalweg_lab::presets::{Budget, Machine, paper4};
+use thalweg_lab::presets::{MachineSize, paper4};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 
@@ -72,7 +73,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
     pub tokens: Vec<Tokens>,
 
-    /// The link of Table 4 (default: tbf).
+    /// Run Table 4 over this link (default: tbf).
     #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
     pub link: LinkName,
 
@@ -98,7 +99,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens(Option<u32>);
 
-/// The link of Table 4.
+/// Run Table 4 over this link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LinkName {
     /// 1 Gbit/s between two network namespaces; needs root and tc.
@@ -153,8 +154,8 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     for peer in missing {
         remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
     }
-    let budget = if options.quick { Budget::Quick } else { Budget::Full };
-    let preset = paper4(budget, &Machine::here(), &there);
+    let length = if options.quick { Length::Quick } else { Length::Full };
+    let preset = paper4(length, &MachineSize::here(), &there);
     for line in &preset.left_out {
         remark(format_args!("Left out: {line}"));
     }

@@ -11,7 +11,6 @@ use thalweg::status::WriterStatus;
 use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
 use crate::sending_options::SendingOptions;
@@ -91,19 +90,11 @@ pub struct PublishOptions {
     pub unregister: bool,
 
     #[command(flatten)]
-    /// Transmission method and destination.
+    /// The way of samples.
     pub sending: SendingOptions,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
-    pub member: MemberOptions,
-
-    #[command(flatten)]
-    /// The survey of the network when no participant is found.
+    /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
 
@@ -130,7 +121,7 @@ fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt
     let profile = options.sending.profile()?;
     let sending = options.sending.sending(&profile, 0)?;
     qos.transmission = sending.to_qos();
-    let participant = options.network.participant_with(&options.member, &profile)?;
+    let participant = options.survey.member.participant_with(&profile)?;
     if let Some(bucket) = profile.flow_controller(&sending) {
         bucket.create_on(&participant).map_err(Failure::from_cause)?;
     }
@@ -188,7 +179,7 @@ fn wait_for_readers<T: TextValue>(
     }
     let deadline = Instant::now() + options.match_timeout;
     let mut strangers = MismatchedEndpoints::of(participant, writer.guid());
-    let mut lookaround = Lookaround::new(participant, &options.network, &options.survey);
+    let mut lookaround = Lookaround::new(participant, &options.survey);
     while writer.matched_readers().len() < options.readers {
         if interrupt.came() {
             return Err(Failure::Interrupted);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::{self, Conditions, StudyResult};
+use thalweg_lab::study::{self, Comparability, StudyResult};
 
 use super::laboratory::{WORKER, from_lab};
 use super::preset::{PRESETS, RunOptions};
@@ -14,7 +14,7 @@ use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `lab list`.
 #[derive(Args, Debug)]
-pub struct ListOptions {
+pub struct DirectoryListOptions {
     /// List the run directories in FOLDER.
     #[arg(value_name = "FOLDER", default_value = ".", hide_default_value = true)]
     pub folder: PathBuf,
@@ -51,7 +51,7 @@ pub struct CompareOptions {
     #[arg(value_name = "A")]
     pub a: PathBuf,
 
-    /// The directory to compare with it.
+    /// The run that is compared with the baseline.
     #[arg(value_name = "B")]
     pub b: PathBuf,
 
@@ -137,7 +137,7 @@ fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> R
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn list(options: &ListOptions) -> Result<(), Failure> {
+pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
     print_line(format_args!("Presets: {}", PRESETS.join(", ")))?;
     let found = study::find(&options.folder);
     if found.is_empty() {
@@ -179,7 +179,7 @@ pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
 /// # Errors
 /// One of them is no result, or their conditions differ and --force is not given.
 pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
-    let conditions = if options.force { Conditions::Any } else { Conditions::Same };
+    let conditions = if options.force { Comparability::Any } else { Comparability::Same };
     let comparison = study::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
     for (name, a, b) in &comparison.conditions {
         print_line(format_args!("DIFFERENT {name}: {a} in A, {b} in B"))?;

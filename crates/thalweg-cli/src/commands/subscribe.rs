@@ -10,7 +10,6 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::MismatchedEndpoints;
@@ -60,15 +59,7 @@ pub struct SubscribeOptions {
     pub profile: Option<std::path::PathBuf>,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
-    pub member: MemberOptions,
-
-    #[command(flatten)]
-    /// The survey of the network when no participant is found.
+    /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
 
@@ -88,13 +79,13 @@ fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) ->
     let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
-    let participant = options.network.participant_with(&options.member, &profile)?;
+    let participant = options.survey.member.participant_with(&profile)?;
     let topic = participant.create_topic::<T>(&options.topic);
     let reader = participant.reader_builder(&topic).qos(qos).on_status(Delivery::Thread, tell);
     let reader = reader.create().map_err(Failure::from_cause)?;
     let mut search = Search {
         strangers: MismatchedEndpoints::of(&participant, reader.guid()),
-        lookaround: Lookaround::new(&participant, &options.network, &options.survey),
+        lookaround: Lookaround::new(&participant, &options.survey),
     };
     let result = follow(options, interrupt, &reader, &mut search);
     // A reader of our output that closed the pipe is not listening any more.

@@ -18,7 +18,6 @@ use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
 use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
 use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
@@ -46,15 +45,7 @@ pub struct WhyOptions {
     pub json: bool,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
-    pub member: MemberOptions,
-
-    #[command(flatten)]
-    /// The survey of the network when no participant is found.
+    /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
 
@@ -63,8 +54,8 @@ pub struct WhyOptions {
 /// # Errors
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let participant = options.network.builder(&options.member).inspector().create().map_err(Failure::from_cause)?;
-    let mut lookaround = Lookaround::new(&participant, &options.network, &options.survey);
+    let participant = options.survey.member.builder().inspector().create().map_err(Failure::from_cause)?;
+    let mut lookaround = Lookaround::new(&participant, &options.survey);
     lookaround.begin();
     let deadline = Instant::now() + options.settle;
     let is_alone = || participant.discovered_participants().is_empty();

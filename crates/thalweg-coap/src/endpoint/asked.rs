@@ -21,7 +21,7 @@ pub struct Asked {
 
 /// Why the options cannot be obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum OptionRefusal {
     /// A critical option that is not known, has a wrong form, or occurs too often.
     BadOption(OptionNumber),
     /// The client takes this endpoint for a proxy.
@@ -31,7 +31,7 @@ pub enum Refusal {
 impl Asked {
     /// Reads the options of a request.
     #[inline]
-    pub fn read(code: Code, options: Options<'_>, table: &TableState) -> Result<Asked, Refusal> {
+    pub fn read(code: Code, options: Options<'_>, table: &TableState) -> Result<Asked, OptionRefusal> {
         let mut asked = Asked::default();
         let mut hasher = table.build_hasher();
         hasher.write_u64(u64::from(code.byte()));
@@ -41,7 +41,7 @@ impl Asked {
             last = number;
             if is_repeated || !number.accepts(value) || number == OptionNumber::OSCORE {
                 if number.is_critical() {
-                    return Err(Refusal::BadOption(number));
+                    return Err(OptionRefusal::BadOption(number));
                 }
                 continue; // An elective option that is not understood is ignored (RFC 7252 §5.4.1).
             }
@@ -54,6 +54,12 @@ impl Asked {
         Ok(asked)
     }
 
+    /// Whether a request with this code changes nothing, so that its duplicate may be answered anew. A block of its body changes
+    /// what was received of it; a further block of the response is read only.
+    pub fn is_repeatable(&self, code: Code) -> bool {
+        (code.is_safe() && self.block1.is_none()) || self.wants_further_block()
+    }
+
     /// Whether the client has the first block of the response and wants another one.
     pub fn wants_further_block(&self) -> bool {
         self.block2.is_some_and(|block| block.number > 0) && self.block1.is_none()
@@ -61,7 +67,7 @@ impl Asked {
 
     /// Records an option for the endpoint; false for one that describes the representation.
     #[inline]
-    fn obey(&mut self, number: OptionNumber, value: &[u8]) -> Result<bool, Refusal> {
+    fn obey(&mut self, number: OptionNumber, value: &[u8]) -> Result<bool, OptionRefusal> {
         match number {
             OptionNumber::URI_PATH | OptionNumber::URI_QUERY => return Ok(false),
             OptionNumber::OBSERVE => {
@@ -76,7 +82,7 @@ impl Asked {
             OptionNumber::SIZE1 => self.size1 = parse_uint(value),
             OptionNumber::NO_RESPONSE => self.no_response = Some(value.first().copied().unwrap_or(0)),
             OptionNumber::ECHO => self.echo = value.try_into().ok().map(u64::from_be_bytes),
-            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => return Err(Refusal::Proxy),
+            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => return Err(OptionRefusal::Proxy),
             OptionNumber::ETAG => {}
             _ => return Ok(number.is_no_cache_key()),
         }
@@ -84,8 +90,8 @@ impl Asked {
     }
 }
 
-fn block(number: OptionNumber, value: &[u8]) -> Result<Block, Refusal> {
-    Block::parse(value).ok_or(Refusal::BadOption(number))
+fn block(number: OptionNumber, value: &[u8]) -> Result<Block, OptionRefusal> {
+    Block::parse(value).ok_or(OptionRefusal::BadOption(number))
 }
 
 /// The first critical option of a response that is not understood.

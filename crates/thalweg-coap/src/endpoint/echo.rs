@@ -3,8 +3,8 @@
 use thalweg_base::time::Instant;
 
 use super::encode::{Head, ResponsePart};
+use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
-use super::server::{Exchange, Kind};
 use super::{Endpoint, Peer};
 use crate::message::{Block, Body, Response};
 

@@ -2,8 +2,8 @@
 
 use thalweg_base::time::Instant;
 
+use super::exchange::Kind;
 use super::ids::seconds;
-use super::server::Kind;
 use super::{Due, Endpoint, ExchangeId};
 use crate::message::{Code, Response};
 

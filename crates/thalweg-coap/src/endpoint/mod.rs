@@ -41,6 +41,7 @@ mod delivery;
 mod echo;
 mod encode;
 mod event;
+mod exchange;
 mod expiry;
 mod ids;
 mod in_flight;

@@ -6,9 +6,9 @@ use thalweg_base::time::Instant;
 
 use super::asked::Asked;
 use super::encode::{Head, ResponsePart};
+use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
-use super::server::{Exchange, Kind};
 use super::slab::Slab;
 use super::timers::TimerId;
 use super::{Due, Endpoint, EndpointEvent};

@@ -7,9 +7,10 @@ use thalweg_base::time::Instant;
 
 use super::asked::{Asked, unknown_critical};
 use super::encode::{Head, ResponsePart, write_response};
+use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::outbox::CoapOutbox;
-use super::server::{Exchange, Kind, whole};
+use super::server::whole;
 use super::{Confirmability, Endpoint, ExchangeId, Peer, Reach, RequestError, RequestId};
 use crate::message::{CoapMessage, Code, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token};
 use crate::oscore::{Age, ClientAssociation, Context, Keyring, Refusal, SequenceError, ServerAssociation};

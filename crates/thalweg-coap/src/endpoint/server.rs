@@ -3,22 +3,20 @@
 use thalweg_base::time::Instant;
 
 use super::answers::{Answer, AnswerKey, Answers};
-use super::asked::{Asked, Refusal};
+use super::asked::{Asked, OptionRefusal};
 use super::bounded::BoundedMap;
 use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
+use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::Owner;
 use super::observers::Observers;
 use super::secret::TableState;
 use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
-use super::timers::TimerId;
-use super::{Config, Confirmability, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
+use super::{Config, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, Token,
-    empty_message,
+    Block, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, empty_message,
 };
-use crate::oscore::ServerAssociation;
 
 /// State of the server's side.
 #[derive(Debug)]
@@ -34,48 +32,6 @@ pub(super) struct Server {
     /// Responses that are fetched block by block, by representation and peer.
     pub bodies: BoundedMap<Response>,
     pub observers: Observers,
-}
-
-/// A request whose handler works.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    /// Place of the peer, which is held.
-    pub peer: u32,
-    pub id: MessageId,
-    pub token: Token,
-    pub code: Code,
-    pub kind: Kind,
-    pub asked: Asked,
-    pub request_bytes: usize,
-    /// Until the request is acknowledged by itself.
-    pub timer: Option<TimerId>,
-    /// The request, if its client wants to observe.
-    pub registration: Option<Box<RequestBuf>>,
-    /// The protection of the response.
-    pub protection: Option<Box<ServerAssociation>>,
-    /// The second in which its handler was asked.
-    pub asked_at: u32,
-}
-
-/// The type of message of the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// With the acknowledgement.
-    Confirmable,
-    /// By itself: the acknowledgement has left.
-    Acknowledged,
-    NonConfirmable,
-    /// After a random time.
-    Multicast,
-    /// As a notification.
-    Notification(u64),
-}
-
-impl Exchange {
-    /// Whether a duplicate may be answered anew. A protected one is taken for a replay.
-    fn is_repeatable(&self) -> bool {
-        self.protection.is_none() && is_repeatable(self.code, &self.asked)
-    }
 }
 
 impl Server {
@@ -139,10 +95,10 @@ impl Endpoint {
         reach: Reach,
     ) {
         let asked = Asked::read(message.code, message.options, &self.table);
-        if matches!(asked, Err(Refusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
+        if matches!(asked, Err(OptionRefusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
             return self.handle_protected_request(now, place, message, len, reach);
         }
-        let is_repeatable = is_repeatable(message.code, &asked.unwrap_or_default());
+        let is_repeatable = asked.unwrap_or_default().is_repeatable(message.code);
         if self.settle_duplicate(now, place, message, is_repeatable) {
             self.counters.duplicates += 1;
             return;
@@ -177,17 +133,17 @@ impl Endpoint {
         &mut self,
         now: Instant,
         exchange: Exchange,
-        asked: Result<Asked, Refusal>,
+        asked: Result<Asked, OptionRefusal>,
         message: &CoapMessage<'_>,
     ) {
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
-            Err(Refusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
-            Err(Refusal::BadOption(number)) => {
+            Err(OptionRefusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
+            Err(OptionRefusal::BadOption(number)) => {
                 let diagnosis = format!("{number} is not understood");
                 self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
             }
-            Err(Refusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Err(OptionRefusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
             Ok(_) => self.admit(now, exchange, message),
         }
     }
@@ -241,10 +197,7 @@ impl Endpoint {
             let timer = self.timers.set(now + self.config.times.processing_delay, Due::Acknowledge(id));
             self.server.exchanges.get_mut(id).expect("just inserted").timer = Some(timer);
         }
-        let delivery = match kind {
-            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Confirmability::Confirmable,
-            Kind::NonConfirmable | Kind::Multicast => Confirmability::NonConfirmable,
-        };
+        let delivery = kind.confirmability();
         let state = self.peers.get_mut(place);
         state.exchanges += 1;
         if matches!(kind, Kind::Notification(_)) {
@@ -337,7 +290,7 @@ impl Endpoint {
         if let Kind::Notification(observer) = exchange.kind {
             return self.finish_notification(now, exchange, observer, response);
         }
-        if is_unwanted(&exchange, response.code) {
+        if exchange.is_unwanted(response.code) {
             if exchange.kind == Kind::Confirmable {
                 self.send_empty(exchange.peer, MessageType::Acknowledgement, exchange.id);
             }
@@ -481,22 +434,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a request changes nothing, so that its duplicate may be answered anew. A block of its body changes what was
-/// received of it; a further block of the response is read only.
-fn is_repeatable(code: Code, asked: &Asked) -> bool {
-    (code.is_safe() && asked.block1.is_none()) || asked.wants_further_block()
-}
-
 /// A response that is not cut.
 pub(super) fn whole(response: &Response) -> ResponsePart {
     ResponsePart { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
-}
-
-/// Whether the client does not want this response, or a group should be silent about it (RFC 7252 §8.2, RFC 7967 §2.1).
-fn is_unwanted(exchange: &Exchange, code: Code) -> bool {
-    match exchange.asked.no_response {
-        Some(_) if code == Code::CONTINUE => false, // The client could not go on.
-        Some(classes) => code.class() > 0 && classes & 1 << (code.class() - 1) != 0,
-        None => exchange.kind == Kind::Multicast && !code.is_success(),
-    }
 }

@@ -233,7 +233,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use thalweg_transport::batch::{BatchOptions, BatchSocket, Watch};
+    use thalweg_transport::batch::{BatchOptions, BatchSocket};
 
     use super::super::handler::{ClassId, Function};
     use super::super::handler_pool::Handlers;
@@ -265,8 +265,7 @@ mod tests {
         fn new() -> World {
             let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let socket = BatchSocket::bind(any_port, &BatchOptions::default()).unwrap();
-            let watch = Watch::new(&socket).unwrap();
-            let homes: Arc<[SendHandler]> = Arc::new([SendHandler::new(watch.waker())]);
+            let homes: Arc<[SendHandler]> = Arc::new([SendHandler::new(socket.waker())]);
             let ((begin, began), (go_on, wait)) = (channel(), channel());
             let gate = Mutex::new((begin, wait));
             let block = move |_: &CoapRequest<'_>| {

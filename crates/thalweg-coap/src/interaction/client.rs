@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
-use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
+use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure, Waker};
 use thalweg_transport::clock;
 
 use crate::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
@@ -17,9 +17,7 @@ use crate::oscore::Context;
 /// A client with a socket of its own, driven by the thread that asks.
 pub struct Client {
     socket: BatchSocket,
-    watch: Watch,
     endpoint: Endpoint,
-    arrivals: Arrivals,
     outbox: CoapOutbox,
     scratch: BatchScratch,
     protection: Option<Arc<Context>>,
@@ -66,14 +64,12 @@ impl Client {
     pub fn open(server: SocketAddr, config: Config) -> Result<Client, ClientError> {
         let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let opened = || {
-            let socket = BatchSocket::bind((any, 0).into(), &BatchOptions::default())?;
-            let watch = Watch::new(&socket)?;
-            Ok((socket, watch, Endpoint::new(config, super::secret()?)))
+            let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+            Ok((BatchSocket::bind((any, 0).into(), &options)?, Endpoint::new(config, super::secret()?)))
         };
-        let (socket, watch, endpoint) = opened().map_err(ClientError::System)?;
+        let (socket, endpoint) = opened().map_err(ClientError::System)?;
         let (outbox, scratch) = (CoapOutbox::default(), BatchScratch::default());
-        let arrivals = Arrivals::new(DATAGRAM_BYTES);
-        Ok(Client { socket, watch, endpoint, arrivals, outbox, scratch, protection: None })
+        Ok(Client { socket, endpoint, outbox, scratch, protection: None })
     }
 
     /// Protects all further requests with the keys of `context` (OSCORE, RFC 8613) and believes its peer only.
@@ -114,8 +110,8 @@ impl Client {
     }
 
     /// Lets other threads end a [`Client::next`].
-    pub fn waker(&self) -> BatchWaker {
-        self.watch.waker()
+    pub fn waker(&self) -> Waker {
+        self.socket.waker()
     }
 
     /// The next thing that happens, `None` when nothing does within `time` or a [`Client::waker`] was used.
@@ -128,9 +124,9 @@ impl Client {
 
     fn next_until(&mut self, deadline: Instant) -> Result<Option<EndpointEvent>, ClientError> {
         loop {
-            let count = self.socket.receive(&mut self.arrivals).map_err(ClientError::System)?;
+            self.socket.receive().map_err(ClientError::System)?;
             let now = clock::now();
-            for arrived in self.arrivals.iter().flatten() {
+            while let Some(arrived) = self.socket.next_arrival() {
                 self.endpoint.handle_datagram(now, Peer::from(arrived.source), arrived.bytes);
             }
             if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
@@ -143,9 +139,9 @@ impl Client {
             if now >= deadline {
                 return Ok(None);
             }
-            if count < self.arrivals.capacity() {
+            if !self.socket.is_ready() {
                 let due = self.endpoint.poll_timeout().map_or(deadline, |due| due.min(deadline));
-                let woken = self.watch.wait(Some(due)).map_err(ClientError::System)?;
+                let woken = self.socket.wait(Some(due)).map_err(ClientError::System)?;
                 if woken.woken {
                     return Ok(None);
                 }

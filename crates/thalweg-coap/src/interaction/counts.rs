@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use thalweg_transport::batch::ReceiveCounts;
+
 /// Counters of one event loop since the server started. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
@@ -34,6 +36,15 @@ pub struct LoopCounts {
     pub limited: u64,
     /// Handlers moved to the pool, because they took too long inline.
     pub demoted: u64,
+}
+
+impl LoopCounts {
+    /// Takes over what the loop's socket counted.
+    pub(super) fn set_received(&mut self, counts: &ReceiveCounts) {
+        self.received = counts.datagrams + counts.truncated;
+        self.truncated = counts.truncated;
+        self.receive_calls = counts.calls;
+    }
 }
 
 impl AddAssign for LoopCounts {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_base::time::Instant;
-use thalweg_transport::batch::{Arrivals, Arrived, BatchScratch, BatchSocket, Departure, Watch};
+use thalweg_transport::batch::{Arrived, BATCH_MAX, BatchScratch, BatchSocket, Departure};
 use thalweg_transport::clock;
 
 use super::adapter::Adapter;
@@ -21,25 +21,15 @@ use crate::endpoint::{CoapOutbox, Endpoint, Peer};
 /// One event loop with its socket and the state of the peers that the kernel assigns to it.
 pub(super) struct NetworkReceiver {
     socket: BatchSocket,
-    watch: Watch,
     endpoint: Endpoint,
     adapter: Adapter,
-    arrivals: Arrivals,
     outbox: CoapOutbox,
     origins: Origins,
     backlog: Backlog,
     pause: Pause,
     gate: Gate,
     counts: LoopCounts,
-    kernel_drops: KernelDrops,
-}
-
-/// Number of datagrams that the kernel dropped at this socket.
-#[derive(Default)]
-struct KernelDrops {
-    /// As it told last.
-    told: u32,
-    /// Whether there was a filter since then.
+    /// Whether the socket had a filter since the last datagram was queued.
     is_filtered: bool,
 }
 
@@ -53,20 +43,18 @@ pub(super) struct Shared {
 }
 
 impl NetworkReceiver {
-    pub(super) fn new(socket: BatchSocket, watch: Watch, endpoint: Endpoint, adapter: Adapter) -> NetworkReceiver {
+    pub(super) fn new(socket: BatchSocket, endpoint: Endpoint, adapter: Adapter) -> NetworkReceiver {
         NetworkReceiver {
             socket,
-            watch,
             endpoint,
             adapter,
-            arrivals: Arrivals::new(DATAGRAM_BYTES),
             outbox: CoapOutbox::default(),
             origins: Origins::default(),
             backlog: Backlog::default(),
             pause: Pause::default(),
             gate: Gate::default(),
             counts: LoopCounts::default(),
-            kernel_drops: KernelDrops::default(),
+            is_filtered: false,
         }
     }
 
@@ -76,31 +64,35 @@ impl NetworkReceiver {
     /// When the socket or the wait fails, which only a lack of memory in the kernel brings about.
     pub(super) fn run(mut self, shared: &Shared) -> io::Result<()> {
         let mut scratch = BatchScratch::default();
+        let mut asks = true;
         while !shared.is_over.load(Ordering::Relaxed) {
-            let is_full = self.turn(&mut scratch)?;
+            let is_full = self.turn(asks, &mut scratch)?;
+            asks = true;
             *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
             if let Some(pause) = self.pause.handle_turn(self.adapter.has_refused(), is_full) {
                 std::thread::sleep(pause);
                 continue;
             }
             let home = &shared.homes[shared.home];
-            if is_full || !home.may_sleep() {
+            if self.socket.is_ready() || !home.may_sleep() {
                 continue;
             }
             if !shared.is_over.load(Ordering::SeqCst) {
-                self.watch.wait(earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout()))?;
+                self.socket.wait(earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout()))?;
             }
             home.has_slept();
+            // Woken by an answer or a deadline alone, it has nothing to ask the socket for.
+            asks = self.socket.is_ready();
         }
         Ok(())
     }
 
-    /// Takes a batch, and sends ready answers; true when there may be more to take.
-    fn turn(&mut self, scratch: &mut BatchScratch) -> io::Result<bool> {
-        let count = self.socket.receive(&mut self.arrivals)?;
+    /// Takes a batch if it `asks` for one, and sends what is ready; true when the batch was full.
+    fn turn(&mut self, asks: bool, scratch: &mut BatchScratch) -> io::Result<bool> {
+        let count = if asks { self.socket.receive()? } else { 0 };
         // The only look at the clock for all datagrams of the batch.
         let now = clock::now();
-        self.handle_arrivals(now, count);
+        self.handle_arrivals(now);
         self.adapter.handle_inbox(now, &mut self.endpoint);
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.endpoint.handle_timeout(now);
@@ -110,12 +102,12 @@ impl NetworkReceiver {
         if !self.outbox.is_empty() {
             self.send(scratch);
         }
-        let is_full = count == self.arrivals.capacity();
+        let is_full = count == BATCH_MAX;
         if let Some(bytes) = self.backlog.handle_batch(now, count, is_full) {
             self.socket.set_receive_buffer(bytes)?;
         }
         if let Some(program) = self.gate.handle_turn(now) {
-            self.kernel_drops.is_filtered = true;
+            self.is_filtered = true;
             if let Err(error) = self.socket.set_filter(&program) {
                 // Requests are then dropped by this loop alone.
                 tracing::warn!(%error, "the kernel took no filter against an overload; is net.core.optmem_max too small?");
@@ -126,25 +118,12 @@ impl NetworkReceiver {
         Ok(is_full)
     }
 
-    fn handle_arrivals(&mut self, now: Instant, count: usize) {
-        self.counts.receive_calls += 1;
-        self.counts.received += count as u64;
+    fn handle_arrivals(&mut self, now: Instant) {
         self.adapter.begin_batch();
-        for arrived in self.arrivals.iter() {
-            let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = arrived else {
-                self.counts.truncated += 1;
-                continue;
-            };
-            if let Some(drops) = kernel_drops {
-                let new = u64::from(drops.wrapping_sub(self.kernel_drops.told));
-                let counter = if self.kernel_drops.is_filtered {
-                    &mut self.counts.filtered
-                } else {
-                    &mut self.counts.kernel_drops
-                };
-                *counter += new;
-                self.kernel_drops = KernelDrops { told: drops, is_filtered: self.gate.is_shut() };
-            }
+        while let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = self.socket.next_arrival() {
+            let drops = if self.is_filtered { &mut self.counts.filtered } else { &mut self.counts.kernel_drops };
+            *drops += u64::from(kernel_drops);
+            self.is_filtered = self.gate.is_shut();
             if self.adapter.drops(bytes) {
                 self.counts.dropped += 1;
                 self.gate.handle_drop(now, bytes);
@@ -161,6 +140,7 @@ impl NetworkReceiver {
                 None => self.endpoint.handle_datagram(now, peer, bytes),
             }
         }
+        self.counts.set_received(&self.socket.counts());
     }
 
     fn send(&mut self, scratch: &mut BatchScratch) {
@@ -200,8 +180,5 @@ impl Origins {
     }
 }
 
-/// Longer datagrams are no CoAP messages for this server: RFC 7252 §4.6 reckons with 1,152 bytes, larger bodies come in
-/// blocks.
-const DATAGRAM_BYTES: usize = 2048;
 /// Peers of a socket for every address.
 const ORIGINS_MAX: usize = 16_384;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg_transport::batch::BatchWaker;
+use thalweg_transport::batch::Waker;
 
 use super::handler_pool::Job;
 use crate::message::Response;
@@ -12,7 +12,7 @@ use crate::message::Response;
 pub(super) struct SendHandler {
     inbox: Mutex<Inbox>,
     is_asleep: AtomicBool,
-    waker: BatchWaker,
+    waker: Waker,
 }
 
 /// News since the loop last took them.
@@ -31,7 +31,7 @@ impl Inbox {
 }
 
 impl SendHandler {
-    pub(super) fn new(waker: BatchWaker) -> SendHandler {
+    pub(super) fn new(waker: Waker) -> SendHandler {
         SendHandler { inbox: Mutex::default(), is_asleep: AtomicBool::new(false), waker }
     }
 

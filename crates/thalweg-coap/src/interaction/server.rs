@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing, Watch};
+use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing};
 use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::adapter::Adapter;
@@ -165,8 +165,8 @@ impl Server {
     /// When the address is taken or not of this host, or the system gives no threads.
     pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
         let sockets = open(config)?;
-        let address = sockets.first().map_or(config.address, |(socket, _)| socket.local_address());
-        let homes: Arc<[SendHandler]> = sockets.iter().map(|(_, watch)| SendHandler::new(watch.waker())).collect();
+        let address = sockets.first().map_or(config.address, BatchSocket::local_address);
+        let homes: Arc<[SendHandler]> = sockets.iter().map(|socket| SendHandler::new(socket.waker())).collect();
         let routes = Arc::new(routes);
         let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
@@ -180,8 +180,8 @@ impl Server {
             failure: Arc::default(),
             scheduler,
         };
-        for (home, (socket, watch)) in sockets.into_iter().enumerate() {
-            server.add_loop(config, home, (socket, watch), &pools)?;
+        for (home, socket) in sockets.into_iter().enumerate() {
+            server.add_loop(config, home, socket, &pools)?;
         }
         Ok(server)
     }
@@ -190,7 +190,7 @@ impl Server {
         &mut self,
         config: &ServerConfig,
         home: usize,
-        (socket, watch): (BatchSocket, Watch),
+        socket: BatchSocket,
         pools: &[Option<Pool<Job>>],
     ) -> Result<(), ServerError> {
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
@@ -201,7 +201,7 @@ impl Server {
         let lines = pools.iter().map(|pool| Line::new(pool.clone())).collect();
         let limits = (config.peer_rate.map(RateLimit::new), config.inline_max);
         let adapter = Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits);
-        let receiver = NetworkReceiver::new(socket, watch, endpoint, adapter);
+        let receiver = NetworkReceiver::new(socket, endpoint, adapter);
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
         let shared = Shared { home, homes: Arc::clone(&self.homes), counts, is_over: Arc::clone(&self.is_over) };
@@ -254,23 +254,21 @@ impl Drop for Server {
     }
 }
 
-/// A socket and its watch for each loop.
-fn open(config: &ServerConfig) -> Result<Vec<(BatchSocket, Watch)>, ServerError> {
+/// A socket for each loop.
+fn open(config: &ServerConfig) -> Result<Vec<BatchSocket>, ServerError> {
     let sharing = if config.loops > 1 { PortSharing::Shared } else { PortSharing::Exclusive };
-    let options = BatchOptions { sharing, ..BatchOptions::default() };
+    let options = BatchOptions { sharing, datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
     let mut address = config.address;
     let mut sockets = Vec::new();
     for number in 0..config.loops.max(1) {
-        let failed =
-            move |what: &str| ServerError::new(format!("{what} {address}"), "is another server running there?");
-        let socket = BatchSocket::bind(address, &options).map_err(failed("listen on"))?;
+        let failed = ServerError::new(format!("listen on {address}"), "is another server running there?");
+        let socket = BatchSocket::bind(address, &options).map_err(failed)?;
         address = socket.local_address();
         // Each socket that joins gets a copy of a group's datagram, and one answer is enough.
         if number == 0 && config.groups == GroupRequests::Heard {
             join(&socket).map_err(ServerError::new("join the CoAP groups", "serve without them"))?;
         }
-        let watch = Watch::new(&socket).map_err(failed("watch"))?;
-        sockets.push((socket, watch));
+        sockets.push(socket);
     }
     Ok(sockets)
 }
@@ -307,6 +305,9 @@ fn pools(
     config.classes.iter().map(pool).collect()
 }
 
+/// Longer datagrams are no CoAP messages for this server: RFC 7252 §4.6 reckons with 1,152 bytes, larger bodies come in
+/// blocks.
+const DATAGRAM_BYTES: usize = 2048;
 const NO_THREADS: &str = "allow the process more threads";
 /// RFC 7252 §12.8: the variants of link-local and site-local scope for IPv6.
 const ALL_NODES_V4: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(224, 0, 1, 187))];

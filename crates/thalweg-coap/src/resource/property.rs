@@ -11,7 +11,7 @@ use crate::device::{self, Command, Completion, DeviceError, Unit, Value};
 use crate::link_format::WebLink;
 use crate::resource::local::{link_of, locked};
 use crate::resource::representation::{READING_FORMATS, negotiate, of_value};
-use crate::resource::state::{Answer, Asked, PropertyState};
+use crate::resource::state::{PropertyState, ReadEnd, RequestFate};
 use crate::resource::{
     Get, Instruction, Put, Resource, ResourceError, ResourceRepresentation, Sampled, Sampling, Watcher,
 };
@@ -140,9 +140,9 @@ impl Property {
             state.handle_request((self.shared.clock)(), || sender)
         };
         let deadline = match asked {
-            Asked::Known(outcome) => return outcome,
-            Asked::Joined(deadline) => deadline,
-            Asked::Begin(deadline) => {
+            RequestFate::Known(outcome) => return outcome,
+            RequestFate::Joined(deadline) => deadline,
+            RequestFate::Begin(deadline) => {
                 self.begin();
                 deadline
             }
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    fn deliver(&self, answer: Answer<Waiter>) {
+    fn deliver(&self, answer: ReadEnd<Waiter>) {
         for waiter in answer.waiters {
             // The receiver is gone when the request was given up.
             let _ = waiter.try_send(answer.outcome.clone());

@@ -71,7 +71,7 @@ enum Flight<W> {
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq)]
-pub enum Asked {
+pub enum RequestFate {
     /// It is answered at once.
     Known(Result<Sampled, DeviceError>),
     /// It waits for the read in flight, until then at the latest.
@@ -82,7 +82,7 @@ pub enum Asked {
 
 /// The effects of the end of a read, or of its time-out.
 #[derive(Debug)]
-pub struct Answer<W> {
+pub struct ReadEnd<W> {
     /// The answered waiters.
     pub waiters: Vec<W>,
     /// With what.
@@ -106,31 +106,31 @@ impl<W> PropertyState<W> {
     }
 
     /// Handles a request. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
-    pub fn handle_request(&mut self, now: Instant, waiter: impl FnOnce() -> W) -> Asked {
+    pub fn handle_request(&mut self, now: Instant, waiter: impl FnOnce() -> W) -> RequestFate {
         if let Some(latest) = self.latest.as_ref().filter(|latest| self.answers(now, latest)) {
-            return Asked::Known(Ok(latest.clone()));
+            return RequestFate::Known(Ok(latest.clone()));
         }
         if !matches!(self.sampling, Sampling::OnDemand { .. }) {
-            return Asked::Known(Err(self.failure.clone().unwrap_or_else(|| nothing_yet(self.sampling))));
+            return RequestFate::Known(Err(self.failure.clone().unwrap_or_else(|| nothing_yet(self.sampling))));
         }
         match &mut self.flight {
-            Flight::Overdue => Asked::Known(Err(DeviceError::Unresponsive)),
+            Flight::Overdue => RequestFate::Known(Err(DeviceError::Unresponsive)),
             Flight::Reading { waiters, .. } if waiters.len() >= WAITERS_MAX => {
-                Asked::Known(Err(DeviceError::Overloaded))
+                RequestFate::Known(Err(DeviceError::Overloaded))
             }
             Flight::Reading { deadline, waiters, .. } => {
                 waiters.push(waiter());
-                Asked::Joined(*deadline)
+                RequestFate::Joined(*deadline)
             }
             Flight::None => {
                 let deadline = self.begin(now, vec![waiter()]);
-                Asked::Begin(deadline)
+                RequestFate::Begin(deadline)
             }
         }
     }
 
     /// The read in flight has ended, or a service has pushed a value.
-    pub fn handle_outcome(&mut self, now: Instant, outcome: Result<Value, DeviceError>) -> Answer<W> {
+    pub fn handle_outcome(&mut self, now: Instant, outcome: Result<Value, DeviceError>) -> ReadEnd<W> {
         let (waiters, outdated) = match std::mem::replace(&mut self.flight, Flight::None) {
             Flight::Reading { waiters, outdated, .. } => (waiters, outdated),
             Flight::None | Flight::Overdue => (Vec::new(), false),
@@ -142,11 +142,11 @@ impl<W> PropertyState<W> {
                     Sampled { value, taken: now, max_age: if outdated { Duration::ZERO } else { self.max_age() } };
                 self.latest = Some(sampled.clone());
                 self.failure = None;
-                Answer { waiters, outcome: Ok(sampled), changed }
+                ReadEnd { waiters, outcome: Ok(sampled), changed }
             }
             Err(error) => {
                 self.failure = Some(error.clone());
-                Answer { waiters, outcome: Err(error), changed: false }
+                ReadEnd { waiters, outcome: Err(error), changed: false }
             }
         }
     }
@@ -165,14 +165,14 @@ impl<W> PropertyState<W> {
     }
 
     /// Handles the passage of time: returns the waiters to answer because a read is overdue.
-    pub fn handle_timeout(&mut self, now: Instant) -> Option<Answer<W>> {
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<ReadEnd<W>> {
         if !matches!(&self.flight, Flight::Reading { deadline, .. } if *deadline <= now) {
             return None;
         }
         let Flight::Reading { waiters, .. } = std::mem::replace(&mut self.flight, Flight::Overdue) else { return None };
         let error = DeviceError::TimedOut(self.read_timeout);
         self.failure = Some(error.clone());
-        Some(Answer { waiters, outcome: Err(error), changed: false })
+        Some(ReadEnd { waiters, outcome: Err(error), changed: false })
     }
 
     /// Whether the caller must begin a read now because it is time for a sample. While one is in flight, samples are left out.
@@ -282,24 +282,28 @@ mod tests {
     #[test]
     fn one_read_answers_all_who_wait() {
         let mut state = on_demand(Duration::ZERO);
-        assert_eq!(state.handle_request(at(0), || 0), Asked::Begin(at(1000)));
+        assert_eq!(state.handle_request(at(0), || 0), RequestFate::Begin(at(1000)));
         for waiter in 1..100 {
-            assert_eq!(state.handle_request(at(waiter), || waiter as u32), Asked::Joined(at(1000)));
+            assert_eq!(state.handle_request(at(waiter), || waiter as u32), RequestFate::Joined(at(1000)));
         }
         let answer = state.handle_outcome(at(100), Ok(Value::Integer(1)));
         assert_eq!(answer.waiters, (0..100).collect::<Vec<u32>>());
         assert_eq!(answer.outcome.map(|sampled| sampled.value), Ok(Value::Integer(1)));
-        assert_eq!(state.handle_request(at(100), || 100), Asked::Begin(at(1100)), "and with max-age 0 no one later");
+        assert_eq!(
+            state.handle_request(at(100), || 100),
+            RequestFate::Begin(at(1100)),
+            "and with max-age 0 no one later"
+        );
     }
 
     #[test]
     fn one_failure_answers_all_who_wait_and_nobody_later() {
         let mut state = on_demand(SECOND);
-        assert_eq!(state.handle_request(at(0), || 0), Asked::Begin(at(1000)));
-        assert_eq!(state.handle_request(at(1), || 1), Asked::Joined(at(1000)));
+        assert_eq!(state.handle_request(at(0), || 0), RequestFate::Begin(at(1000)));
+        assert_eq!(state.handle_request(at(1), || 1), RequestFate::Joined(at(1000)));
         let answer = state.handle_outcome(at(2), Err(failed()));
         assert_eq!((answer.waiters, answer.outcome), (vec![0, 1], Err(failed())));
-        assert_eq!(state.handle_request(at(3), || 2), Asked::Begin(at(1003)));
+        assert_eq!(state.handle_request(at(3), || 2), RequestFate::Begin(at(1003)));
     }
 
     #[test]
@@ -307,9 +311,9 @@ mod tests {
         let mut state = on_demand(SECOND);
         state.handle_request(at(0), || 0);
         state.handle_outcome(at(10), Ok(Value::Integer(1)));
-        let Asked::Known(Ok(sampled)) = state.handle_request(at(1009), || 1) else { panic!("it is fresh") };
+        let RequestFate::Known(Ok(sampled)) = state.handle_request(at(1009), || 1) else { panic!("it is fresh") };
         assert_eq!(sampled.fresh_for(at(1009)), Duration::from_millis(1));
-        assert_eq!(state.handle_request(at(1010), || 1), Asked::Begin(at(2010)));
+        assert_eq!(state.handle_request(at(1010), || 1), RequestFate::Begin(at(2010)));
     }
 
     #[test]
@@ -320,30 +324,30 @@ mod tests {
         assert_eq!(state.poll_timeout(), Some(at(1000)));
         let answer = state.handle_timeout(at(1000)).expect("overdue");
         assert_eq!((answer.waiters, answer.outcome), (vec![0], Err(DeviceError::TimedOut(SECOND))));
-        assert_eq!(state.handle_request(at(1001), || 1), Asked::Known(Err(DeviceError::Unresponsive)));
+        assert_eq!(state.handle_request(at(1001), || 1), RequestFate::Known(Err(DeviceError::Unresponsive)));
         assert_eq!(state.poll_timeout(), None);
         assert!(state.handle_outcome(at(5000), Ok(Value::Integer(1))).waiters.is_empty());
-        assert_eq!(state.handle_request(at(5001), || 2), Asked::Begin(at(6001)), "it has come back");
+        assert_eq!(state.handle_request(at(5001), || 2), RequestFate::Begin(at(6001)), "it has come back");
     }
 
     #[test]
     fn a_periodic_property_is_answered_from_the_store_only() {
         let mut state = PropertyState::new(Sampling::Periodic { period: SECOND }, SECOND);
-        let Asked::Known(Err(DeviceError::Absent(_))) = state.handle_request(at(0), || 0) else {
+        let RequestFate::Known(Err(DeviceError::Absent(_))) = state.handle_request(at(0), || 0) else {
             panic!("nothing yet")
         };
         assert!(state.poll_sample(at(0)), "the first sample is due at once");
         assert!(!state.poll_sample(at(0)));
         state.handle_outcome(at(5), Ok(Value::Integer(1)));
-        let Asked::Known(Ok(sampled)) = state.handle_request(at(505), || 0) else { panic!("it is in the store") };
+        let RequestFate::Known(Ok(sampled)) = state.handle_request(at(505), || 0) else { panic!("it is in the store") };
         assert_eq!(sampled.fresh_for(at(505)), Duration::from_millis(500));
         assert_eq!(state.poll_timeout(), Some(at(1000)));
         assert!(!state.poll_sample(at(999)));
         assert!(state.poll_sample(at(1010)));
         assert_eq!(state.poll_timeout(), Some(at(2000)), "the rhythm stays");
         state.handle_outcome(at(1500), Err(failed()));
-        assert!(matches!(state.handle_request(at(3005), || 0), Asked::Known(Ok(_))), "for three periods");
-        assert_eq!(state.handle_request(at(3006), || 0), Asked::Known(Err(failed())));
+        assert!(matches!(state.handle_request(at(3005), || 0), RequestFate::Known(Ok(_))), "for three periods");
+        assert_eq!(state.handle_request(at(3006), || 0), RequestFate::Known(Err(failed())));
     }
 
     #[test]
@@ -377,7 +381,10 @@ mod tests {
         state.set_observed(at(0), true);
         assert!(state.poll_sample(at(0)));
         state.handle_outcome(at(1), Ok(Value::Integer(1)));
-        assert!(matches!(state.handle_request(at(2), || 0), Asked::Known(Ok(_))), "and no read for each notification");
+        assert!(
+            matches!(state.handle_request(at(2), || 0), RequestFate::Known(Ok(_))),
+            "and no read for each notification"
+        );
     }
 
     #[test]
@@ -386,18 +393,22 @@ mod tests {
         state.handle_request(at(0), || 0);
         state.handle_outcome(at(1), Ok(Value::Integer(1)));
         state.handle_action(at(2));
-        assert_eq!(state.handle_request(at(3), || 1), Asked::Begin(at(1003)));
+        assert_eq!(state.handle_request(at(3), || 1), RequestFate::Begin(at(1003)));
         state.handle_action(at(4));
         state.handle_outcome(at(5), Ok(Value::Integer(1)));
-        assert_eq!(state.handle_request(at(6), || 2), Asked::Begin(at(1006)), "that read began before the action");
+        assert_eq!(
+            state.handle_request(at(6), || 2),
+            RequestFate::Begin(at(1006)),
+            "that read began before the action"
+        );
     }
 
     #[test]
     fn a_pushed_value_stays() {
         let mut state = PropertyState::<u32>::new(Sampling::Pushed { max_age: SECOND }, SECOND);
-        assert!(matches!(state.handle_request(at(0), || 0), Asked::Known(Err(DeviceError::Absent(_)))));
+        assert!(matches!(state.handle_request(at(0), || 0), RequestFate::Known(Err(DeviceError::Absent(_)))));
         assert!(state.handle_outcome(at(0), Ok(Value::Integer(1))).changed);
-        let Asked::Known(Ok(sampled)) = state.handle_request(at(9000), || 0) else { panic!("it stays") };
+        let RequestFate::Known(Ok(sampled)) = state.handle_request(at(9000), || 0) else { panic!("it stays") };
         assert_eq!(sampled.fresh_for(at(9000)), Duration::ZERO);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::controller::{Decision, Observation};
+use super::controller::{Decision, PeriodObservation};
 
 /// Counters of a pool since its creation. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct PoolRecord {
     /// When the second ended.
     pub end: Instant,
     /// Arrivals, completions and where the time went; threads and queue are those at the end.
-    pub observation: Observation,
+    pub observation: PeriodObservation,
     /// Jobs that were not let in.
     pub refused: u64,
     /// Jobs that were let in and not done.
@@ -115,11 +115,11 @@ impl Observer {
     }
 
     /// Observations since the last call.
-    pub fn observe(&mut self, now: Instant, totals: &PoolTotals, gauge: &Gauge) -> Observation {
+    pub fn observe(&mut self, now: Instant, totals: &PoolTotals, gauge: &Gauge) -> PeriodObservation {
         let before = std::mem::replace(&mut self.before, *totals);
         let time = totals.thread_time.since(before.thread_time);
         let (taken, waited) = (totals.taken - before.taken, totals.waited - before.waited);
-        let observation = Observation {
+        let observation = PeriodObservation {
             period: now.since(std::mem::replace(&mut self.before_at, now)),
             threads: gauge.threads,
             arrivals: totals.accepted - before.accepted,
@@ -167,8 +167,8 @@ fn mean(sum: Duration, count: u64) -> Duration {
 }
 
 /// Both periods as one.
-fn sum(first: &Observation, second: &Observation) -> Observation {
-    Observation {
+fn sum(first: &PeriodObservation, second: &PeriodObservation) -> PeriodObservation {
+    PeriodObservation {
         period: first.period + second.period,
         arrivals: first.arrivals + second.arrivals,
         completions: first.completions + second.completions,

@@ -10,7 +10,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use super::admission::{Forecast, Patience};
-use super::controller::{Decision, Observation};
+use super::controller::{Decision, PeriodObservation};
 use super::observer::{Gauge, PoolTotals, ThreadMeter, ThreadTime};
 use super::queue::{JobOffer, Queue, Refused, Taken};
 use super::thread_pool::{ThreadGroup, ThreadPoolManager};
@@ -157,7 +157,7 @@ pub(super) trait Observed: Send + Sync {
     /// Gives the pool as many threads as the system grants.
     fn set_threads(&self, threads: usize) -> io::Result<()>;
     /// Sets the queue's estimate of the capacity.
-    fn set_forecast(&self, observation: &Observation, decision: Decision);
+    fn set_forecast(&self, observation: &PeriodObservation, decision: Decision);
     /// Lets the threads finish waiting jobs and end.
     fn finish(&self);
 }
@@ -220,7 +220,7 @@ impl<J: Send + 'static> Observed for Pool<J> {
         Ok(())
     }
 
-    fn set_forecast(&self, observation: &Observation, decision: Decision) {
+    fn set_forecast(&self, observation: &PeriodObservation, decision: Decision) {
         let shared = &*self.0;
         let busy = observation.busy.as_secs_f64();
         if observation.completions > 0 && busy > 0.0 {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use thalweg_transport::batch::BatchWaker;
+use thalweg_transport::batch::Waker;
 
 use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestId};
 use crate::interaction::client::{Client, ClientError};
@@ -31,15 +31,6 @@ struct Line {
     orders: SyncSender<Order>,
     /// Ends its wait for answers, once it has a socket to wait on.
     waker: Arc<Mutex<Option<Waker>>>,
-}
-
-/// A waker that needs no debug text.
-struct Waker(BatchWaker);
-
-impl fmt::Debug for Waker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Waker")
-    }
 }
 
 /// One request and the waiter for its answer.
@@ -73,7 +64,7 @@ impl CoapRemote {
                 Ok(()) => {
                     // It looks by itself when the answer to its only request has come.
                     if self.config.nstart > 1
-                        && let Some(Waker(waker)) = &*line.waker.lock().unwrap_or_else(PoisonError::into_inner)
+                        && let Some(waker) = &*line.waker.lock().unwrap_or_else(PoisonError::into_inner)
                     {
                         waker.wake();
                     }
@@ -188,7 +179,7 @@ impl Asking {
             Some(open) => open,
             None => {
                 let opened = open(&self.thing, &self.config)?;
-                *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(Waker(opened.0.waker()));
+                *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.0.waker());
                 client.insert(opened)
             }
         };

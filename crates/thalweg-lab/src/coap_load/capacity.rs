@@ -4,10 +4,11 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::CoapMessage;
 
 use super::generator::run;
-use super::plan::{ArrivalProcess, LoadPlan, RequestDelivery};
+use super::plan::{ArrivalProcess, LoadPlan};
 use super::request::{Template, Verdict};
 use super::responder::{Responder, write_content};
 use super::result::Capacity;
@@ -64,7 +65,7 @@ pub fn check_answer(plan: &LoadPlan) -> Result<(), LabError> {
     socket.set_read_timeout(Some(plan.time_limit.min(PAUSE))).map_err(failed)?;
     let mut request = plan.request.clone();
     // An answer that comes by itself after an acknowledgement would have to be waited for and acknowledged.
-    request.delivery = RequestDelivery::NonConfirmable;
+    request.delivery = Confirmability::NonConfirmable;
     let mut template = Template::new(&request)?;
     let mut bytes = [0; 2048];
     let began = monotonic_nanos();

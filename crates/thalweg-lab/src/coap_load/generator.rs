@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::{CoapMessage, Code, MessageId, MessageType, empty_message};
 use thalweg_transport::batch::cut_sends;
 
 use super::crowd::Crowd;
 use super::ledger::{Found, Ledger, State};
 use super::meter::Meter;
-use super::plan::{ArrivalProcess, LoadPlan, RequestDelivery};
+use super::plan::{ArrivalProcess, LoadPlan};
 use super::repeats::Repeats;
 use super::request::Template;
 use super::result::{LoadResult, SCHEMA};
@@ -105,7 +106,7 @@ impl<'plan> Generator<'plan> {
             schedule: Schedule::of(plan),
             crowd: plan.flood.map(|flood| Crowd::new(&flood, plan)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
-            repeats: (plan.request.delivery == RequestDelivery::Confirmable).then(|| Repeats::new(random.next())),
+            repeats: (plan.request.delivery == Confirmability::Confirmable).then(|| Repeats::new(random.next())),
             tally: Tally::new(plan),
             meter: Meter::new(plan.server_process),
             first_token: random.next(),

@@ -23,6 +23,6 @@ mod tests;
 
 pub use capacity::{capacity, check_answer};
 pub use generator::run;
-pub use plan::{ArrivalProcess, Flood, LoadPlan, Phase, RequestDelivery, RequestPlan};
+pub use plan::{ArrivalProcess, Flood, LoadPlan, Phase, RequestPlan};
 pub use responder::{Replies, Responder, ResponderCounts, write_content};
 pub use result::{Capacity, GeneratorFigures, LoadCounts, LoadResult, ResponseTimes, SCHEMA, ServerFigures, Window};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_coap::endpoint::Confirmability;
 
 use super::crowd::SOCKETS_MAX;
 use crate::error::LabError;
@@ -40,8 +41,10 @@ pub struct LoadPlan {
 pub struct RequestPlan {
     /// Path and query of the GET, such as `/slow?ms=2`.
     pub resource: String,
-    /// Whether requests are confirmable.
-    pub delivery: RequestDelivery,
+    /// Whether requests are confirmable. Such a request is repeated until something comes back, after 2 to 3 s, then twice as long, four
+    /// times at most (RFC 7252 §4.2).
+    #[serde(with = "WrittenConfirmability")]
+    pub delivery: Confirmability,
     /// Bytes of each datagram, reached by empty arguments of the query; `None` for as few as the resource takes, which are
     /// 20 for `/request`.
     pub bytes: Option<usize>,
@@ -49,13 +52,11 @@ pub struct RequestPlan {
     pub expected: Option<String>,
 }
 
-/// Whether requests are confirmable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RequestDelivery {
-    /// Sent once.
+/// [`Confirmability`] as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Confirmability", rename_all = "kebab-case")]
+enum WrittenConfirmability {
     NonConfirmable,
-    /// Repeated until something comes back, after 2 to 3 s, then twice as long, four times at most (RFC 7252 §4.2).
     Confirmable,
 }
 
@@ -99,7 +100,7 @@ impl LoadPlan {
             target,
             request: RequestPlan {
                 resource: "/request".to_owned(),
-                delivery: RequestDelivery::NonConfirmable,
+                delivery: Confirmability::NonConfirmable,
                 bytes: None,
                 expected: Some("hello world".to_owned()),
             },

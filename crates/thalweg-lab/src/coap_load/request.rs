@@ -1,16 +1,17 @@
 //! The datagram of a request, and the check of an answer.
 
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::{
     CoapMessage, Code, HEADER_LEN, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Token, write_option,
 };
 
-use super::plan::{RequestDelivery, RequestPlan};
+use super::plan::RequestPlan;
 use crate::error::LabError;
 
 /// All requests of a run: they differ in message ID and token only.
 pub(super) struct Template {
     bytes: Vec<u8>,
-    delivery: RequestDelivery,
+    delivery: Confirmability,
     expected: Option<Vec<u8>>,
 }
 
@@ -30,8 +31,8 @@ impl Template {
     /// When the datagram cannot have the requested size.
     pub(super) fn new(plan: &RequestPlan) -> Result<Template, LabError> {
         let message_type = match plan.delivery {
-            RequestDelivery::Confirmable => MessageType::Confirmable,
-            RequestDelivery::NonConfirmable => MessageType::NonConfirmable,
+            Confirmability::Confirmable => MessageType::Confirmable,
+            Confirmability::NonConfirmable => MessageType::NonConfirmable,
         };
         let request = RequestBuf::get(&plan.resource);
         let options = request.view().options;
@@ -61,7 +62,7 @@ impl Template {
     /// Judges a message whose token is that of a request with this message ID.
     pub(super) fn judge(&self, id: u16, message: &CoapMessage<'_>) -> Verdict {
         let is_type_right = match message.message_type {
-            MessageType::Acknowledgement => self.delivery == RequestDelivery::Confirmable && message.id.0 == id,
+            MessageType::Acknowledgement => self.delivery == Confirmability::Confirmable && message.id.0 == id,
             MessageType::Confirmable | MessageType::NonConfirmable => true,
             MessageType::Reset => false,
         };
@@ -102,7 +103,7 @@ mod tests {
 
     fn plan(resource: &str, bytes: Option<usize>) -> RequestPlan {
         let resource = resource.to_owned();
-        RequestPlan { resource, delivery: RequestDelivery::Confirmable, bytes, expected: Some("hello".to_owned()) }
+        RequestPlan { resource, delivery: Confirmability::Confirmable, bytes, expected: Some("hello".to_owned()) }
     }
 
     #[test]

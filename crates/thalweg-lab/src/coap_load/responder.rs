@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use thalweg_coap::message::{CoapMessage, Code, MessageType, MessageWriter, OptionNumber};
-use thalweg_transport::batch::{Arrivals, BatchOptions, BatchScratch, BatchSocket, BatchWaker, Departure, Watch};
+use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure, Waker};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
@@ -15,7 +15,7 @@ use crate::host::pin_to_cpu;
 /// Answers on a port of its own until it is told to end.
 pub struct Responder {
     address: SocketAddr,
-    waker: BatchWaker,
+    waker: Waker,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<ResponderCounts>>,
 }
@@ -66,13 +66,13 @@ impl Responder {
         answer: impl FnMut(&CoapMessage<'_>, &mut Replies) + Send + 'static,
     ) -> Result<Responder, LabError> {
         let failed = |error: io::Error| LabError::Here(format!("the responder on 127.0.0.1 did not start: {error}"));
-        let socket = BatchSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), &BatchOptions::default()).map_err(failed)?;
-        let watch = Watch::new(&socket).map_err(failed)?;
-        let (address, waker, is_over) = (socket.local_address(), watch.waker(), Arc::new(AtomicBool::new(false)));
+        let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+        let mut socket = BatchSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), &options).map_err(failed)?;
+        let (address, waker, is_over) = (socket.local_address(), socket.waker(), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&is_over);
         let work = move || {
             cpu.map_or(Ok(()), pin_to_cpu)?;
-            respond(&socket, &watch, &seen, answer)
+            respond(&mut socket, &seen, answer)
         };
         let thread = std::thread::Builder::new().name("responder".to_owned()).spawn(work).map_err(failed)?;
         Ok(Responder { address, waker, is_over, thread })
@@ -96,19 +96,17 @@ impl Responder {
 }
 
 fn respond(
-    socket: &BatchSocket,
-    watch: &Watch,
+    socket: &mut BatchSocket,
     is_over: &AtomicBool,
     mut answer: impl FnMut(&CoapMessage<'_>, &mut Replies),
 ) -> io::Result<ResponderCounts> {
     let mut counts = ResponderCounts::default();
-    let (mut arrivals, mut scratch, mut replies) =
-        (Arrivals::new(DATAGRAM_BYTES), BatchScratch::default(), Replies::default());
+    let (mut scratch, mut replies) = (BatchScratch::default(), Replies::default());
     loop {
         // Checked first: requests sent before the end are read after this.
         let is_ending = is_over.load(Ordering::SeqCst);
-        let count = socket.receive(&mut arrivals)?;
-        for arrived in arrivals.iter().flatten() {
+        socket.receive()?;
+        while let Some(arrived) = socket.next_arrival() {
             let Ok(message) = CoapMessage::parse(arrived.bytes) else {
                 counts.malformed += 1;
                 continue;
@@ -120,11 +118,11 @@ fn respond(
         counts.sent += socket.send(&mut scratch, replies.departures()).datagrams as u64;
         replies.bytes.clear();
         replies.ends.clear();
-        if count < arrivals.capacity() {
+        if !socket.is_ready() {
             if is_ending {
                 return Ok(counts);
             }
-            watch.wait(None)?;
+            socket.wait(None)?;
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::{CoapMessage, Code, MessageId, MessageType, MessageWriter, Token, empty_message};
 
 use super::*;
@@ -137,7 +138,7 @@ fn confirmable_requests_are_repeated_acknowledged_and_reset() {
         }
     });
     let mut plan = plan(&responder, ArrivalProcess::Rate(80.0), Duration::from_millis(200));
-    (plan.request.delivery, plan.time_limit) = (RequestDelivery::Confirmable, Duration::from_secs(20));
+    (plan.request.delivery, plan.time_limit) = (Confirmability::Confirmable, Duration::from_secs(20));
     let result = measure(&plan);
     responder.finish().unwrap();
     let counts = &result.counts;

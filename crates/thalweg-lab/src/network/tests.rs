@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use thalweg_rtps::types::{EntityId, SequenceNumber};
-use thalweg_rtps::wire::write::{self, DataHead, DataKind};
 
 use super::relay::RelaySwitch;
+use super::relay::frames::tests::message_with_sample;
 use super::*;
 use crate::scenario::Impairment;
 
@@ -146,12 +145,8 @@ fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
                 }
             }
         });
-        let (reader, writer) = (EntityId::UNKNOWN, EntityId([0, 0, 1, 3]));
         for number in 0..count {
-            let sequence = SequenceNumber(i64::try_from(number).expect("few") + 1);
-            let mut sample = [&b"RTPS\x02\x05"[..], &[0; 14]].concat();
-            write::data(&mut sample, &DataHead { reader, writer, sequence, inline_qos: &[], kind: DataKind::Data }, 4);
-            sample.extend_from_slice(&[0, 1, 0, 0]);
+            let sample = message_with_sample(u32::try_from(number).expect("few") + 1);
             sender.send_to(&sample, "10.89.0.2:7401").expect("sent");
             // Whoever sends faster than the relay forwards and the receiver takes tests the buffers between.
             std::thread::sleep(Duration::from_micros(50));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::contender::{Contender, MethodName, Stage};
 use super::outlook::Outlook;
 use super::plan::{Burst, Paper1Plan};
-use super::result::{Cell, burst_name};
+use super::result::{BurstRuns, burst_name};
 use super::search::{Grid, MeasuredSettings, Search, Settings, search};
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
@@ -34,7 +34,7 @@ impl Course<'_> {
         title: &str,
         bursts: &[Burst],
         contenders: &mut [Contender],
-    ) -> Result<Vec<Cell>, LabError> {
+    ) -> Result<Vec<BurstRuns>, LabError> {
         let mut progress = Progress::new(title);
         let mut out = Vec::new();
         self.outlook.begin_table(contenders.iter().map(|contender| contender.name.clone()).collect());
@@ -69,7 +69,7 @@ impl Course<'_> {
                 let Some(summary) = Summary::of(&runs_ms) else {
                     continue;
                 };
-                out.push(Cell { contender: contender.name.clone(), n: burst.0, size: burst.1, runs_ms, summary });
+                out.push(BurstRuns { contender: contender.name.clone(), n: burst.0, size: burst.1, runs_ms, summary });
             }
         }
         progress.finish();

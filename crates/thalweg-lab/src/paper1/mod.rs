@@ -18,9 +18,9 @@ mod scenario;
 mod search;
 
 pub use peers::PEERS;
-pub use plan::{Length, LinkKind, Paper1Plan, UNLIMITED};
+pub use plan::{LinkKind, Paper1Plan, UNLIMITED};
 pub use presentation::{page, to_text};
-pub use result::{BackgroundCell, Cell, ContenderFacts, CourseFacts, Missing, Paper1Result};
+pub use result::{BackgroundCell, BurstRuns, ContenderFacts, Missing, Paper1Facts, Paper1Result};
 pub use scenario::run;
 pub use search::{MeasuredSettings, Search, Settings, Trial, TunedParameter};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::search::{Grid, TunedParameter};
+use crate::length::Length;
 
 /// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug)]
@@ -30,15 +31,6 @@ pub struct Paper1Plan {
 
 /// Name of a cell of Table 4 without limit in `--tokens`.
 pub const UNLIMITED: &str = "unlimited";
-
-/// Time limit of all measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// As long as the paper's figures need.
-    Full,
-    /// A few minutes.
-    Quick,
-}
 
 /// The link of Table 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

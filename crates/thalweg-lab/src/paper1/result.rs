@@ -16,7 +16,7 @@ pub struct Paper1Result {
     /// Layout of this object: `thalweg.paper1/1`.
     pub schema: String,
     /// The settings of the run.
-    pub course: CourseFacts,
+    pub course: Paper1Facts,
     /// The machine.
     pub environment: Environment,
     /// Other load on the machine meanwhile.
@@ -28,9 +28,9 @@ pub struct Paper1Result {
     /// The searches before the measurement.
     pub searches: Vec<Search>,
     /// Table 2: bursts of small samples.
-    pub high_frequency: Vec<Cell>,
+    pub high_frequency: Vec<BurstRuns>,
     /// Table 3: several MiB whole and in segments.
-    pub large: Vec<Cell>,
+    pub large: Vec<BurstRuns>,
     /// Table 4: a bulk transfer under a flow controller.
     pub background: Vec<BackgroundCell>,
     /// The best settings, for programs to load.
@@ -49,7 +49,7 @@ impl Paper1Result {
 
 /// The settings of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CourseFacts {
+pub struct Paper1Facts {
     /// The command that makes such a result.
     pub command: String,
     /// Start, in seconds since 1970 UTC.
@@ -99,7 +99,7 @@ pub struct Missing {
 
 /// Runs of one contender with one number and size of samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct BurstRuns {
     /// Who.
     pub contender: String,
     /// Samples a run.
@@ -112,7 +112,7 @@ pub struct Cell {
     pub summary: Summary,
 }
 
-impl Cell {
+impl BurstRuns {
     /// Count and size, as in `3,000 × 256 B`.
     pub fn burst_name(&self) -> String {
         burst_name((self.n, self.size))

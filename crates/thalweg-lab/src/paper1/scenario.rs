@@ -8,7 +8,7 @@ use super::contender::{Contender, Kind, MethodName, Stage};
 use super::outlook::{Outlook, Table};
 use super::peers::{PROFILES, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
-use super::result::{Cell, ContenderFacts, CourseFacts, Missing, NEVER_READY, Paper1Result};
+use super::result::{BurstRuns, ContenderFacts, Missing, NEVER_READY, Paper1Facts, Paper1Result};
 use super::search::{Search, Settings};
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, Environment};
@@ -93,8 +93,8 @@ fn course_facts(
     (started_unix_s, started): (u64, Instant),
     cpus: Option<(usize, usize)>,
     first_orders: Vec<Vec<String>>,
-) -> CourseFacts {
-    CourseFacts {
+) -> Paper1Facts {
+    Paper1Facts {
         command: command(plan),
         started_unix_s,
         seconds: started.elapsed().as_secs_f64(),
@@ -282,7 +282,7 @@ impl Findings {
     }
 
     /// The best settings, as a file that programs load.
-    fn profile(&self, environment: &Environment, started_unix_s: u64, large: &[Cell]) -> Profile {
+    fn profile(&self, environment: &Environment, started_unix_s: u64, large: &[BurstRuns]) -> Profile {
         let unknown = || "unknown".to_owned();
         let batching = Contender::ours("", MethodName::Batching, self.of(MethodName::Batching));
         let high_frequency = match &batching.kind {

@@ -1,6 +1,6 @@
 //! The forms of a result, from one made by hand.
 
-use super::result::{CourseFacts, Paper1Result};
+use super::result::{Paper1Facts, Paper1Result};
 use super::search::{MeasuredSettings, Search, Settings, Trial, TunedParameter};
 use super::*;
 use crate::host::{Conditions, Environment};
@@ -11,10 +11,10 @@ use crate::report::tests::{check_html, check_offline};
 use crate::station::TokenBucket;
 use crate::statistics::Summary;
 
-fn cell(contender: &str, n: u64, size: u64, mean: f64) -> Cell {
+fn cell(contender: &str, n: u64, size: u64, mean: f64) -> BurstRuns {
     let runs_ms: Vec<f64> = (0..20).map(|run| mean * (0.95 + 0.1 * f64::from(run) / 19.0)).collect();
     let summary = Summary::of(&runs_ms).expect("runs");
-    Cell { contender: contender.to_owned(), n, size, runs_ms, summary }
+    BurstRuns { contender: contender.to_owned(), n, size, runs_ms, summary }
 }
 
 fn background(tokens: Option<u32>, ms: f64, p99_factor: f64) -> BackgroundCell {
@@ -61,7 +61,7 @@ fn result() -> Paper1Result {
     let failed = Trial { measured: None, settings: Settings::default(), ..trial.clone() };
     Paper1Result {
         schema: Paper1Result::SCHEMA.to_owned(),
-        course: CourseFacts {
+        course: Paper1Facts {
             command: "thalweg lab run paper1 --seed 5".to_owned(),
             started_unix_s: 1_795_294_025,
             seconds: 100.0,

@@ -1,7 +1,7 @@
 //! Results of the runs of a cell, and of cells beside each other.
 
-use super::cell::{Cell, Contender, Load, PaperFigure, ServerWork};
-use super::result::{CellResult, Paper5Result, Run};
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
+use super::result::{Paper5Result, Run, ServerCellRuns};
 use crate::statistics::{Interval, mean_interval};
 use thalweg_coap::scheduler::controller::ControlLaw;
 
@@ -29,7 +29,7 @@ pub(super) const COST: Measure = |run| {
 
 /// The mean over the runs of a cell, with its bootstrap interval from five runs on, else with its extremes. `None` without a run that
 /// has the figure.
-pub(super) fn estimate(cell: &CellResult, measure: Measure) -> Option<Interval> {
+pub(super) fn estimate(cell: &ServerCellRuns, measure: Measure) -> Option<Interval> {
     of_values(&cell.runs.iter().filter_map(measure).collect::<Vec<f64>>())
 }
 
@@ -48,7 +48,7 @@ pub(super) fn of_values(values: &[f64]) -> Option<Interval> {
 }
 
 /// The mean alone.
-pub(super) fn mean(cell: &CellResult, measure: Measure) -> Option<f64> {
+pub(super) fn mean(cell: &ServerCellRuns, measure: Measure) -> Option<f64> {
     estimate(cell, measure).map(|interval| interval.estimate)
 }
 
@@ -56,14 +56,14 @@ pub(super) fn mean(cell: &CellResult, measure: Measure) -> Option<f64> {
 pub(super) fn find(
     result: &Paper5Result,
     figure: PaperFigure,
-    is_meant: impl Fn(&Cell) -> bool,
-) -> Option<&CellResult> {
+    is_meant: impl Fn(&ServerCell) -> bool,
+) -> Option<&ServerCellRuns> {
     result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
 }
 
 /// Rate of a contender at capacity with `handler`.
 pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: ServerWork) -> Option<f64> {
-    let is_meant = |cell: &Cell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
+    let is_meant = |cell: &ServerCell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
     mean(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
 }
 
@@ -76,7 +76,7 @@ pub(super) struct PoolFigure {
 
 /// Rates of pools with `handler`, in the order of the plan.
 pub(super) fn pools(result: &Paper5Result, handler: ServerWork) -> Vec<PoolFigure> {
-    let of = |cell: &CellResult| match cell.cell.contender {
+    let of = |cell: &ServerCellRuns| match cell.cell.contender {
         Contender::Thalweg(law) if cell.cell.handler == handler => {
             Some(PoolFigure { law, served: mean(cell, SERVED)? })
         }
@@ -120,8 +120,8 @@ pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Cont
 
 /// Rate of each contender against the number of clients (Figure 9).
 pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Interval)> {
-    let of = |cell: &CellResult| match cell.cell.load {
-        Load::Open { clients, .. } if cell.cell.contender == contender => {
+    let of = |cell: &ServerCellRuns| match cell.cell.load {
+        RequestLoad::Open { clients, .. } if cell.cell.contender == contender => {
             Some((f64::from(clients), estimate(cell, SERVED)?))
         }
         _ => None,

@@ -191,7 +191,7 @@ impl fmt::Display for ServerWork {
 /// Numbers of clients and rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Load {
+pub enum RequestLoad {
     /// Each client sends its next request when an answer comes.
     Closed {
         /// Clients.
@@ -226,19 +226,19 @@ pub enum Load {
     },
 }
 
-impl fmt::Display for Load {
+impl fmt::Display for RequestLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Load::Closed { clients, outstanding } => {
+            RequestLoad::Closed { clients, outstanding } => {
                 write!(f, "{} × {outstanding} outstanding", grouped((*clients).into()))
             }
-            Load::Open { clients, rate, bytes, flood } => {
+            RequestLoad::Open { clients, rate, bytes, flood } => {
                 write!(f, "{} clients × {}/s", grouped((*clients).into()), rounded(*rate))?;
                 bytes.map_or(Ok(()), |bytes| write!(f, ", {bytes} B"))?;
                 flood.map_or(Ok(()), |(ports, _)| write!(f, ", flood from {} ports", grouped(ports.into())))
             }
-            Load::Overload { factor, .. } => write!(f, "{factor} × capacity"),
-            Load::Phases { phases, .. } => {
+            RequestLoad::Overload { factor, .. } => write!(f, "{factor} × capacity"),
+            RequestLoad::Phases { phases, .. } => {
                 let rates: Vec<String> = phases.iter().map(|phase| rounded(phase.rate)).collect();
                 write!(f, "{} requests/s", rates.join(" → "))
             }
@@ -248,7 +248,7 @@ impl fmt::Display for Load {
 
 /// A cell, which is measured several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct ServerCell {
     /// The part it belongs to.
     pub figure: PaperFigure,
     /// The server.
@@ -256,13 +256,13 @@ pub struct Cell {
     /// The requested resource.
     pub handler: ServerWork,
     /// How many of them.
-    pub load: Load,
+    pub load: RequestLoad,
 }
 
-impl Cell {
+impl ServerCell {
     /// Whether it shows how much its contender does with its handler.
     pub(super) fn is_capacity(&self) -> bool {
-        let is_one_client = self.load == Load::Closed { clients: 1, outstanding: 1 };
+        let is_one_client = self.load == RequestLoad::Closed { clients: 1, outstanding: 1 };
         self.figure == PaperFigure::Capacity && (!is_one_client || self.handler != ServerWork::Greeting)
     }
 
@@ -275,7 +275,7 @@ impl Cell {
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for ServerCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, {}", self.contender, self.handler, self.load)
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
-use super::result::{CellResult, Run};
+use super::cell::ServerCell;
+use super::result::{Run, ServerCellRuns};
 use crate::error::LabError;
 
 /// A file that only grows.
@@ -33,7 +33,12 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn open(out: &Path, command: &str, build: &str, cells: &mut [CellResult]) -> Result<Journal, LabError> {
+    pub(super) fn open(
+        out: &Path,
+        command: &str,
+        build: &str,
+        cells: &mut [ServerCellRuns],
+    ) -> Result<Journal, LabError> {
         let path = out.join("runs.jsonl");
         let text = fs::read_to_string(&path).unwrap_or_default();
         // A line that was being written when the power went is no line.
@@ -77,8 +82,8 @@ impl Journal {
 }
 
 /// Cells without runs.
-pub(super) fn empty(cells: Vec<Cell>) -> Vec<CellResult> {
-    cells.into_iter().map(|cell| CellResult { cell, runs: Vec::new(), failures: Vec::new() }).collect()
+pub(super) fn empty(cells: Vec<ServerCell>) -> Vec<ServerCellRuns> {
+    cells.into_iter().map(|cell| ServerCellRuns { cell, runs: Vec::new(), failures: Vec::new() }).collect()
 }
 
 fn not_written(path: &Path, error: &std::io::Error) -> LabError {

@@ -23,12 +23,12 @@ mod server;
 mod usage;
 mod verdicts;
 
-pub use cell::{Cell, Contender, Load, PaperFigure, ServerWork};
+pub use cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
 pub use observed::{PoolLine, ServerLine};
 pub use peer::{CoapPeer, Deduplication};
-pub use plan::{Length, Paper5Plan, law_named};
+pub use plan::{Paper5Plan, law_named};
 pub use presentation::{page, to_text};
-pub use result::{CellResult, ContenderFacts, CourseFacts, Paper5Result, Run, ServerUsage};
+pub use result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
 pub use scenario::run;
 pub use usage::Moment;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::cell::{Cell, Contender, Load, PaperFigure, ServerWork};
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
+use crate::length::Length;
 use crate::nearest::nearest;
 
 /// The extent of the measurement, and its contenders.
@@ -29,15 +30,6 @@ pub struct Paper5Plan {
     pub runs: u32,
     /// Seed of the order of runs.
     pub seed: u64,
-}
-
-/// Time limit of all measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// As long as figures with intervals need.
-    Full,
-    /// Ten minutes: further rounds are left out when they would take longer.
-    Quick,
 }
 
 /// How long a run takes.
@@ -77,16 +69,17 @@ impl Paper5Plan {
     }
 
     /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
-    pub(super) fn cells(&self) -> Vec<Cell> {
+    pub(super) fn cells(&self) -> Vec<ServerCell> {
         let needs_capacity = self.figures.contains(&PaperFigure::Overload);
         let is_wanted =
             |figure: &PaperFigure| self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity;
         PaperFigure::ALL.into_iter().filter(is_wanted).flat_map(|figure| self.cells_of(figure)).collect()
     }
 
-    fn cells_of(&self, figure: PaperFigure) -> Vec<Cell> {
-        let cell = |contender, handler, load: &Load| Cell { figure, contender, handler, load: load.clone() };
-        let by_law = |handlers: &[ServerWork], load: &Load| -> Vec<Cell> {
+    fn cells_of(&self, figure: PaperFigure) -> Vec<ServerCell> {
+        let cell =
+            |contender, handler, load: &RequestLoad| ServerCell { figure, contender, handler, load: load.clone() };
+        let by_law = |handlers: &[ServerWork], load: &RequestLoad| -> Vec<ServerCell> {
             let laws = self.laws_of(figure);
             let of = |handler: &ServerWork| {
                 let handler = *handler;
@@ -94,9 +87,10 @@ impl Paper5Plan {
             };
             handlers.iter().flat_map(of).map(|(contender, handler)| cell(contender, handler, load)).collect()
         };
-        let by_middleware = |handler: ServerWork, loads: &[Load]| -> Vec<Cell> {
-            let each =
-                |load: &Load| self.contenders().into_iter().map(|one| cell(one, handler, load)).collect::<Vec<_>>();
+        let by_middleware = |handler: ServerWork, loads: &[RequestLoad]| -> Vec<ServerCell> {
+            let each = |load: &RequestLoad| {
+                self.contenders().into_iter().map(|one| cell(one, handler, load)).collect::<Vec<_>>()
+            };
             loads.iter().flat_map(each).collect()
         };
         match figure {
@@ -105,15 +99,15 @@ impl Paper5Plan {
             PaperFigure::Clients => by_middleware(ServerWork::Greeting, &self.client_loads()),
             PaperFigure::Sizes => by_middleware(ServerWork::Greeting, &self.size_loads()),
             PaperFigure::Capacity => {
-                let loads = [self.saturating(), Load::Closed { clients: 1, outstanding: 1 }];
+                let loads = [self.saturating(), RequestLoad::Closed { clients: 1, outstanding: 1 }];
                 let mut cells = by_middleware(ServerWork::Greeting, &loads);
                 // As in an overload, no answers of one client leave together.
-                let alone = Load::Closed { clients: self.clients(256), outstanding: 1 };
+                let alone = RequestLoad::Closed { clients: self.clients(256), outstanding: 1 };
                 cells.push(cell(Contender::Thalweg(ControlLaw::Vta), OVERLOADED, &alone));
                 cells
             }
             PaperFigure::Overload => {
-                let load = Load::Overload { clients: self.clients(1_000), factor: OVERLOAD };
+                let load = RequestLoad::Overload { clients: self.clients(1_000), factor: OVERLOAD };
                 let mut cells = by_middleware(ServerWork::Greeting, std::slice::from_ref(&load));
                 cells.push(cell(Contender::Thalweg(ControlLaw::Vta), OVERLOADED, &load));
                 cells
@@ -159,31 +153,31 @@ impl Paper5Plan {
     }
 
     /// The paper has no number for "saturating"; this is the load of the capacity as well, and the one that heats.
-    pub(super) fn saturating(&self) -> Load {
-        Load::Closed { clients: self.clients(64), outstanding: 4 }
+    pub(super) fn saturating(&self) -> RequestLoad {
+        RequestLoad::Closed { clients: self.clients(64), outstanding: 4 }
     }
 
     /// The paper's load of Figure 7 moves between 6,000 and 25,000 requests a second; a handler that blocks for 1 ms
     /// needs the paper's one to five threads at a sixth of that.
-    fn course(&self) -> Load {
+    fn course(&self) -> RequestLoad {
         let rates = [1_000.0, 2_500.0, 4_000.0, 1_500.0, 3_500.0, 600.0];
         self.phases(&rates.map(|rate| (rate, if self.is_quick() { 1.5 } else { 10.0 })))
     }
 
-    fn ramp(&self) -> Load {
+    fn ramp(&self) -> RequestLoad {
         let [before, high, after] = if self.is_quick() { [2.0, 4.0, 3.0] } else { [7.0, 9.0, 12.0] };
         self.phases(&[(RAMP_LOW, before), (RAMP_HIGH, high), (RAMP_LOW, after)])
     }
 
-    fn phases(&self, phases: &[(f64, f64)]) -> Load {
+    fn phases(&self, phases: &[(f64, f64)]) -> RequestLoad {
         let phase = |(rate, seconds): &(f64, f64)| Phase {
             rate: *rate,
             duration: Duration::from_secs_f64((seconds * self.scale).max(SHORTEST)),
         };
-        Load::Phases { clients: self.clients(100), phases: phases.iter().map(phase).collect() }
+        RequestLoad::Phases { clients: self.clients(100), phases: phases.iter().map(phase).collect() }
     }
 
-    fn client_loads(&self) -> Vec<Load> {
+    fn client_loads(&self) -> Vec<RequestLoad> {
         let counts: &[u32] = if self.is_quick() {
             &[100, 1_000, 10_000]
         } else {
@@ -194,18 +188,18 @@ impl Paper5Plan {
         counts.into_iter().map(|clients| open(clients, CLIENT_RATE)).collect()
     }
 
-    fn size_loads(&self) -> Vec<Load> {
+    fn size_loads(&self) -> Vec<RequestLoad> {
         let sizes: &[usize] = if self.is_quick() { &[20, 1_024] } else { &[20, 64, 128, 256, 512, 1_024] };
         let clients = self.clients(if self.is_quick() { 1_000 } else { 5_000 });
-        let of = |bytes: &usize| Load::Open { clients, rate: CLIENT_RATE, bytes: Some(*bytes), flood: None };
+        let of = |bytes: &usize| RequestLoad::Open { clients, rate: CLIENT_RATE, bytes: Some(*bytes), flood: None };
         sizes.iter().map(of).collect()
     }
 
-    fn flood_loads(&self) -> Vec<Load> {
+    fn flood_loads(&self) -> Vec<RequestLoad> {
         let ports = self.clients(if self.is_quick() { 10_000 } else { 100_000 });
         let clients = self.clients(100);
         [None, Some((ports, FLOOD_RATE))]
-            .map(|flood| Load::Open { clients, rate: HONEST_RATE, bytes: None, flood })
+            .map(|flood| RequestLoad::Open { clients, rate: HONEST_RATE, bytes: None, flood })
             .to_vec()
     }
 
@@ -227,18 +221,18 @@ impl Paper5Plan {
     }
 
     /// How many runs a cell has: the long ones of the quick form have one.
-    pub(super) fn runs_of(&self, cell: &Cell) -> u32 {
+    pub(super) fn runs_of(&self, cell: &ServerCell) -> u32 {
         match cell.load {
-            Load::Phases { .. } if self.is_quick() => 1,
+            RequestLoad::Phases { .. } if self.is_quick() => 1,
             _ => self.runs,
         }
     }
 
     /// How long a run takes, the start of the server and the wait for late answers among it.
-    pub(super) fn seconds_of(&self, cell: &Cell) -> f64 {
+    pub(super) fn seconds_of(&self, cell: &ServerCell) -> f64 {
         let times = self.times();
         let counted: Duration = match &cell.load {
-            Load::Phases { phases, .. } => phases.iter().map(|phase| phase.duration).sum(),
+            RequestLoad::Phases { phases, .. } => phases.iter().map(|phase| phase.duration).sum(),
             _ => times.counted,
         };
         let start = match cell.contender {
@@ -301,8 +295,8 @@ pub fn law_named(text: &str) -> Result<ControlLaw, String> {
     })
 }
 
-fn open(clients: u32, rate: f64) -> Load {
-    Load::Open { clients, rate, bytes: None, flood: None }
+fn open(clients: u32, rate: f64) -> RequestLoad {
+    RequestLoad::Open { clients, rate, bytes: None, flood: None }
 }
 
 const POOL_HANDLERS: [ServerWork; 3] = [ServerWork::Short, ServerWork::Computing(20), ServerWork::Blocking(2)];

@@ -1,6 +1,6 @@
 //! A law under a changing load: how far handlers fell behind, how many threads there were and how many were needed.
 
-use super::cell::Load;
+use super::cell::RequestLoad;
 use super::observed::{PoolLine, ServerLine};
 use super::result::Run;
 use crate::coap_load::{Phase, Window};
@@ -27,8 +27,8 @@ pub(super) struct RampFigures {
 }
 
 /// Phases with their beginnings in seconds.
-pub(super) fn phases(load: &Load) -> Vec<(f64, Phase)> {
-    let Load::Phases { phases, .. } = load else { return Vec::new() };
+pub(super) fn phases(load: &RequestLoad) -> Vec<(f64, Phase)> {
+    let RequestLoad::Phases { phases, .. } = load else { return Vec::new() };
     let mut start = 0.0;
     let mut out = Vec::new();
     for phase in phases {
@@ -39,7 +39,7 @@ pub(super) fn phases(load: &Load) -> Vec<(f64, Phase)> {
 }
 
 /// What a run shows; of the phase with the highest rate and the time after it.
-pub(super) fn figures(run: &Run, load: &Load) -> Option<RampFigures> {
+pub(super) fn figures(run: &Run, load: &RequestLoad) -> Option<RampFigures> {
     let phases = phases(load);
     let (start, high) = *phases.iter().max_by(|(_, one), (_, other)| one.rate.total_cmp(&other.rate))?;
     let end = start + high.duration.as_secs_f64();

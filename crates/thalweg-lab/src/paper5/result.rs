@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Cell, PaperFigure};
+use super::cell::{PaperFigure, ServerCell};
 use super::observed::ServerLine;
 use super::usage::Moment;
 use crate::coap_load::LoadResult;
@@ -15,19 +15,19 @@ pub struct Paper5Result {
     /// Layout of this object: `thalweg.paper5/1`.
     pub schema: String,
     /// The settings of the run.
-    pub course: CourseFacts,
+    pub course: Paper5Facts,
     /// The machine.
     pub environment: Environment,
     /// Other load on the machine meanwhile.
     pub conditions: Conditions,
     /// The contenders.
-    pub contenders: Vec<ContenderFacts>,
+    pub contenders: Vec<ServerFacts>,
     /// Missing measurements, with reasons and remedies.
     pub missing: Vec<Missing>,
     /// Runs that were planned and not made, with the reason.
     pub left_out: Vec<String>,
     /// Every cell, in the order of the page.
-    pub cells: Vec<CellResult>,
+    pub cells: Vec<ServerCellRuns>,
 }
 
 impl Paper5Result {
@@ -35,14 +35,14 @@ impl Paper5Result {
     pub const SCHEMA: &'static str = "thalweg.paper5/1";
 
     /// The cells of a part.
-    pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &CellResult> {
+    pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &ServerCellRuns> {
         self.cells.iter().filter(move |cell| cell.cell.figure == figure)
     }
 }
 
 /// The settings of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CourseFacts {
+pub struct Paper5Facts {
     /// The command that makes such a result.
     pub command: String,
     /// Start, in seconds since 1970 UTC; of a run that was resumed its last one.
@@ -63,7 +63,7 @@ pub struct CourseFacts {
 
 /// A server as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ContenderFacts {
+pub struct ServerFacts {
     /// Its name.
     pub name: String,
     /// What it says of itself.
@@ -74,9 +74,9 @@ pub struct ContenderFacts {
 
 /// The runs of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellResult {
+pub struct ServerCellRuns {
     /// The measurement.
-    pub cell: Cell,
+    pub cell: ServerCell,
     /// Its runs, in the order in which they were made.
     pub runs: Vec<Run>,
     /// Why runs have no result.

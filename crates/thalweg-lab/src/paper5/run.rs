@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use thalweg_coap::endpoint::Confirmability;
 use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
 
-use super::cell::{Cell, Contender, Load, PaperFigure};
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
 use super::plan::Paper5Plan;
 use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
-use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestDelivery, RequestPlan};
+use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestPlan};
 use crate::error::LabError;
 use crate::host::ConditionsWatch;
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
@@ -54,11 +55,11 @@ pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnsw
 ///
 /// # Errors
 /// The server or the generator failed, with its reason; or the user asked to stop.
-pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
+pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
     let watch = ConditionsWatch::start();
     let programs = (stage.launcher, stage.plan.peer_folder.as_deref());
     let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
-    let is_long = matches!(cell.load, Load::Phases { .. });
+    let is_long = matches!(cell.load, RequestLoad::Phases { .. });
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
     let mut server = Server::start(cell.contender, programs, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
@@ -84,8 +85,8 @@ pub(super) fn make(cell: &Cell, round: u32, capacity: Option<f64>, stage: &Stage
 }
 
 /// The load that lets a virtual machine compile what `cell` is about to ask of it.
-fn heating_of(cell: &Cell, plan: &Paper5Plan) -> Cell {
-    Cell { load: plan.saturating(), ..cell.clone() }
+fn heating_of(cell: &ServerCell, plan: &Paper5Plan) -> ServerCell {
+    ServerCell { load: plan.saturating(), ..cell.clone() }
 }
 
 /// Makes a load by a process of its own and hears it out, with samples of the server meanwhile.
@@ -132,18 +133,23 @@ fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
     }
 }
 
-fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5Plan) -> Result<LoadPlan, LabError> {
+fn load_plan(
+    cell: &ServerCell,
+    server: &Server,
+    capacity: Option<f64>,
+    plan: &Paper5Plan,
+) -> Result<LoadPlan, LabError> {
     let times = plan.times();
     let open = |clients: u32, rate: f64| (clients, ArrivalProcess::Rate(rate));
     let (mut bytes, mut flood) = (None, None);
     let (clients, arrival) = match &cell.load {
-        Load::Closed { clients, outstanding } => (*clients, ArrivalProcess::Closed(*outstanding)),
-        Load::Open { clients, rate, bytes: wanted, flood: ports } => {
+        RequestLoad::Closed { clients, outstanding } => (*clients, ArrivalProcess::Closed(*outstanding)),
+        RequestLoad::Open { clients, rate, bytes: wanted, flood: ports } => {
             bytes = *wanted;
             flood = ports.map(|(ports, rate)| Flood { ports, rate });
             open(*clients, *rate)
         }
-        Load::Overload { clients, factor } => {
+        RequestLoad::Overload { clients, factor } => {
             let capacity = capacity.ok_or_else(|| {
                 LabError::Here(format!(
                     "{} has no capacity to be overloaded: its runs at capacity failed",
@@ -152,13 +158,13 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
             })?;
             open(*clients, capacity * factor / f64::from(*clients))
         }
-        Load::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),
+        RequestLoad::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),
     };
     Ok(LoadPlan {
         target: server.address(),
         request: RequestPlan {
             resource: cell.handler.resource(),
-            delivery: RequestDelivery::NonConfirmable,
+            delivery: Confirmability::NonConfirmable,
             bytes,
             expected: Some(cell.handler.answer()),
         },
@@ -167,7 +173,7 @@ fn load_plan(cell: &Cell, server: &Server, capacity: Option<f64>, plan: &Paper5P
         arrival,
         duration: times.counted,
         warm_up: times.warm_up,
-        time_limit: if matches!(cell.load, Load::Phases { .. }) { PHASES_LIMIT } else { times.limit },
+        time_limit: if matches!(cell.load, RequestLoad::Phases { .. }) { PHASES_LIMIT } else { times.limit },
         flood,
         server_process: Some(server.id()),
     })

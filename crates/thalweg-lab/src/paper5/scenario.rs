@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::cell::{Cell, Contender, PaperFigure};
+use super::cell::{Contender, PaperFigure, ServerCell};
 use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
-use super::result::{CellResult, ContenderFacts, CourseFacts, Paper5Result};
+use super::result::{Paper5Facts, Paper5Result, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, Environment};
@@ -57,7 +57,7 @@ pub fn run(
     }
     Ok(Paper5Result {
         schema: Paper5Result::SCHEMA.to_owned(),
-        course: CourseFacts {
+        course: Paper5Facts {
             command: plan.command(),
             started_unix_s,
             seconds: started.elapsed().as_secs_f64(),
@@ -102,7 +102,7 @@ fn with_peers_that_are_there(plan: &Paper5Plan) -> (Paper5Plan, Vec<Missing>) {
 struct Course<'a> {
     stage: Stage<'a>,
     journal: Journal,
-    cells: Vec<CellResult>,
+    cells: Vec<ServerCellRuns>,
     started: Instant,
     pace: Pace,
     progress: Progress,
@@ -132,7 +132,7 @@ impl Course<'_> {
     /// Makes a run, unless it is made already, its cell has enough, or the time is up.
     fn make(&mut self, index: usize, round: u32) -> Result<(), LabError> {
         let plan = self.stage.plan;
-        let CellResult { cell, runs, failures } = &self.cells[index];
+        let ServerCellRuns { cell, runs, failures } = &self.cells[index];
         let seconds = plan.seconds_of(cell);
         let is_made = runs.iter().any(|run| run.round == round);
         if is_made || round >= plan.runs_of(cell) || failures.len() >= FAILURES_MAX {
@@ -164,8 +164,8 @@ impl Course<'_> {
     }
 
     /// What the contender of `cell` served a second at most with its handler: the median of its runs at capacity so far.
-    fn capacity(&self, cell: &Cell) -> Option<f64> {
-        let is_capacity = |result: &&CellResult| {
+    fn capacity(&self, cell: &ServerCell) -> Option<f64> {
+        let is_capacity = |result: &&ServerCellRuns| {
             let one = &result.cell;
             one.is_capacity() && one.contender == cell.contender && one.handler == cell.handler
         };
@@ -175,8 +175,8 @@ impl Course<'_> {
 }
 
 /// All contenders with a run, with their versions.
-fn contenders(cells: &[CellResult], folder: Option<&Path>) -> Vec<ContenderFacts> {
-    let mut out: Vec<ContenderFacts> = Vec::new();
+fn contenders(cells: &[ServerCellRuns], folder: Option<&Path>) -> Vec<ServerFacts> {
+    let mut out: Vec<ServerFacts> = Vec::new();
     for contender in cells.iter().map(|cell| cell.cell.contender) {
         let name = contender.middleware_name();
         if out.iter().all(|known| known.name != name) {
@@ -185,7 +185,7 @@ fn contenders(cells: &[CellResult], folder: Option<&Path>) -> Vec<ContenderFacts
                 Contender::Peer(peer, _) => peer.version(folder).and_then(Result::ok).map(|(_, version)| version),
             };
             let version = version.unwrap_or_else(|| "unknown".to_owned());
-            out.push(ContenderFacts { name, version, is_ours: contender.is_ours() });
+            out.push(ServerFacts { name, version, is_ours: contender.is_ours() });
         }
     }
     out

@@ -9,7 +9,7 @@ use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
 use crate::report::tests::{check_html, check_offline};
 
-fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<Cell> {
+fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<ServerCell> {
     plan.cells().into_iter().filter(|cell| cell.figure == figure).collect()
 }
 
@@ -31,12 +31,12 @@ fn the_full_plan_has_the_papers_cells() {
         .into_iter()
         .filter(|cell| cell.contender.is_ours())
         .filter_map(|cell| match cell.load {
-            Load::Open { clients, rate: 10.0, .. } => Some(clients),
+            RequestLoad::Open { clients, rate: 10.0, .. } => Some(clients),
             _ => None,
         })
         .collect();
     assert_eq!((clients.first(), clients.last(), clients.len()), (Some(&1), Some(&10_000), 12));
-    let is_flood = |cell: &Cell| matches!(cell.load, Load::Open { flood: Some((100_000, _)), .. });
+    let is_flood = |cell: &ServerCell| matches!(cell.load, RequestLoad::Open { flood: Some((100_000, _)), .. });
     assert!(cells_of(&plan, PaperFigure::Flood).iter().any(is_flood));
     assert!(plan.expected() > Duration::from_secs(3_600));
 }
@@ -55,10 +55,11 @@ fn the_quick_plan_fits_into_ten_minutes() {
 fn overload_brings_capacity_with_it_and_laws_are_chosen() {
     let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..Paper5Plan::quick(1) };
     let cells = plan.cells();
-    let overloaded: Vec<&Cell> = cells.iter().filter(|cell| cell.figure == PaperFigure::Overload).collect();
+    let overloaded: Vec<&ServerCell> = cells.iter().filter(|cell| cell.figure == PaperFigure::Overload).collect();
     assert_eq!(overloaded.len(), 2, "the greeting and a handler that computes");
     for cell in overloaded {
-        let is_known = |one: &Cell| one.is_capacity() && (one.contender, one.handler) == (cell.contender, cell.handler);
+        let is_known =
+            |one: &ServerCell| one.is_capacity() && (one.contender, one.handler) == (cell.contender, cell.handler);
         assert_eq!(cells.iter().filter(|one| is_known(one)).count(), 1, "{cell}");
     }
     let plan = Paper5Plan { figures: vec![PaperFigure::Ramp], laws: vec![ControlLaw::Fixed(9)], ..plan };
@@ -127,9 +128,9 @@ fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64,
 }
 
 /// A step from 1,000 to 6,000 and back, a second each.
-fn step() -> Load {
+fn step() -> RequestLoad {
     let phase = |rate| Phase { rate, duration: Duration::from_secs(1) };
-    Load::Phases { clients: 10, phases: [1_000.0, 6_000.0, 1_000.0].map(phase).to_vec() }
+    RequestLoad::Phases { clients: 10, phases: [1_000.0, 6_000.0, 1_000.0].map(phase).to_vec() }
 }
 
 /// A law that reaches `high` threads in the high phase, serves it `soon` or not at all, and ends with `end`.
@@ -163,10 +164,10 @@ fn a_step_is_described_by_when_it_was_met_and_by_the_threads() {
     assert_eq!(ramp::rates(&step_run(16, 3, true))[0], (1.5, [3_500.0, 2_500.0]));
 }
 
-fn result_of(cells: Vec<CellResult>) -> Paper5Result {
+fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
     Paper5Result {
         schema: Paper5Result::SCHEMA.to_owned(),
-        course: CourseFacts {
+        course: Paper5Facts {
             command: "thalweg lab run paper5".to_owned(),
             started_unix_s: 0,
             seconds: 60.0,
@@ -178,7 +179,7 @@ fn result_of(cells: Vec<CellResult>) -> Paper5Result {
         },
         environment: Environment::read(),
         conditions: Conditions::default(),
-        contenders: vec![ContenderFacts { name: "Thalweg".to_owned(), version: "0".to_owned(), is_ours: true }],
+        contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned(), is_ours: true }],
         missing: vec![crate::paper1::Missing {
             what: "the CoAP server with libcoap".into(),
             why: "a <b>".into(),
@@ -189,11 +190,17 @@ fn result_of(cells: Vec<CellResult>) -> Paper5Result {
     }
 }
 
-fn cell_of(figure: PaperFigure, contender: Contender, handler: ServerWork, load: Load, runs: Vec<Run>) -> CellResult {
-    CellResult { cell: Cell { figure, contender, handler, load }, runs, failures: Vec::new() }
+fn cell_of(
+    figure: PaperFigure,
+    contender: Contender,
+    handler: ServerWork,
+    load: RequestLoad,
+    runs: Vec<Run>,
+) -> ServerCellRuns {
+    ServerCellRuns { cell: ServerCell { figure, contender, handler, load }, runs, failures: Vec::new() }
 }
 
-fn step_cell(law: ControlLaw, run: Run) -> CellResult {
+fn step_cell(law: ControlLaw, run: Run) -> ServerCellRuns {
     cell_of(PaperFigure::Ramp, Contender::Thalweg(law), ServerWork::Blocking(2), step(), vec![run])
 }
 
@@ -227,7 +234,7 @@ fn the_best_pool_and_the_price_of_a_hand_over_are_computed() {
             PaperFigure::Pools,
             Contender::Thalweg(law),
             ServerWork::Short,
-            Load::Closed { clients: 1, outstanding: 1 },
+            RequestLoad::Closed { clients: 1, outstanding: 1 },
             plain(served),
         )
     };
@@ -248,7 +255,7 @@ fn the_best_pool_and_the_price_of_a_hand_over_are_computed() {
 #[test]
 fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
     let cell = |deduplication, served| {
-        let load = Load::Open { clients: 10_000, rate: 10.0, bytes: None, flood: None };
+        let load = RequestLoad::Open { clients: 10_000, rate: 10.0, bytes: None, flood: None };
         cell_of(
             PaperFigure::Clients,
             Contender::Peer(CoapPeer::Californium, deduplication),
@@ -268,7 +275,8 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
 #[test]
 fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
     let ours = Contender::Thalweg(ControlLaw::Vta);
-    let (closed, twice) = (Load::Closed { clients: 64, outstanding: 4 }, Load::Overload { clients: 9, factor: 2.0 });
+    let (closed, twice) =
+        (RequestLoad::Closed { clients: 64, outstanding: 4 }, RequestLoad::Overload { clients: 9, factor: 2.0 });
     let seen = |is_limited| {
         let mut runs = plain(4_000);
         runs[0].load.generator.generator_limited = is_limited;
@@ -283,12 +291,12 @@ fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
 #[test]
 fn the_page_shows_every_part_and_what_is_missing() {
     let plan = Paper5Plan::quick(1);
-    let runs = |cell: &Cell| match cell.load {
-        Load::Phases { .. } => vec![step_run(16, 3, true)],
+    let runs = |cell: &ServerCell| match cell.load {
+        RequestLoad::Phases { .. } => vec![step_run(16, 3, true)],
         _ => plain(5_000),
     };
-    let mut cells: Vec<CellResult> =
-        plan.cells().into_iter().map(|cell| CellResult { runs: runs(&cell), cell, failures: Vec::new() }).collect();
+    let mut cells: Vec<ServerCellRuns> =
+        plan.cells().into_iter().map(|cell| ServerCellRuns { runs: runs(&cell), cell, failures: Vec::new() }).collect();
     cells[0].failures.push("it <died>".to_owned());
     let result = result_of(cells);
     let text = to_text(&result);

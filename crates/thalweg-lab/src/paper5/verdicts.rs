@@ -3,10 +3,10 @@
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, mean, pools};
-use super::cell::{Contender, Load, PaperFigure, ServerWork};
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
-use super::result::{CellResult, Paper5Result};
+use super::result::{Paper5Result, ServerCellRuns};
 use crate::figures::{grouped, percent, rounded};
 
 /// All sentences about the equations.
@@ -107,7 +107,7 @@ fn accumulated(result: &Paper5Result) -> Option<String> {
     })
 }
 
-fn ramp_extreme(cells: &[&super::CellResult], fold: fn(f64, f64) -> f64) -> Option<f64> {
+fn ramp_extreme(cells: &[&super::ServerCellRuns], fold: fn(f64, f64) -> f64) -> Option<f64> {
     cells.iter().flat_map(|cell| &cell.runs).flat_map(ramp::behind).map(|(_, value)| value).reduce(fold)
 }
 
@@ -171,9 +171,9 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
         let points = by_clients(result, contender);
         let Some((clients, last)) = points.last() else { continue };
         let peak = points.iter().map(|(_, served)| served.estimate).fold(0.0, f64::max);
-        let is_most = |cell: &super::Cell| {
+        let is_most = |cell: &super::ServerCell| {
             cell.contender == contender
-                && matches!(cell.load, Load::Open { clients: count, .. } if f64::from(count) == *clients)
+                && matches!(cell.load, RequestLoad::Open { clients: count, .. } if f64::from(count) == *clients)
         };
         let loss = answers::find(result, PaperFigure::Clients, is_most).and_then(|cell| mean(cell, LOSS));
         let loss = loss.map_or_else(String::new, |loss| format!(", {} lost", percent(loss)));
@@ -213,7 +213,7 @@ fn duplicates(result: &Paper5Result) -> Option<String> {
 
 /// Overload: who keeps its peak, as far as the generator could ask for that much.
 pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
-    let of = |cell: &CellResult| {
+    let of = |cell: &ServerCellRuns| {
         let name = cell.cell.server_name();
         if cell.runs.iter().any(|run| run.load.generator.generator_limited) {
             return Some(format!(
@@ -232,8 +232,9 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
 /// The flood: its costs for honest clients.
 pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
     let served = |contender: Contender, is_flood: bool| {
-        let is_meant = |cell: &super::Cell| {
-            cell.contender == contender && matches!(cell.load, Load::Open { flood, .. } if flood.is_some() == is_flood)
+        let is_meant = |cell: &super::ServerCell| {
+            cell.contender == contender
+                && matches!(cell.load, RequestLoad::Open { flood, .. } if flood.is_some() == is_flood)
         };
         mean(answers::find(result, PaperFigure::Flood, is_meant)?, SERVED)
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::options::{Measurement, PerfOptions};
-use super::{LatencyFigures, ThroughputFigures, ping, write};
+use super::{RoundTripFigures, ThroughputFigures, ping, write};
 use crate::error::LabError;
 use crate::process::{Launcher, Stop, Supervised};
 use crate::worker::Order;
@@ -12,7 +12,7 @@ use crate::worker::Order;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figures {
     /// Round trips.
-    Latency(LatencyFigures),
+    Latency(RoundTripFigures),
     /// A stream.
     Throughput(ThroughputFigures),
 }

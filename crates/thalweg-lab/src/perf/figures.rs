@@ -7,7 +7,7 @@ use crate::statistics::Latencies;
 
 /// Round trips of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LatencyFigures {
+pub struct RoundTripFigures {
     /// Payload bytes of a sample.
     pub size: u64,
     /// Round trips measured, warm-up left out.
@@ -26,11 +26,11 @@ pub struct LatencyFigures {
     pub max_us: f64,
 }
 
-impl LatencyFigures {
+impl RoundTripFigures {
     /// Reads the figures off a distribution of round trips.
-    pub fn of(size: u64, latencies: &Latencies) -> LatencyFigures {
+    pub fn of(size: u64, latencies: &Latencies) -> RoundTripFigures {
         let quantile = |q| latencies.quantile(q).map(micros);
-        LatencyFigures {
+        RoundTripFigures {
             size,
             samples: latencies.count(),
             min_us: micros(latencies.min()),
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn objects_have_exactly_the_documented_keys() {
-        let latency = LatencyFigures::of(64, &Latencies::new());
+        let latency = RoundTripFigures::of(64, &Latencies::new());
         let expect = ["size", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
         assert_eq!(keys(&latency), expect);
         let writer = WriterEnd { method: "m".to_owned(), destination: "d".to_owned(), ..WriterEnd::default() };
@@ -323,7 +323,7 @@ mod tests {
     fn percentiles_that_too_few_round_trips_carry_are_null() {
         let mut latencies = Latencies::new();
         (0..100).for_each(|_| latencies.record(Duration::from_micros(20)));
-        let json = serde_json::to_value(LatencyFigures::of(64, &latencies)).expect("json");
+        let json = serde_json::to_value(RoundTripFigures::of(64, &latencies)).expect("json");
         assert_eq!((&json["p90_us"], &json["p99_us"]), (&serde_json::json!(20.0), &serde_json::Value::Null));
     }
 }

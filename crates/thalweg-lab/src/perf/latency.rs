@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::figures::LatencyFigures;
-use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, ReliabilityOption};
+use super::figures::RoundTripFigures;
+use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions};
 use crate::error::LabError;
 use crate::process::Stop;
+use crate::scenario::ReliabilitySetting;
 use crate::station::{
     ArrivalHandler, ArrivedSample, Ended, Flow, Numbered, SampleReceiver, SampleSender, Wait, wait_until,
 };
@@ -15,7 +16,7 @@ use crate::statistics::Latencies;
 ///
 /// # Errors
 /// No answer comes, an answer is wrong, or `stop` was requested.
-pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabError> {
+pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<RoundTripFigures, LabError> {
     let station = options.open(options.writer_cpu)?;
     let receiver = station.receiver(PONG, options.delivery())?;
     let sender = station.sender_by(PING, options.delivery(), &options.sending)?;
@@ -29,15 +30,15 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<LatencyFigures, LabErr
     let mut game = Game::new(options, sender)?;
     loop {
         let patience = match options.reliability {
-            ReliabilityOption::Reliable => ANSWER_PATIENCE,
-            ReliabilityOption::BestEffort => LOSS_PATIENCE,
+            ReliabilitySetting::Reliable => ANSWER_PATIENCE,
+            ReliabilitySetting::BestEffort => LOSS_PATIENCE,
         };
         let (state, ended) = receiver.run(options.wait, patience, &|| stop.is_requested(), game)?;
         game = state;
         match ended {
-            Ended::Enough => return Ok(LatencyFigures::of(options.size, &game.latencies)),
+            Ended::Enough => return Ok(RoundTripFigures::of(options.size, &game.latencies)),
             Ended::Over => return Err(LabError::Interrupted),
-            Ended::Silence if options.reliability == ReliabilityOption::BestEffort && receiver.matched() > 0 => {
+            Ended::Silence if options.reliability == ReliabilitySetting::BestEffort && receiver.matched() > 0 => {
                 game.sample.number += 1
             }
             Ended::Silence => {
@@ -146,7 +147,7 @@ impl ArrivalHandler for Game {
         let now = Instant::now();
         if arrival.number != self.sample.number {
             // A greeting that was answered late, or an answer of a round that was given up.
-            if arrival.number == GREETING || self.options.reliability == ReliabilityOption::BestEffort {
+            if arrival.number == GREETING || self.options.reliability == ReliabilitySetting::BestEffort {
                 return Ok(Flow::Continue);
             }
             let (got, expected) = (arrival.number, self.sample.number);

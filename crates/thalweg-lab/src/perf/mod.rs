@@ -10,8 +10,8 @@ mod throughput;
 
 pub use both::{Figures, both};
 pub use burst::{BurstOptions, burst, echo_bursts};
-pub use figures::{Cost, LatencyFigures, Rates, ReaderEnd, SampleCosts, ThroughputFigures, WriterEnd};
+pub use figures::{Cost, Rates, ReaderEnd, RoundTripFigures, SampleCosts, ThroughputFigures, WriterEnd};
 pub use latency::{ping, pong};
-pub use options::{Limit, Measurement, PerfOptions, ReliabilityOption};
+pub use options::{Limit, Measurement, PerfOptions};
 pub use thalweg_lab_station::ArrivalBitmap;
 pub use throughput::{read, write};

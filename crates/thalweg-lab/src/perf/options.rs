@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::host::pin_to_cpu;
+use crate::scenario::ReliabilitySetting;
 use crate::station::{DeliveryGuarantee, Numbered, Sending, Station, StationNetwork, TokenBucket, Wait};
 
 /// A measurement, as both of its ends know it.
@@ -19,7 +20,7 @@ pub struct PerfOptions {
     /// When the writer stops.
     pub limit: Limit,
     /// Whether lost samples are sent again.
-    pub reliability: ReliabilityOption,
+    pub reliability: ReliabilitySetting,
     /// By what way the measured samples travel.
     pub sending: Sending,
     /// A flow controller to create for it.
@@ -58,15 +59,6 @@ pub enum Limit {
     Time(Duration),
 }
 
-/// Reliability of the measured topics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReliabilityOption {
-    /// Lost samples stay lost.
-    BestEffort,
-    /// Lost samples are sent again; a full history makes the writer wait.
-    Reliable,
-}
-
 impl PerfOptions {
     /// Opens this end's station on its CPU.
     pub(super) fn open(&self, cpu: Option<usize>) -> Result<Station, LabError> {
@@ -85,8 +77,8 @@ impl PerfOptions {
         let fitting = u32::try_from(WAITING_BYTES_MAX / self.size.max(1)).unwrap_or(u32::MAX);
         let max_samples = self.history.unwrap_or(fitting.clamp(WAITING_MIN, WAITING_MAX));
         match self.reliability {
-            ReliabilityOption::BestEffort => DeliveryGuarantee::BestEffort { max_samples },
-            ReliabilityOption::Reliable => DeliveryGuarantee::Reliable { max_samples },
+            ReliabilitySetting::BestEffort => DeliveryGuarantee::BestEffort { max_samples },
+            ReliabilitySetting::Reliable => DeliveryGuarantee::Reliable { max_samples },
         }
     }
 

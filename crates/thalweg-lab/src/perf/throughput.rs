@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use super::ArrivalBitmap;
 use super::conversation::{Talk, Word, say, word};
 use super::figures::{Cost, ReaderEnd, ThroughputFigures, WriterEnd};
-use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, ReliabilityOption};
+use super::options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions};
 use crate::error::LabError;
 use crate::host::{cpu_time, monotonic_nanos};
 use crate::process::Stop;
+use crate::scenario::ReliabilitySetting;
 use crate::station::{ArrivalHandler, ArrivedSample, Flow, Numbered, SampleSender, Station, Wait, wait_until};
 
 /// The writing end: returns what all ends saw when the limit is reached and the readers have told their part.
@@ -148,9 +149,9 @@ fn stream(
 /// Waits until everything written has arrived, or where nobody acknowledges until it must have.
 fn settle(options: &PerfOptions, data: &SampleSender) -> Result<(), LabError> {
     match options.reliability {
-        ReliabilityOption::BestEffort => std::thread::sleep(Duration::from_millis(200)),
-        ReliabilityOption::Reliable if data.wait_for_acknowledgements(PEER_PATIENCE)? => {}
-        ReliabilityOption::Reliable => {
+        ReliabilitySetting::BestEffort => std::thread::sleep(Duration::from_millis(200)),
+        ReliabilitySetting::Reliable if data.wait_for_acknowledgements(PEER_PATIENCE)? => {}
+        ReliabilitySetting::Reliable => {
             let patience = PEER_PATIENCE.as_secs();
             return Err(LabError::Here(format!(
                 "the reader owes acknowledgements for {patience} s; it hangs or lost its network"
@@ -163,7 +164,7 @@ fn settle(options: &PerfOptions, data: &SampleSender) -> Result<(), LabError> {
 /// An error when reliable samples did not all arrive once and in order.
 fn judge(options: &PerfOptions, writer: &WriterEnd, reader: &ReaderEnd) -> Result<(), LabError> {
     let faults = writer.sent.abs_diff(reader.received) + reader.duplicates + reader.out_of_order;
-    if options.reliability == ReliabilityOption::BestEffort || faults == 0 {
+    if options.reliability == ReliabilitySetting::BestEffort || faults == 0 {
         return Ok(());
     }
     Err(LabError::Here(format!(

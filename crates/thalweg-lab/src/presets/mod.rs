@@ -2,7 +2,7 @@
 
 mod paper4;
 
-pub use paper4::{Budget, Machine, paper4};
+pub use paper4::{MachineSize, paper4};
 
 /// A scenario that was computed, and what it does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,35 +8,27 @@ use std::fmt;
 
 use super::Preset;
 use crate::figures::size;
+use crate::length::Length;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
 use crate::scenario::{CELLS_MAX, Load, ReliabilitySetting, Topics};
 
-/// How much of the paper is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
-    /// All that the machine carries: a minute of each cell, in three runs that take turns with the others.
-    Full,
-    /// The paper's table of messages and what fits into a quarter of an hour, one run of each cell.
-    Quick,
-}
-
 /// What decides how much can be measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
+pub struct MachineSize {
     /// Logical CPUs.
     pub cores: usize,
     /// Memory in bytes.
     pub memory_bytes: u64,
 }
 
-impl Machine {
+impl MachineSize {
     /// This one, with the memory that is free now.
-    pub fn here() -> Machine {
+    pub fn here() -> MachineSize {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let free = text
             .lines()
             .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse::<u64>().ok());
-        Machine {
+        MachineSize {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),
         }
@@ -44,11 +36,14 @@ impl Machine {
 }
 
 /// The scenario for this machine, with these peers beside Thalweg: the first of them, if there is no room for all, and the floor.
-pub fn paper4(budget: Budget, machine: &Machine, peers: &[PeerProgram]) -> Preset {
+///
+/// In full it is all that the machine carries: a minute of each cell, in three runs that take turns with the others. Quick is the paper's
+/// table of messages and what fits into a quarter of an hour, one run of each cell.
+pub fn paper4(length: Length, machine: &MachineSize, peers: &[PeerProgram]) -> Preset {
     let (mut peers, mut too_many) = (peers.to_vec(), Vec::new());
     let (plan, contenders) = loop {
         let contenders = contenders(&peers);
-        let plan = Plan::new(budget, &contenders, machine);
+        let plan = Plan::new(length, &contenders, machine);
         match peers.iter().rposition(|peer| *peer != PeerProgram::Raw) {
             Some(last) if plan.cells(&contenders) > CELLS_MAX => too_many.insert(0, peers.remove(last)),
             _ => break (plan, contenders),
@@ -57,7 +52,7 @@ pub fn paper4(budget: Budget, machine: &Machine, peers: &[PeerProgram]) -> Prese
     let alone =
         |peer| format!("{peer}: more than {CELLS_MAX} cells with it; `--peers {peer}` measures it in a run of its own");
     let left_out: Vec<String> = too_many.iter().map(alone).chain(plan.told()).collect();
-    let mut text = head(budget, &left_out);
+    let mut text = head(length, &left_out);
     for group in merged(plan.chosen) {
         text.push_str(&matrix(&group, &contenders));
     }
@@ -136,7 +131,7 @@ impl Group {
     }
 
     /// Why the machine does not carry it.
-    fn excess(&self, machine: &Machine) -> Option<String> {
+    fn excess(&self, machine: &MachineSize) -> Option<String> {
         let cores = machine.cores as u64;
         let checks = [
             ("a second to deliver", self.bytes_per_second(), cores * CORE_BYTES_PER_SECOND),
@@ -172,7 +167,7 @@ impl fmt::Display for Group {
 
 /// What is measured and what is not.
 struct Plan {
-    budget: Budget,
+    length: Length,
     contenders: usize,
     /// How long what was chosen takes.
     seconds: f64,
@@ -181,10 +176,10 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(budget: Budget, contenders: &[CellMiddleware], machine: &Machine) -> Plan {
+    fn new(length: Length, contenders: &[CellMiddleware], machine: &MachineSize) -> Plan {
         let mut plan =
-            Plan { budget, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
-        for group in groups(budget) {
+            Plan { length, contenders: contenders.len(), seconds: 0.0, chosen: Vec::new(), left_out: Vec::new() };
+        for group in groups(length) {
             for load in group.loads.clone() {
                 plan.consider(&Group { loads: vec![load], ..group.clone() }, machine);
             }
@@ -197,10 +192,10 @@ impl Plan {
         self.chosen.iter().map(|group| group.loads.len() * group.takes_part(contenders).count()).sum()
     }
 
-    fn consider(&mut self, group: &Group, machine: &Machine) {
-        let seconds = self.contenders as f64 * self.budget.cell_seconds(group);
+    fn consider(&mut self, group: &Group, machine: &MachineSize) {
+        let seconds = self.contenders as f64 * self.length.cell_seconds(group);
         let reason = group.excess(machine).or_else(|| {
-            let is_too_long = self.budget.seconds_max().is_some_and(|most| self.seconds + seconds > most);
+            let is_too_long = self.length.seconds_max().is_some_and(|most| self.seconds + seconds > most);
             is_too_long.then(|| "no time left within --quick".to_owned())
         });
         match reason {
@@ -218,19 +213,19 @@ impl Plan {
     }
 }
 
-impl Budget {
+impl Length {
     /// Seconds of measurement, runs of each cell, seconds of warm-up.
     fn course(self) -> (u32, u32, f64) {
         match self {
-            Budget::Full => (20, 3, 1.0),
-            Budget::Quick => (2, 1, 0.3),
+            Length::Full => (20, 3, 1.0),
+            Length::Quick => (2, 1, 0.3),
         }
     }
 
     fn seconds_max(self) -> Option<f64> {
         match self {
-            Budget::Full => None,
-            Budget::Quick => Some(QUICK_SECONDS),
+            Length::Full => None,
+            Length::Quick => Some(QUICK_SECONDS),
         }
     }
 
@@ -242,14 +237,14 @@ impl Budget {
 }
 
 /// What the paper varies, the most telling first.
-fn groups(budget: Budget) -> Vec<Group> {
-    let loads = match budget {
-        Budget::Full => FULL_LOADS.to_vec(),
-        Budget::Quick => QUICK_LOADS.to_vec(),
+fn groups(length: Length) -> Vec<Group> {
+    let loads = match length {
+        Length::Full => FULL_LOADS.to_vec(),
+        Length::Quick => QUICK_LOADS.to_vec(),
     };
-    let topologies: &[(u32, u32, Topics)] = match budget {
-        Budget::Full => &FULL_TOPOLOGIES,
-        Budget::Quick => &QUICK_TOPOLOGIES,
+    let topologies: &[(u32, u32, Topics)] = match length {
+        Length::Full => &FULL_TOPOLOGIES,
+        Length::Quick => &QUICK_TOPOLOGIES,
     };
     let mut out = Vec::new();
     for reliability in [ReliabilitySetting::Reliable, ReliabilitySetting::BestEffort] {
@@ -277,8 +272,8 @@ fn merged(groups: Vec<Group>) -> Vec<Group> {
     out
 }
 
-fn head(budget: Budget, left_out: &[String]) -> String {
-    let (seconds, runs, warm_up) = budget.course();
+fn head(length: Length, left_out: &[String]) -> String {
+    let (seconds, runs, warm_up) = length.course();
     let notes: Vec<String> = left_out.iter().map(|line| format!("    {:?},\n", format!("left out: {line}"))).collect();
     let notes = if notes.is_empty() { String::new() } else { format!("notes = [\n{}]\n", notes.concat()) };
     format!(
@@ -365,8 +360,8 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    const SMALL: Machine = Machine { cores: 2, memory_bytes: 16 << 30 };
-    const LARGE: Machine = Machine { cores: 64, memory_bytes: 512 << 30 };
+    const SMALL: MachineSize = MachineSize { cores: 2, memory_bytes: 16 << 30 };
+    const LARGE: MachineSize = MachineSize { cores: 64, memory_bytes: 512 << 30 };
 
     #[track_caller]
     fn parse(preset: &Preset) -> Scenario {
@@ -375,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_large_machine_measures_all_of_the_paper() {
-        let preset = paper4(Budget::Full, &LARGE, &[]);
+        let preset = paper4(Length::Full, &LARGE, &[]);
         let scenario = parse(&preset);
         // 10 shapes, 5 messages, 2 rates, 2 reliabilities; 63 times 2 MiB at 100 Hz are 13 GB/s.
         assert_eq!((scenario.cells.len(), preset.left_out), (200, Vec::new()));
@@ -384,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
-        let preset = paper4(Budget::Full, &SMALL, &[PeerProgram::Cyclone]);
+        let preset = paper4(Length::Full, &SMALL, &[PeerProgram::Cyclone]);
         let scenario = parse(&preset);
         assert_eq!(scenario.notes.len(), preset.left_out.len());
         let told = preset.left_out.join("\n");
@@ -397,27 +392,27 @@ mod tests {
         assert_eq!(has(1, 31, Load::PointCloud1m, 10.0), 6);
         assert_eq!(has(1, 63, Load::Struct16, 100.0), 6);
         assert_eq!(has(1, 31, Load::PointCloud1m, 100.0), 0);
-        let less = paper4(Budget::Full, &Machine { memory_bytes: 1 << 30, ..SMALL }, &[]);
+        let less = paper4(Length::Full, &MachineSize { memory_bytes: 1 << 30, ..SMALL }, &[]);
         assert!(less.left_out.iter().any(|line| line.contains("of memory")), "{:?}", less.left_out);
-        let single = paper4(Budget::Full, &Machine { cores: 1, ..SMALL }, &[]);
+        let single = paper4(Length::Full, &MachineSize { cores: 1, ..SMALL }, &[]);
         assert!(single.left_out.iter().any(|line| line.contains("64 processes where 32")), "{:?}", single.left_out);
     }
 
     #[test]
     fn the_quick_form_ends_within_a_quarter_of_an_hour_whoever_takes_part() {
         for peers in [&[][..], &[PeerProgram::Cyclone, PeerProgram::FastDds], &PeerProgram::ALL] {
-            let preset = paper4(Budget::Quick, &SMALL, peers);
+            let preset = paper4(Length::Quick, &SMALL, peers);
             let scenario = parse(&preset);
             assert!(scenario.duration().as_secs() < 900, "{peers:?}: {} s", scenario.duration().as_secs());
             assert!(scenario.cells.len() >= 20, "{peers:?}: {}", scenario.cells.len());
         }
-        let with_all = paper4(Budget::Quick, &SMALL, &PeerProgram::ALL);
+        let with_all = paper4(Length::Quick, &SMALL, &PeerProgram::ALL);
         assert!(with_all.left_out.iter().any(|line| line.contains("no time left")), "{:?}", with_all.left_out);
     }
 
     #[test]
     fn the_full_form_has_room_for_the_first_peers_and_names_the_others() {
-        let preset = paper4(Budget::Full, &SMALL, &PeerProgram::ALL);
+        let preset = paper4(Length::Full, &SMALL, &PeerProgram::ALL);
         let cells = parse(&preset).cells;
         let has = |peer| cells.iter().any(|cell| cell.middleware.peer() == Some(peer));
         let (with, without): (Vec<PeerProgram>, Vec<PeerProgram>) =
@@ -431,13 +426,13 @@ mod tests {
         for peer in without {
             let told = format!("{peer}: more than 1000 cells with it; `--peers {peer}` measures it");
             assert!(preset.left_out.iter().any(|line| line.starts_with(&told)), "{:?}", preset.left_out);
-            assert!(!parse(&paper4(Budget::Full, &LARGE, &[peer])).cells.is_empty());
+            assert!(!parse(&paper4(Length::Full, &LARGE, &[peer])).cells.is_empty());
         }
     }
 
     #[test]
     fn the_floor_takes_part_where_nothing_is_sent_again() {
-        let scenario = parse(&paper4(Budget::Full, &SMALL, &[PeerProgram::Raw]));
+        let scenario = parse(&paper4(Length::Full, &SMALL, &[PeerProgram::Raw]));
         let raw = scenario.cells.iter().filter(|cell| cell.middleware.peer() == Some(PeerProgram::Raw));
         let (best_effort, others): (Vec<_>, Vec<_>) =
             raw.partition(|cell| cell.reliability == Some(ReliabilitySetting::BestEffort));

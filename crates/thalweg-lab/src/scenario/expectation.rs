@@ -10,7 +10,7 @@ pub struct Expectation {
     /// What is judged.
     pub quantity: Quantity,
     /// On which side of the bound it has to lie.
-    pub comparison: Comparison,
+    pub comparison: Relation,
     /// The bound, in the unit of the quantity.
     pub bound: f64,
 }
@@ -64,7 +64,7 @@ impl Quantity {
 
 /// On which side of a bound a quantity has to lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Relation {
     /// `<`
     Less,
     /// `<=`
@@ -77,24 +77,24 @@ pub enum Comparison {
     More,
 }
 
-impl Comparison {
+impl Relation {
     /// Longer signs first, so that none is read as the beginning of another.
-    const SIGNS: [(&'static str, Comparison); 5] = [
-        ("<=", Comparison::AtMost),
-        (">=", Comparison::AtLeast),
-        ("==", Comparison::Equal),
-        ("<", Comparison::Less),
-        (">", Comparison::More),
+    const SIGNS: [(&'static str, Relation); 5] = [
+        ("<=", Relation::AtMost),
+        (">=", Relation::AtLeast),
+        ("==", Relation::Equal),
+        ("<", Relation::Less),
+        (">", Relation::More),
     ];
 
     /// Whether `value` lies on this side of `bound`.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
-            Comparison::Less => value < bound,
-            Comparison::AtMost => value <= bound,
-            Comparison::Equal => value == bound,
-            Comparison::AtLeast => value >= bound,
-            Comparison::More => value > bound,
+            Relation::Less => value < bound,
+            Relation::AtMost => value <= bound,
+            Relation::Equal => value == bound,
+            Relation::AtLeast => value >= bound,
+            Relation::More => value > bound,
         }
     }
 }
@@ -106,7 +106,7 @@ impl Expectation {
     /// What would be right.
     pub fn parse(quantity: Quantity, text: &str) -> Result<Expectation, String> {
         let needed = || format!("a bound such as \"<= 2000\" is needed, not {text:?}; signs are <, <=, ==, >= and >");
-        let (comparison, rest) = Comparison::SIGNS
+        let (comparison, rest) = Relation::SIGNS
             .iter()
             .find_map(|(sign, comparison)| Some((*comparison, text.trim().strip_prefix(sign)?)))
             .ok_or_else(needed)?;
@@ -120,7 +120,7 @@ impl Expectation {
 
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = Comparison::SIGNS.iter().find(|(_, known)| *known == self.comparison).map_or("", |(sign, _)| sign);
+        let sign = Relation::SIGNS.iter().find(|(_, known)| *known == self.comparison).map_or("", |(sign, _)| sign);
         write!(f, "{} {sign} {}", self.quantity.key(), self.bound)
     }
 }

@@ -10,7 +10,7 @@ mod network;
 mod sections;
 
 pub use cells::{Cell, Load, Topics};
-pub use expectation::{Comparison, Expectation, Quantity};
+pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
 pub(crate) use sections::CELLS_MAX;

@@ -149,10 +149,10 @@ pub struct Comparison {
 ///
 /// # Errors
 /// One of them is no result, or they were measured under different conditions and `conditions` does not allow that.
-pub fn compare(a: &Path, b: &Path, conditions: Conditions) -> Result<Comparison, LabError> {
+pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparison, LabError> {
     let (one, other) = (load_manifest(a)?, load_manifest(b)?);
     let differing = one.fingerprint.differences(&other.fingerprint);
-    if !differing.is_empty() && conditions == Conditions::Same {
+    if !differing.is_empty() && conditions == Comparability::Same {
         let told: Vec<String> = differing.iter().map(|(name, a, b)| format!("{name}: {a} against {b}")).collect();
         return Err(LabError::Here(format!(
             "{} and {} were measured under different conditions ({}); --force compares them all the same",
@@ -180,7 +180,7 @@ pub fn compare(a: &Path, b: &Path, conditions: Conditions) -> Result<Comparison,
 
 /// Under what conditions two directories may have been measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conditions {
+pub enum Comparability {
     /// The same scenario, program, kernel, CPU and settings.
     Same,
     /// Any.

@@ -17,7 +17,7 @@ mod tables;
 mod verify;
 
 pub(crate) use compare::log_ratios;
-pub use compare::{Comparison, Conditions, Difference, compare, table as difference_table};
+pub use compare::{Comparability, Comparison, Difference, compare, table as difference_table};
 pub use course::{resume, run};
 pub use directory::{FoundRun, find};
 pub use fingerprint::Fingerprint;

@@ -111,8 +111,8 @@ pub struct Former {
 }
 
 /// All strangers, and the records of participants that were known.
-#[derive(Debug, Default)]
 pub struct Strangers {
+    secret: Secret,
     entries: BTreeMap<StrangerKey, Stranger>,
     by_source: BTreeMap<IpAddr, BTreeSet<(u64, GuidPrefix)>>,
     due: BTreeSet<(Instant, StrangerKey)>,
@@ -124,6 +124,26 @@ pub struct Strangers {
 }
 
 impl Strangers {
+    /// None yet; `secret` makes the numbers by which they prove their addresses.
+    pub fn new(secret: Secret) -> Strangers {
+        Strangers {
+            secret,
+            entries: BTreeMap::new(),
+            by_source: BTreeMap::new(),
+            due: BTreeSet::new(),
+            queue: VecDeque::new(),
+            next: 0,
+            bytes: 0,
+            former: BTreeMap::new(),
+            former_order: VecDeque::new(),
+        }
+    }
+
+    /// What makes the numbers by which strangers prove their addresses.
+    pub fn secret(&self) -> Secret {
+        self.secret
+    }
+
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -1,26 +1,22 @@
 //! SPDP: this participant's announcements, farewells and signs of life (RTPS 2.5 §8.5.3, §8.4.13).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::builtin::PAIRS;
+use super::ParticipantConfig;
+use super::endpoints::Endpoints;
 use super::household::Housemates;
-use super::{INSPECTOR_PROPERTY, LostReason, Participant, ParticipantConfig};
-use crate::discovery::groups::GROUPS_PROPERTY;
-use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
-use crate::discovery::{Database, KnownParticipant};
+use crate::discovery::Database;
+use crate::discovery::participant_data::ParticipantData;
 use crate::history::ChangeKind;
 use crate::outbox::Outbox;
 use crate::payload::Payload;
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, ProtocolVersion, SequenceNumber, VendorId};
+use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, SequenceNumber};
 use crate::wire::parameters;
 use crate::wire::write::{self, DataHead, DataKind};
 use crate::writer::NewChange;
-
-/// SPDP, SEDP and participant-message endpoints (RTPS 2.5 §9.3.2.12).
-const BUILTIN_ENDPOINTS: u32 = 0x3f | 1 << 10 | 1 << 11;
 
 /// Announcements right after the start, for networks that drop the first ones: after 0, 100, 300 and 700 ms.
 const QUICK_ANNOUNCEMENTS: u32 = 3;
@@ -159,6 +155,33 @@ impl Announcer {
         }
     }
 
+    /// The participant message that renews our lease at peers which miss multicast announcements (`ParticipantMessageData`,
+    /// automatic liveliness, RTPS 2.5 §9.6.3.3). It is due again after two periods.
+    pub(super) fn make_message(&mut self, now: Instant, prefix: GuidPrefix) -> NewChange {
+        self.message_at = now + self.period * 2;
+        let mut bytes = vec![0, 1, 0, 0];
+        bytes.extend_from_slice(&prefix.0);
+        bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
+        let mut instance = [0; 16];
+        instance[..12].copy_from_slice(&prefix.0);
+        instance[15] = 1;
+        let (kind, instance) = (ChangeKind::Write, KeyHash(instance));
+        NewChange { kind, instance, timestamp: None, payload: Payload::from(bytes) }
+    }
+
+    /// Tells participants of us that do not answer our endpoint discovery, each where it proved to be: they may have lost us, and what
+    /// is announced to groups and to configured addresses need not reach them. Elsewhere one that has moved, and is known here at its new
+    /// address, would never hear of us again.
+    pub(super) fn greet_silent(&mut self, now: Instant, endpoints: &Endpoints) {
+        if !self.is_announcement_due(now) {
+            return;
+        }
+        for topic in endpoints.builtin().standard() {
+            let Some(shared) = endpoints.writer(topic.writer) else { continue };
+            shared.lock().silent_readers().for_each(|reader| self.greet(reader.prefix));
+        }
+    }
+
     fn push_announcement(&self, prefix: GuidPrefix, occasion: Occasion, destinations: &[Locator], outbox: &mut Outbox) {
         if !destinations.is_empty() {
             outbox.begin(destinations);
@@ -225,112 +248,6 @@ fn append_data(head: &DataHead<'_>, payload: &Payload, outbox: &mut Outbox) {
     write::data(outbox.buffer(), head, payload.len());
     outbox.push_payload(payload, 0..payload.len());
     write::padding(outbox.buffer(), payload.len());
-}
-
-impl Participant {
-    /// What this participant announces about itself.
-    pub(super) fn own_data(&self) -> ParticipantData {
-        let config = &self.config;
-        let mut properties = config.properties.clone();
-        let (name, value) = BATCH_PROPERTY;
-        properties.push((name.to_owned(), value.to_owned()));
-        if config.inspector {
-            let (name, value) = INSPECTOR_PROPERTY;
-            properties.push((name.to_owned(), value.to_owned()));
-        }
-        let mut user_data = config.user_data.clone();
-        if !config.groups.is_empty() {
-            properties.push((GROUPS_PROPERTY.to_owned(), config.groups.to_string()));
-            // An entry of the application's own stays as it is: the property counts before it.
-            let _ = config.groups.add_to_user_data(&mut user_data);
-        }
-        ParticipantData {
-            version: ProtocolVersion::V2_5,
-            vendor: VendorId::THALWEG,
-            domain_id: Some(config.domain_id),
-            domain_tag: config.domain_tag.clone(),
-            builtin_endpoints: BUILTIN_ENDPOINTS,
-            locators: ParticipantLocators {
-                metatraffic_unicast: config.addresses.metatraffic_unicast.clone(),
-                metatraffic_multicast: config.addresses.metatraffic_multicast.clone(),
-                default_unicast: config.addresses.default_unicast.clone(),
-                default_multicast: config.addresses.default_multicast.clone(),
-                link_mtus: config.addresses.link_mtus.clone(),
-            },
-            lease_duration: config.lease_duration,
-            user_data,
-            entity_name: config.entity_name.clone(),
-            properties,
-            receive_buffer_bytes: Some(config.receive_buffer_bytes),
-            host: Some(config.host),
-            ..ParticipantData::new(config.prefix)
-        }
-    }
-
-    /// Writes the participant message that renews our lease at peers which miss multicast announcements
-    /// (`ParticipantMessageData`, automatic liveliness, RTPS 2.5 §9.6.3.3).
-    pub(super) fn assert_liveliness(&mut self, now: Instant) {
-        self.announcer.message_at = now + self.announcer.period * 2;
-        let entity = EntityId::PARTICIPANT_MESSAGE_WRITER;
-        let Some(writer) = self.endpoints.writer(entity) else { return };
-        let mut bytes = vec![0, 1, 0, 0];
-        bytes.extend_from_slice(&self.config.prefix.0);
-        bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
-        let mut instance = [0; 16];
-        instance[..12].copy_from_slice(&self.config.prefix.0);
-        instance[15] = 1;
-        let change = NewChange {
-            kind: ChangeKind::Write,
-            instance: KeyHash(instance),
-            timestamp: self.timestamp(now),
-            payload: Payload::from(bytes),
-        };
-        let written = writer.lock().write(now, change);
-        if let Ok(written) = written {
-            self.rearm(entity, written.arm.unwrap_or(Instant::NEVER));
-        }
-    }
-
-    /// Tells participants of us that do not answer our endpoint discovery, each where it proved to be: they may have lost us, and what
-    /// is announced to groups and to configured addresses need not reach them. Elsewhere one that has moved, and is known here at its new
-    /// address, would never hear of us again.
-    pub(super) fn greet_silent(&mut self, now: Instant) {
-        if !self.announcer.is_announcement_due(now) {
-            return;
-        }
-        for (writer, _) in PAIRS {
-            let Some(shared) = self.endpoints.writer(writer) else { continue };
-            shared.lock().silent_readers().for_each(|reader| self.announcer.greet(reader.prefix));
-        }
-    }
-
-    /// Drops participants whose lease has ended; those of this process that live are kept.
-    pub(super) fn drop_expired(&mut self, now: Instant) {
-        if self.schedule.lease_check().is_some_and(|at| now < at) {
-            return;
-        }
-        let participants = self.database.participants.values();
-        let expired: Vec<GuidPrefix> =
-            participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
-        let housemates = if expired.is_empty() { BTreeSet::new() } else { self.housemates.prefixes() };
-        let mut any_lives = false;
-        for prefix in expired {
-            if housemates.contains(&prefix) {
-                any_lives = true;
-                continue;
-            }
-            self.follow_at_lease_end(now, prefix);
-            if self.database.participants.get(&prefix).is_some_and(|known| known.lease_until <= now) {
-                self.remove_participant(now, prefix, LostReason::LeaseExpired);
-            }
-        }
-        if any_lives {
-            // All at once, so that they are looked at together the next time.
-            let lives = |known: &&mut KnownParticipant| housemates.contains(&known.data.guid_prefix);
-            self.database.participants.values_mut().filter(lives).for_each(|known| known.renew_lease(now));
-        }
-        self.schedule.set_lease_check(self.database.next_lease_end());
-    }
 }
 
 #[cfg(test)]

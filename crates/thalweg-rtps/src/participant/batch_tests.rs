@@ -11,7 +11,7 @@ use crate::qos::{History, ReaderQos, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::time::Timestamp;
-use crate::types::{EntityId, Guid, Keyed, SequenceNumber};
+use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::parameters::inline_qos;
 use crate::wire::write::{self, DataBatchHead, DataHead, DataKind};
 

@@ -1,157 +1,140 @@
-//! Built-in endpoints: what SEDP and the participant-message protocol exchange (RTPS 2.5 §8.5.4, §8.4.13).
+//! Built-in endpoints: who is matched with them, and what SEDP, the participant-message protocol and services exchange (RTPS 2.5
+//! §8.5.4, §8.4.13).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::{Event, KeyOf, LostReason, Participant};
-use crate::discovery::KnownParticipant;
-use crate::discovery::database::{DiscoveryLimit, Learned};
-use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
-use crate::history::{PayloadKind, ReadFilter, TakenSample};
-use crate::qos::{Durability, ReaderQos, Reliability, WriterQos};
-use crate::reader::MatchedWriter;
-use crate::time::{INFINITE, Instant};
+use super::household::Told;
+use super::services::{ServiceRefusal, TopicKind};
+use super::{Event, Participant};
+use crate::discovery::database::Learned;
+use crate::history::{ChangeKind, TakenSample};
+use crate::payload::Payload;
+use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
-use crate::writer::MatchedReader;
+use crate::writer::NewChange;
 
-/// The built-in writers with the readers that go with them.
-pub(super) const PAIRS: [(EntityId, EntityId); 3] = [
-    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER),
-    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER),
-    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER),
-];
-
-/// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
-/// nobody answers at once.
-const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
-
-/// Bit of a built-in writer in the announced set; its reader has the next one (RTPS 2.5 §9.3.2.12).
-fn announced_bit(writer: EntityId) -> u32 {
-    match writer {
-        EntityId::PUBLICATIONS_WRITER => 2,
-        EntityId::SUBSCRIPTIONS_WRITER => 4,
-        _ => 10,
-    }
-}
-
-/// A participant's built-in reader as our writer needs to know it.
-pub(super) fn builtin_reader(known: &KnownParticipant, reader: EntityId) -> MatchedReader {
-    MatchedReader {
-        guid: Guid::new(known.data.guid_prefix, reader),
-        vendor: known.data.vendor,
-        reliable: true,
-        wants_history: true,
-        unicast: known.reach.metatraffic.clone(),
-        multicast: None,
-        on_this_host: known.reach.on_this_host,
-        datagram_bytes: known.reach.datagram_bytes(),
-        batches: false,
-        round_trip: ROUND_TRIP_ASSUMED,
-        receive_buffer_bytes: None,
-    }
-}
-
-/// A participant's built-in writer as our reader needs to know it.
-pub(super) fn builtin_writer(known: &KnownParticipant, writer: EntityId) -> MatchedWriter {
-    MatchedWriter {
-        guid: Guid::new(known.data.guid_prefix, writer),
-        vendor: known.data.vendor,
-        reliable: true,
-        keeps_history: true,
-        greets: known.data.vendor.traits().greets && !known.has_spoken,
-        lifespan: INFINITE,
-        round_trip: ROUND_TRIP_ASSUMED,
-        unicast: known.reach.metatraffic.clone(),
-    }
-}
-
-/// RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1, for writers that never block.
-pub(super) fn writer_qos() -> WriterQos {
-    WriterQos {
-        reliability: Reliability::Reliable { max_blocking_time: INFINITE },
-        durability: Durability::TransientLocal,
-        ..WriterQos::default()
-    }
-}
-
-pub(super) fn reader_qos() -> ReaderQos {
-    let WriterQos { reliability, durability, .. } = writer_qos();
-    ReaderQos { reliability, durability, ..ReaderQos::default() }
-}
-
-/// The instance of a built-in topic is the GUID that its data describes; that of a participant message its first 16 bytes.
-pub(super) fn key_of(writer: EntityId) -> KeyOf {
-    Arc::new(move |payload: &[u8], _: PayloadKind| {
-        let guid = match writer {
-            EntityId::PUBLICATIONS_WRITER => PublicationData::decode_key(payload).ok()?.to_bytes(),
-            EntityId::SUBSCRIPTIONS_WRITER => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
-            _ => *payload.get(4..)?.first_chunk::<16>()?,
-        };
-        Some(KeyHash(guid))
-    })
+/// Whether `one` may be matched beside those that are.
+fn has_room(mut matched: impl ExactSizeIterator<Item = Guid>, one: Guid, count_max: usize) -> bool {
+    matched.len() < count_max || matched.any(|other| other == one)
 }
 
 impl Participant {
-    /// Matches our built-in endpoints with those that a participant announces.
+    /// Matches our built-in endpoints with those that a participant has.
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
-        if self.housemates.contain(prefix) {
-            self.meet_housemate(now, prefix);
-            return self.match_inquiry(now, prefix);
+        let is_housemate = self.housemates.contain(prefix);
+        if is_housemate {
+            self.housemates.listen_to(prefix);
+            self.handle_household(now);
         }
         let Some(known) = self.database.participants.get(&prefix) else { return };
-        // Answers first: they may be what proves our address to it.
-        PAIRS.iter().for_each(|(_, reader)| self.schedule.make_ready(*reader));
-        for (writer, reader) in PAIRS {
-            let bit = announced_bit(writer);
-            if known.data.builtin_endpoints & (1 << (bit + 1)) != 0 {
-                let matched = builtin_reader(known, reader);
-                if let Some(shared) = self.endpoints.writer(writer) {
-                    shared.lock().match_reader(now, matched);
-                    self.schedule.make_ready(writer);
+        if !is_housemate {
+            // Answers first: they may be what proves our address to it.
+            self.endpoints.builtin().standard().for_each(|topic| self.order.schedule.make_ready(topic.reader));
+        }
+        for topic in self.endpoints.builtin().iter().filter(|topic| !is_housemate || topic.kind == TopicKind::Service) {
+            if let Some(count_max) = topic.readers_max(&known.data)
+                && let Some(shared) = self.endpoints.writer(topic.writer)
+            {
+                let (matched, mut writer) = (topic.matched_reader(known), shared.lock());
+                if has_room(writer.matched_readers(), matched.guid, count_max) {
+                    writer.match_reader(now, matched);
+                    self.order.schedule.make_ready(topic.writer);
+                } else {
+                    self.reports.counters.over_limit += 1;
                 }
             }
-            if known.data.builtin_endpoints & (1 << bit) != 0 {
-                let matched = builtin_writer(known, writer);
-                if let Some(shared) = self.endpoints.reader(reader) {
-                    shared.lock().match_writer(now, matched);
-                    self.schedule.make_ready(reader);
+            if let Some(count_max) = topic.writers_max(&known.data)
+                && let Some(shared) = self.endpoints.reader(topic.reader)
+            {
+                let (matched, mut reader) = (topic.matched_writer(known), shared.lock());
+                if has_room(reader.matched_writers(), matched.guid, count_max) {
+                    reader.match_writer(now, matched);
+                    self.order.schedule.make_ready(topic.reader);
+                } else {
+                    self.reports.counters.over_limit += 1;
                 }
             }
         }
-        self.match_inquiry(now, prefix);
     }
 
-    pub(super) fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
-        for (writer, reader) in PAIRS.into_iter().chain(super::inquiry::PAIRS) {
-            if let Some(shared) = self.endpoints.writer(writer) {
-                let mut state = shared.lock();
-                state.unmatch_reader(Guid::new(prefix, reader));
-                if reason != LostReason::LeaseExpired {
-                    state.forget_former_reader(Guid::new(prefix, reader));
+    /// Learns what other participants of the [`Household`](super::Household) have told of their endpoints; costs a look at a flag when they have
+    /// told nothing.
+    pub fn handle_household(&mut self, now: Instant) {
+        let count_max = self.database.limits.endpoints_per_participant_max;
+        for (guid, told) in self.housemates.take_news() {
+            let prefix = guid.prefix;
+            if !self.database.participants.contains_key(&prefix) {
+                continue;
+            }
+            let room = self.database.room_for(prefix);
+            match told {
+                Some(Told::Publication(data)) => {
+                    let learned = self.database.publications.learn_data(count_max, room, data);
+                    self.use_publication(now, prefix, learned);
                 }
+                Some(Told::Subscription(data)) => {
+                    let learned = self.database.subscriptions.learn_data(count_max, room, data);
+                    self.use_subscription(now, prefix, learned);
+                }
+                None if guid.entity.is_writer() => self.remove_publication(now, guid),
+                None => self.remove_subscription(guid),
             }
-            if let Some(shared) = self.endpoints.reader(reader) {
-                shared.lock().unmatch_writer(now, Guid::new(prefix, writer));
-            }
-            // Notices about the lost instances: their endpoints are being removed anyway.
-            self.take_builtin(now, reader);
         }
     }
 
     /// Learns what a built-in reader has received.
     pub(super) fn handle_builtin_data(&mut self, now: Instant, reader: EntityId) {
-        for sample in self.take_builtin(now, reader) {
+        let Some(kind) = self.endpoints.builtin().of_reader(reader).map(|topic| topic.kind) else { return };
+        for sample in self.endpoints.take_all(now, reader) {
             let Some(known) = self.database.participants.get(&sample.info.writer.prefix) else { continue };
             let prefix = known.data.guid_prefix;
-            match reader {
-                EntityId::PUBLICATIONS_READER => self.handle_publication(now, prefix, &sample),
-                EntityId::SUBSCRIPTIONS_READER => self.handle_subscription(now, prefix, &sample),
-                EntityId::QUESTION_READER => self.handle_question(now, &sample),
-                EntityId::ANSWER_READER => self.handle_answer(&sample),
+            match kind {
+                TopicKind::Publications => self.handle_publication(now, prefix, &sample),
+                TopicKind::Subscriptions => self.handle_subscription(now, prefix, &sample),
                 // A participant message renews the lease, as every datagram does.
-                _ => {}
+                TopicKind::Liveliness => {}
+                TopicKind::Service => self.hand_over(now, reader, &sample),
             }
             self.forget_instance(reader, &sample);
+        }
+    }
+
+    /// Gives a sample of a service to the driver, unless it is more than the service may have.
+    fn hand_over(&mut self, now: Instant, reader: EntityId, sample: &TakenSample) {
+        if !sample.info.valid {
+            return;
+        }
+        if !self.endpoints.builtin_mut().admit(now, reader, sample.payload.len()) {
+            self.reports.counters.over_limit += 1;
+            return;
+        }
+        let (from, payload) = (sample.info.writer.prefix, sample.payload.clone());
+        self.reports.append(Event::ServiceData { reader, from, payload });
+    }
+
+    /// Writes a sample of a service to the participants that its writer is matched with. False when there is no such service, or
+    /// the payload is longer than its bound.
+    pub fn write_service(&mut self, now: Instant, writer: EntityId, payload: Vec<u8>) -> bool {
+        let bound = self.endpoints.builtin().of_writer(writer).and_then(|topic| topic.sample_bytes_max());
+        if bound.is_none_or(|bytes_max| payload.len() > bytes_max) {
+            return false;
+        }
+        let instance = KeyHash::default();
+        let change = NewChange { kind: ChangeKind::Write, instance, timestamp: None, payload: Payload::from(payload) };
+        self.write_builtin(now, writer, change);
+        true
+    }
+
+    /// The driver could not read a sample of a service, or had no room for it.
+    pub fn refuse_service_data(&mut self, refusal: ServiceRefusal) {
+        match refusal {
+            ServiceRefusal::Unreadable => self.reports.counters.unusable_announcements += 1,
+            ServiceRefusal::OverLimit => self.reports.counters.over_limit += 1,
+        }
+    }
+
+    /// Writes by one of our built-in writers.
+    pub(super) fn write_builtin(&mut self, now: Instant, via: EntityId, change: NewChange) {
+        if let Some(at) = self.endpoints.write(now, via, change) {
+            self.rearm(via, at);
         }
     }
 
@@ -168,17 +151,9 @@ impl Participant {
         }
     }
 
-    fn take_builtin(&mut self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
-        let mut samples = Vec::new();
-        if let Some(shared) = self.endpoints.reader(reader) {
-            shared.lock().take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
-        }
-        samples
-    }
-
     fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            if let Some(guid) = self.disposed(prefix, sample) {
+            if let Some(guid) = self.reports.note_end(prefix, sample) {
                 self.remove_publication(now, guid);
             }
             return;
@@ -191,7 +166,7 @@ impl Participant {
 
     /// Matches a publication that was learned.
     pub(super) fn use_publication(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
-        if let Some(guid) = self.note_learned(prefix, learned) {
+        if let Some(guid) = self.reports.note_learned(prefix, learned) {
             let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_publication(now, guid);
@@ -200,7 +175,7 @@ impl Participant {
 
     fn handle_subscription(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
-            if let Some(guid) = self.disposed(prefix, sample) {
+            if let Some(guid) = self.reports.note_end(prefix, sample) {
                 self.remove_subscription(guid);
             }
             return;
@@ -213,67 +188,10 @@ impl Participant {
 
     /// Matches a subscription that was learned.
     pub(super) fn use_subscription(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
-        if let Some(guid) = self.note_learned(prefix, learned) {
+        if let Some(guid) = self.reports.note_learned(prefix, learned) {
             let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
             self.note_addresses(prefix, &unicast.unwrap_or_default());
             self.match_subscription(now, guid);
         }
-    }
-
-    /// The endpoint whose end a participant tells; it may speak for its own endpoints only.
-    fn disposed(&mut self, prefix: GuidPrefix, sample: &TakenSample) -> Option<Guid> {
-        let guid = Guid::from_bytes(sample.info.instance.0);
-        if guid.prefix != prefix {
-            self.counters.unusable_announcements += 1;
-            return None;
-        }
-        Some(guid)
-    }
-
-    /// Counts what was refused; returns the endpoint that is new or has changed.
-    fn note_learned(&mut self, prefix: GuidPrefix, learned: Learned) -> Option<Guid> {
-        match learned {
-            Learned::News(guid) => return Some(guid),
-            Learned::Nothing => {}
-            Learned::Unusable => self.counters.unusable_announcements += 1,
-            Learned::OverLimit(limit) => self.note_over_limit(prefix, limit),
-        }
-        None
-    }
-
-    /// Counts what a limit of discovery refused, and tells of the first time and of each time that the count has doubled: whoever
-    /// fills the table cannot fill the log as well.
-    pub(super) fn note_over_limit(&mut self, participant: GuidPrefix, limit: DiscoveryLimit) {
-        self.counters.over_limit += 1;
-        let count = match limit {
-            DiscoveryLimit::Participants => &mut self.counters.participants_over_limit,
-            DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => &mut self.counters.endpoints_over_limit,
-        };
-        *count += 1;
-        let refused = *count;
-        if refused.is_power_of_two() {
-            self.push_event(Event::OverLimit { participant, limit, refused });
-        }
-    }
-
-    /// Forgets a participant and everything in it.
-    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
-        self.company.forget(prefix);
-        self.remember_former(prefix);
-        if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
-            return;
-        }
-        self.housemates.forget(prefix);
-        self.neighbours.note_change(now);
-        let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
-        for guid in publications {
-            self.remove_publication(now, guid);
-        }
-        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
-        for guid in subscriptions {
-            self.remove_subscription(guid);
-        }
-        self.unmatch_builtin(now, prefix, reason);
-        self.push_event(Event::ParticipantLost { prefix, reason });
     }
 }

@@ -1,11 +1,7 @@
-//! Whom a participant keeps company with: those who share a communication group, and the others, of whom hardly more than the
-//! name is remembered.
+//! The company of a participant: those that share a communication group. Of the others hardly more than the name is remembered.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LostReason, Participant};
-use crate::discovery::database::DiscoveryLimit;
 use crate::discovery::groups::Groups;
 use crate::discovery::participant_data::ParticipantData;
 use crate::time::Instant;
@@ -32,6 +28,8 @@ pub(super) struct Company {
     own: Groups,
     /// At most as many as participants may be known; the expired ones make room for others.
     ignored: BTreeMap<GuidPrefix, IgnoredParticipant>,
+    /// Those that the application wants to know nothing of.
+    banned: BTreeSet<GuidPrefix>,
 }
 
 /// Letters of a name that are remembered of an ignored participant.
@@ -56,7 +54,7 @@ impl Company {
     }
 
     /// Remembers who is ignored; false when there are too many.
-    fn ignore(&mut self, now: Instant, count_max: usize, data: &ParticipantData) -> bool {
+    pub(super) fn ignore(&mut self, now: Instant, count_max: usize, data: &ParticipantData) -> bool {
         if self.ignored.len() >= count_max && !self.ignored.contains_key(&data.guid_prefix) {
             self.ignored.retain(|_, ignored| ignored.lease_until > now);
             if self.ignored.len() >= count_max {
@@ -73,37 +71,24 @@ impl Company {
         self.ignored.insert(data.guid_prefix, ignored);
         true
     }
-}
-
-impl Participant {
-    /// The participants of the domain that are ignored because of their communication groups, while they announce themselves.
-    pub fn ignored_participants(&self, now: Instant) -> impl Iterator<Item = &IgnoredParticipant> {
-        self.company.ignored.values().filter(move |ignored| ignored.lease_until > now)
+    /// Those that are ignored because of their groups, while they announce themselves.
+    pub(super) fn ignored(&self, now: Instant) -> impl Iterator<Item = &IgnoredParticipant> {
+        self.ignored.values().filter(move |ignored| ignored.lease_until > now)
     }
 
-    /// The communication groups of this participant; none means the default group.
-    pub fn groups(&self) -> &Groups {
-        &self.company.own
+    /// Our own groups; none means the default group.
+    pub(super) fn own(&self) -> &Groups {
+        &self.own
     }
 
-    /// Changes the communication groups and announces them. Participants that are no company any more are dropped; those that
-    /// become company are met when they announce themselves next, which Thalweg's do at once.
-    pub fn set_groups(&mut self, now: Instant, groups: Groups) {
-        self.config.groups = groups;
-        self.describe_self();
-        let known = self.database.participants.values().map(|known| &known.data);
-        let others = known.filter(|data| data.guid_prefix != self.config.prefix && !self.company.accepts(data));
-        let left: Vec<Arc<ParticipantData>> = others.cloned().collect();
-        left.iter().for_each(|data| self.avoid(now, data));
-        self.announcer.announce_soon(now);
+    /// Never again takes notice of a participant.
+    pub(super) fn ban(&mut self, prefix: GuidPrefix) {
+        self.ignored.remove(&prefix);
+        self.banned.insert(prefix);
     }
 
-    /// Has nothing to do with a participant of other groups from now on.
-    pub(super) fn avoid(&mut self, now: Instant, data: &ParticipantData) {
-        self.counters.other_groups += 1;
-        self.remove_participant(now, data.guid_prefix, LostReason::OtherGroups);
-        if !self.company.ignore(now, self.database.limits.participants_max, data) {
-            self.note_over_limit(data.guid_prefix, DiscoveryLimit::Participants);
-        }
+    /// The application wants to know nothing of it.
+    pub(super) fn is_banned(&self, prefix: GuidPrefix) -> bool {
+        self.banned.contains(&prefix)
     }
 }

@@ -1,20 +1,23 @@
 //! The participant's own endpoints: user-defined and built-in ones in the same tables.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Event, KeySource, Participant};
+use super::services::BuiltinTopics;
+use super::{Event, KeySource, Participant, ParticipantConfig};
 use crate::discovery::challenge::{HALVES, Secret};
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
-use crate::history::ChangeKind;
+use crate::history::{ChangeKind, ReadFilter, TakenSample};
 use crate::payload::Payload;
 use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
-use crate::reader::{Reader, ReassemblyBudget};
+use crate::reader::{Reader, ReaderExplanation, ReassemblyBudget};
+use crate::round_trip::ASSUMED;
 use crate::shared::Shared;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
-use crate::writer::{NewChange, Writer, WriterOptions};
+use crate::writer::{Neighbourhood, NewChange, Writer, WriterExplanation, WriterOptions};
 
 /// What a writer is made of.
 #[derive(Clone, Debug)]
@@ -25,7 +28,7 @@ pub struct WriterConfig {
     pub type_name: String,
     /// Whether the type has a key.
     pub keyed: Keyed,
-    /// What it offers.
+    /// Its offered QoS.
     pub qos: WriterQos,
     /// History budget and addressing.
     pub options: WriterOptions,
@@ -40,7 +43,7 @@ pub struct ReaderConfig {
     pub type_name: String,
     /// Whether the type has a key.
     pub keyed: Keyed,
-    /// What it requests.
+    /// Its requested QoS.
     pub qos: ReaderQos,
     /// How it tells instances.
     pub keys: KeySource,
@@ -64,12 +67,20 @@ pub(super) struct LocalWriter {
 }
 
 pub(super) struct Endpoints {
+    builtin: BuiltinTopics,
     writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
     /// Of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
+    /// Memory of unfinished samples of user-defined readers.
+    budget: ReassemblyBudget,
+    /// The wall clock, where somebody told it.
+    epoch: Option<EpochOffset>,
 }
+
+/// Memory that unfinished samples of discovery may take together.
+const BUILTIN_REASSEMBLY_BYTES_MAX: usize = 16 << 20;
 
 impl LocalWriter {
     fn new(writer: Writer, qos: &WriterQos, controller: Option<ControllerId>) -> LocalWriter {
@@ -84,33 +95,96 @@ impl LocalWriter {
 
 impl Endpoints {
     /// The built-in endpoints.
-    pub(super) fn new(prefix: GuidPrefix, secret: Secret, budget: &ReassemblyBudget, first_count: u32) -> Endpoints {
-        let mut endpoints =
-            Endpoints { writers: BTreeMap::new(), readers: BTreeMap::new(), classes: BTreeMap::new(), next_key: 1 };
-        for (writer, reader) in super::builtin::PAIRS {
-            let guid = Guid::new(prefix, writer);
-            let qos = super::builtin::writer_qos();
+    pub(super) fn new(config: &ParticipantConfig, secret: Secret) -> Endpoints {
+        let (prefix, bytes_max) = (config.prefix, config.reassembly_bytes_max);
+        let builtin_budget = ReassemblyBudget::new(bytes_max.min(BUILTIN_REASSEMBLY_BYTES_MAX));
+        let (mut writers, mut readers) = (BTreeMap::new(), BTreeMap::new());
+        let builtin = BuiltinTopics::new(&config.services);
+        for topic in builtin.iter() {
+            let (writer, reader) = (topic.writer, topic.reader);
             let half = HALVES.iter().position(|(challenger, _)| *challenger == writer);
             let first = half.map_or(SequenceNumber::FIRST, |half| secret.first_number(half));
-            let mut state = Writer::new(guid, &qos, &WriterOptions { first, ..WriterOptions::default() });
-            state.begin_counts_at(first_count);
-            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
-            let guid = Guid::new(prefix, reader);
+            let (qos, options) = (topic.writer_qos(), WriterOptions { first, ..WriterOptions::default() });
+            let mut state = Writer::new(Guid::new(prefix, writer), &qos, &options);
+            state.begin_counts_at(config.first_count);
+            writers.insert(writer, LocalWriter::new(state, &qos, None));
             // Its counts go on from those of the answers to strangers, which have 0.
-            let state = Reader::new(guid, &super::builtin::reader_qos(), Keyed::Yes, budget.clone());
-            let keys = KeySource::Function(super::builtin::key_of(writer));
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
+            let state =
+                Reader::new(Guid::new(prefix, reader), &topic.reader_qos(), reader.keyed(), builtin_budget.clone());
+            let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
         }
-        for (writer, reader) in super::inquiry::PAIRS {
-            let guid = Guid::new(prefix, writer);
-            let qos = super::inquiry::writer_qos();
-            let state = Writer::new(guid, &qos, &WriterOptions::default());
-            endpoints.writers.insert(writer, LocalWriter::new(state, &qos, None));
-            let guid = Guid::new(prefix, reader);
-            let state = Reader::new(guid, &super::inquiry::reader_qos(), Keyed::No, budget.clone());
-            endpoints.readers.insert(reader, LocalReader { shared: Shared::new(state), keys: KeySource::Wire });
+        let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
+        Endpoints { builtin, writers, readers, classes, next_key: 1, budget, epoch: None }
+    }
+
+    /// The built-in topics, services among them.
+    pub(super) fn builtin(&self) -> &BuiltinTopics {
+        &self.builtin
+    }
+
+    pub(super) fn builtin_mut(&mut self) -> &mut BuiltinTopics {
+        &mut self.builtin
+    }
+
+    /// Takes note of the wall clock.
+    pub(super) fn set_wall_clock(&mut self, now: Instant, wall_clock: Timestamp) {
+        self.epoch = Some(EpochOffset::new(now, wall_clock));
+    }
+
+    pub(super) fn epoch(&self) -> Option<EpochOffset> {
+        self.epoch
+    }
+
+    /// Bytes that unfinished samples of user-defined readers take.
+    pub(super) fn reassembly_bytes(&self) -> usize {
+        self.budget.used()
+    }
+
+    /// Writes by a built-in writer, stamped by the wall clock as far as it is known; returns its next deadline.
+    pub(super) fn write(&self, now: Instant, via: EntityId, change: NewChange) -> Option<Instant> {
+        let timestamp = self.epoch.map(|epoch| epoch.timestamp(now));
+        let written = self.writer(via)?.lock().write(now, NewChange { timestamp, ..change }).ok()?;
+        Some(written.arm.unwrap_or(Instant::NEVER))
+    }
+
+    /// Lets user-defined writers choose between unicast and multicast by it.
+    pub(super) fn set_neighbourhood(&self, neighbourhood: &Arc<Neighbourhood>) {
+        for (_, local) in self.writers.iter().filter(|(entity, _)| !entity.is_builtin()) {
+            local.shared.lock().set_neighbourhood(Arc::clone(neighbourhood));
         }
-        endpoints
+    }
+
+    /// What endpoints that meet those of a participant now can expect of each other: what discovery has met with there, and if
+    /// that is not known, elsewhere.
+    pub(super) fn round_trip_assumed(&self, participant: GuidPrefix) -> Duration {
+        let topics = self.builtin.standard();
+        let writers = topics.filter_map(|topic| Some((self.writer(topic.writer)?, topic.reader)));
+        let measured =
+            writers.filter_map(|(writer, reader)| writer.lock().round_trip_of(Guid::new(participant, reader))).max();
+        let writer = self.writer(EntityId::PUBLICATIONS_WRITER);
+        measured.or_else(|| writer.map(|writer| writer.lock().crowd_round_trip())).unwrap_or(ASSUMED).max(ASSUMED)
+    }
+
+    /// What the writers among `guids` do, and why.
+    pub(super) fn explain_writers(&self, topic: &str, guids: &[Guid]) -> Vec<WriterExplanation> {
+        let explained = guids.iter().filter_map(|guid| Some(self.writer(guid.entity)?.lock().explain()));
+        explained.map(|told| WriterExplanation { topic: topic.to_owned(), ..told }).collect()
+    }
+
+    /// What the readers among `guids` received and did not hand over.
+    pub(super) fn explain_readers(&self, topic: &str, guids: &[Guid]) -> Vec<ReaderExplanation> {
+        let explained = guids.iter().filter_map(|guid| Some(self.reader(guid.entity)?.lock().explain()));
+        explained.map(|told| ReaderExplanation { topic: topic.to_owned(), ..told }).collect()
+    }
+
+    /// Takes everything that a reader has.
+    pub(super) fn take_all(&self, now: Instant, reader: EntityId) -> Vec<TakenSample> {
+        let mut samples = Vec::new();
+        if let Some(shared) = self.reader(reader) {
+            shared.lock().take(|| now, usize::MAX, &ReadFilter::ALL, &mut samples);
+        }
+        samples
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<&Shared<Writer>> {
@@ -156,7 +230,7 @@ impl Participant {
     /// When a policy is inconsistent or not effective, or when there is no flow controller of the name that it gives.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
-        let controller = self.controller_for(&config.qos)?;
+        let controller = self.order.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Writer::new(guid, &config.qos, &config.options);
@@ -164,10 +238,7 @@ impl Participant {
         let local = LocalWriter::new(state, &config.qos, controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
-        self.schedule.set_priority(entity, config.qos.transport_priority);
-        if let Some(controller) = controller.and_then(|id| self.flow_controllers.get_mut(id)) {
-            controller.attach();
-        }
+        self.order.attach(entity, &config.qos, controller);
         let class = TrafficClass::of(config.qos.transport_priority);
         if class != TrafficClass::DEFAULT {
             self.endpoints.classes.insert(entity, class);
@@ -191,7 +262,7 @@ impl Participant {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let mut state = Reader::new(guid, &config.qos, config.keyed, self.budget.clone());
+        let mut state = Reader::new(guid, &config.qos, config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);
         let shared = Shared::new(state);
         self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
@@ -211,12 +282,12 @@ impl Participant {
             return;
         }
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
-        self.leave_controller(now, entity, local.controller);
+        self.order.detach(now, entity, local.controller);
         let guid = Guid::new(self.config.prefix, entity);
         self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
         self.remove_publication(now, guid);
-        self.schedule.forget(entity);
+        self.order.schedule.forget(entity);
         let mut key = Vec::new();
         PublicationData::encode_key(guid, &mut key);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
@@ -230,27 +301,17 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(guid);
-        self.schedule.forget(entity);
+        self.order.schedule.forget(entity);
         let mut key = Vec::new();
         SubscriptionData::encode_key(guid, &mut key);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
     }
 
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
-        let (instance, timestamp) = (KeyHash(guid.to_bytes()), self.timestamp(now));
-        self.tell_housemates(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice()));
-        let change = NewChange { kind, instance, timestamp, payload: Payload::from(bytes) };
-        let Some(writer) = self.endpoints.writer(via) else { return };
-        let written = writer.lock().write(now, change);
-        if let Ok(written) = written {
-            self.rearm(via, written.arm.unwrap_or(Instant::NEVER));
+        if self.housemates.tell(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice())) {
+            self.reports.tell(Event::HousematesTold);
         }
-    }
-
-    /// Appends an event unless the newest one says the same.
-    pub(super) fn push_event(&mut self, event: Event) {
-        if self.events.back() != Some(&event) {
-            self.events.push_back(event);
-        }
+        let (instance, payload) = (KeyHash(guid.to_bytes()), Payload::from(bytes));
+        self.write_builtin(now, via, NewChange { kind, instance, timestamp: None, payload });
     }
 }

@@ -1,6 +1,7 @@
 //! What a participant tells whoever drives it.
 
 use crate::discovery::database::DiscoveryLimit;
+use crate::payload::Payload;
 use crate::qos::Mismatch;
 use crate::types::{EntityId, Guid, GuidPrefix};
 
@@ -25,6 +26,15 @@ pub enum Event {
     /// Which addresses of a participant user data go to was chosen, or chosen anew: whoever can measure the way there tells
     /// `Participant::set_path_mtu`. Of this participant itself too.
     AddressesChosen(GuidPrefix),
+    /// A sample of a registered service came.
+    ServiceData {
+        /// Our reader of the service.
+        reader: EntityId,
+        /// The participant that wrote it.
+        from: GuidPrefix,
+        /// What it wrote, padded to four bytes: the wire keeps no other lengths.
+        payload: Payload,
+    },
     /// Participants of the household have something to look at: wake the drivers of those whose
     /// [`NewsFlag`](super::NewsFlag) is set.
     HousematesTold,

@@ -2,6 +2,7 @@
 //! everything arrives, once and in order, and what is acknowledged was delivered.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::tests::*;
 use super::*;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Event;
+#[cfg(doc)]
 use super::Participant;
+use crate::discovery::Database;
 use crate::discovery::challenge::HALVES;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::outbox::Outbox;
-use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::write;
 use crate::wire::{AckNack, Heartbeat, SequenceSet};
@@ -37,7 +37,7 @@ struct Member {
 
 /// An endpoint as others read its announcement, once for the whole process.
 #[derive(Clone, Debug)]
-enum Told {
+pub(super) enum Told {
     Publication(Arc<PublicationData>),
     Subscription(Arc<SubscriptionData>),
 }
@@ -146,7 +146,7 @@ impl Housemates {
     }
 
     /// From now on this participant is told of the endpoints of another member, first of those that it has.
-    fn listen_to(&mut self, other: GuidPrefix) {
+    pub(super) fn listen_to(&mut self, other: GuidPrefix) {
         let mut members = self.household.members();
         let Some(member) = members.get_mut(&other) else { return };
         member.known_by.insert(self.prefix);
@@ -190,12 +190,45 @@ impl Housemates {
         any
     }
 
-    fn take_news(&mut self) -> BTreeMap<Guid, Option<Told>> {
+    pub(super) fn take_news(&mut self) -> BTreeMap<Guid, Option<Told>> {
         if !self.has_news.is_set() {
             return BTreeMap::new();
         }
         self.has_news.0.store(false, Ordering::Release);
         self.household.members().get_mut(&self.prefix).map(|own| std::mem::take(&mut own.inbox)).unwrap_or_default()
+    }
+}
+
+impl Housemates {
+    /// Tells the driver, without the participant, whether there is news.
+    pub(super) fn news(&self) -> NewsFlag {
+        self.has_news.clone()
+    }
+
+    /// A member that does not know this participant yet asks for a proof of its address: no reader is matched that would answer.
+    pub(super) fn note_heartbeat(&mut self, source: GuidPrefix, heartbeat: &Heartbeat) {
+        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
+        let asks = heartbeat.last < heartbeat.first && !heartbeat.is_final;
+        if asks && self.owed.len() < OWED_MAX && self.contain(source) {
+            self.owed.push((source, half, heartbeat.first));
+        }
+    }
+
+    /// Answers the challenges of members.
+    pub(super) fn poll_transmit(&mut self, database: &Database, outbox: &mut Outbox) {
+        for (prefix, half, base) in std::mem::take(&mut self.owed) {
+            let Some(known) = database.participants.get(&prefix) else { continue };
+            if known.reach.metatraffic.is_empty() {
+                continue;
+            }
+            let (writer, reader) = HALVES[half];
+            outbox.begin(&known.reach.metatraffic);
+            write::header(outbox.buffer(), self.prefix);
+            write::info_destination(outbox.buffer(), prefix);
+            let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
+            write::acknack(outbox.buffer(), &acknack);
+            outbox.finish();
+        }
     }
 }
 
@@ -206,76 +239,5 @@ impl Drop for Housemates {
         members.values_mut().for_each(|member| {
             member.known_by.remove(&self.prefix);
         });
-    }
-}
-
-impl Participant {
-    /// Tells the driver, without this participant, whether [`Participant::handle_household`] is due.
-    pub fn household_news(&self) -> NewsFlag {
-        self.housemates.has_news.clone()
-    }
-
-    /// Learns what other participants of the [`Household`] have told of their endpoints; costs a look at a flag when they have
-    /// told nothing.
-    pub fn handle_household(&mut self, now: Instant) {
-        let count_max = self.database.limits.endpoints_per_participant_max;
-        for (guid, told) in self.housemates.take_news() {
-            let prefix = guid.prefix;
-            if !self.database.participants.contains_key(&prefix) {
-                continue;
-            }
-            let room = self.database.room_for(prefix);
-            match told {
-                Some(Told::Publication(data)) => {
-                    let learned = self.database.publications.learn_data(count_max, room, data);
-                    self.use_publication(now, prefix, learned);
-                }
-                Some(Told::Subscription(data)) => {
-                    let learned = self.database.subscriptions.learn_data(count_max, room, data);
-                    self.use_subscription(now, prefix, learned);
-                }
-                None if guid.entity.is_writer() => self.remove_publication(now, guid),
-                None => self.remove_subscription(guid),
-            }
-        }
-    }
-
-    /// A member of the household is known now.
-    pub(super) fn meet_housemate(&mut self, now: Instant, prefix: GuidPrefix) {
-        self.housemates.listen_to(prefix);
-        self.handle_household(now);
-    }
-
-    /// Tells the household of an endpoint, or of its end.
-    pub(super) fn tell_housemates(&mut self, entity: EntityId, announced: Option<&[u8]>) {
-        if self.housemates.tell(entity, announced) {
-            self.push_event(Event::HousematesTold);
-        }
-    }
-
-    /// A member that does not know this participant yet asks for a proof of its address: no reader is matched that would answer.
-    pub(super) fn note_housemate_heartbeat(&mut self, source: GuidPrefix, heartbeat: &Heartbeat) {
-        let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
-        let asks = heartbeat.last < heartbeat.first && !heartbeat.is_final;
-        if asks && self.housemates.owed.len() < OWED_MAX && self.housemates.contain(source) {
-            self.housemates.owed.push((source, half, heartbeat.first));
-        }
-    }
-
-    /// Answers the challenges of members.
-    pub(super) fn transmit_to_housemates(&mut self, outbox: &mut Outbox) {
-        for (prefix, half, base) in std::mem::take(&mut self.housemates.owed) {
-            let Some(known) = self.database.participants.get(&prefix) else { continue };
-            if known.reach.metatraffic.is_empty() {
-                continue;
-            }
-            let (writer, reader) = HALVES[half];
-            outbox.begin(&known.reach.metatraffic);
-            write::header(outbox.buffer(), self.config.prefix);
-            write::info_destination(outbox.buffer(), prefix);
-            let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
-            write::acknack(outbox.buffer(), &acknack);
-            outbox.finish();
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Laws of participants that share a process.
 
+use std::time::Duration;
+
 use super::tests::*;
 use super::*;
 use crate::qos::History;

@@ -20,6 +20,8 @@ pub(super) struct Inbound {
     pub(super) addressed: EntityId,
     /// The local readers matched with the writer.
     pub(super) readers: Vec<EntityId>,
+    /// Readers that another submessage concerns; empty between calls, kept for its memory.
+    pub(super) concerned: Vec<EntityId>,
     gathered: Gathered,
     /// Receive buffers among the slabs.
     sources: Vec<Source>,
@@ -118,6 +120,7 @@ impl Inbound {
             writer: Guid::UNKNOWN,
             addressed: EntityId::UNKNOWN,
             readers: Vec::new(),
+            concerned: Vec::new(),
             gathered: Gathered::default(),
             sources: Vec::new(),
             datagram: None,

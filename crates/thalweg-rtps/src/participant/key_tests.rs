@@ -1,11 +1,15 @@
 //! Readers whose driver computes the keys: what waits, what does not, and what it costs the writer.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use super::tests::*;
 use super::*;
+use crate::history::ChangeKind;
 use crate::qos::{History, ReaderQos, ResourceLimits, WriterQos};
 use crate::reader::{Identified, KeyRequest, Reader};
 use crate::shared::Shared;
-use crate::types::Keyed;
+use crate::types::{KeyHash, Keyed};
 
 fn driven(net: &mut Net, node: usize, qos: ReaderQos) -> Shared<Reader> {
     let config = ReaderConfig {
@@ -183,4 +187,29 @@ fn a_take_that_makes_room_asks_for_the_next_keys() {
         samples.append(&mut take(&net, &reader));
     }
     assert_eq!(first_bytes(&samples), b"abcdef");
+}
+
+#[test]
+fn keyed_instances_end_by_dispose_unregister_and_lost_writers() {
+    use crate::history::InstanceState::*;
+    let mut net = Net::new(2);
+    let mut qos = reliable_writer(History::KeepAll);
+    qos.autodispose = false;
+    let writer = net.writer(0, qos, Keyed::Yes);
+    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::Yes);
+    net.run_for(SECOND);
+    for key in [1, 2, 3] {
+        net.write(0, &writer, &[key]);
+    }
+    net.change(0, &writer, ChangeKind::Dispose, &[1]);
+    net.change(0, &writer, ChangeKind::Unregister, &[2]);
+    net.run_for(SECOND);
+    let entity = writer.lock().guid().entity;
+    let now = net.now;
+    net.nodes[0].participant.delete_writer(now, entity);
+    net.run_for(SECOND);
+    let states: BTreeMap<u8, _> =
+        take(&net, &reader).iter().map(|sample| (sample.payload[4], sample.info.instance_state)).collect();
+    let expect = [(1, NotAliveDisposed), (2, NotAliveNoWriters), (3, NotAliveNoWriters)];
+    assert_eq!(states, BTreeMap::from(expect));
 }

@@ -1,4 +1,7 @@
-//! Laws of leases that end too early, on one side or on both: nothing twice, nothing lost in silence.
+//! Who is known and for how long; and laws of leases that end too early, on one side or on both: nothing twice, nothing lost in
+//! silence.
+
+use std::time::Duration;
 
 use super::tests::*;
 use super::*;
@@ -46,4 +49,57 @@ fn a_lease_that_ends_on_either_side_neither_repeats_nor_hides_samples() {
         // A writer that has lost nobody repeats what it owes.
         assert_eq!(lost == 0, readers == LONG, "leases {writers:?} and {readers:?}");
     }
+}
+
+#[test]
+fn participants_that_leave_or_fall_silent_are_dropped() {
+    let mut net = Net::new(3);
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[0].participant.participants().count(), 2);
+    let now = net.now;
+    net.nodes[1].participant.shutdown(now);
+    net.nodes[2].cut_off = true;
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[0].participant.participants().count(), 1);
+    net.run_for(SECOND * 30);
+    assert_eq!(net.nodes[0].participant.participants().count(), 0);
+    let prefix = net.nodes[2].participant.guid_prefix();
+    assert!(net.nodes[0].events.contains(&Event::ParticipantLost { prefix, reason: LostReason::LeaseExpired }));
+}
+
+#[test]
+fn participant_messages_keep_the_lease_when_multicast_stops() {
+    let mut net = Net::new(2);
+    net.run_for(SECOND);
+    net.multicast_lost = true;
+    net.run_for(SECOND * 120);
+    for node in &net.nodes {
+        assert_eq!(node.participant.participants().count(), 1);
+        assert!(!node.events.iter().any(|event| matches!(event, Event::ParticipantLost { .. })));
+    }
+}
+
+#[test]
+fn other_domains_and_tags_are_strangers() {
+    let mut net = Net::new(1);
+    for (index, domain, tag) in [(2, 1, ""), (3, 0, "tag")] {
+        net.add(index);
+        let node = net.nodes.last_mut().expect("just added");
+        let mut config = node.participant.config().clone();
+        config.domain_id = domain;
+        config.domain_tag = tag.into();
+        node.participant = Participant::new(net.now, config);
+    }
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[0].participant.participants().count(), 0);
+}
+
+#[test]
+fn ignored_participants_stay_away() {
+    let mut net = Net::new(2);
+    net.run_for(SECOND);
+    let (now, prefix) = (net.now, net.nodes[1].participant.guid_prefix());
+    net.nodes[0].participant.ignore_participant(now, prefix);
+    net.run_for(SECOND * 10);
+    assert_eq!(net.nodes[0].participant.participants().count(), 0);
 }

@@ -1,10 +1,14 @@
-//! What the limits of discovery refuse is counted and told.
+//! What the limits of discovery refuse is counted and told, and no more is remembered than they allow.
 
+use std::net::SocketAddr;
+
+use super::stranger_tests::*;
 use super::tests::*;
 use super::*;
+use crate::discovery::DiscoveryLimits;
 use crate::discovery::database::DiscoveryLimit;
-use crate::qos::{ReaderQos, WriterQos};
-use crate::types::Keyed;
+use crate::qos::{History, ReaderQos, WriterQos};
+use crate::types::{EntityId, Guid, Keyed};
 
 /// The second participant has five writers and one reader; what the first one knows of it and has told.
 fn meet(limits: DiscoveryLimits) -> (usize, usize, ParticipantExplanation, Vec<(DiscoveryLimit, u64)>) {
@@ -79,4 +83,109 @@ fn room_comes_back_with_each_endpoint_that_goes() {
         net.run_for(SECOND);
     }
     assert_eq!(net.nodes[0].participant.counters().endpoints_over_limit, 0);
+}
+
+#[test]
+fn announcements_of_strangers_are_bounded_in_bytes() {
+    let mut subject = Subject::new();
+    for index in 0..900u32 {
+        let from = SocketAddr::from(([10, 1, (index % 90) as u8, 1], 9));
+        let mut data = peer(number(index), VICTIM);
+        data.user_data = vec![0; 30_000];
+        subject.announce(&data, from);
+    }
+    let strangers = subject.participant().strangers();
+    assert!((100..140).contains(&strangers), "{strangers} of 30 kB in 4 MiB");
+}
+
+#[test]
+fn one_host_takes_at_most_half_of_the_room() {
+    let mut subject = Subject::new();
+    let limits = DiscoveryLimits { participants_max: 10, ..DiscoveryLimits::default() };
+    subject.net.nodes.clear();
+    subject.net.add_with(1, |config| config.limits = limits);
+    subject.run_for(SECOND);
+    let meet = |subject: &mut Subject, index: u32, at: [u8; 4]| {
+        subject.announce(&peer(number(index), at), address(at));
+        let right = subject.numbers_for(at);
+        subject.answer(number(index), right, 1, address(at));
+        subject.known()
+    };
+    let known: Vec<usize> = (0..8).map(|index| meet(&mut subject, index, FORGER)).collect();
+    assert_eq!(known, [1, 2, 3, 4, 5, 5, 5, 5]);
+    assert_eq!(meet(&mut subject, 9, VICTIM), 6);
+    assert_eq!(subject.participant().counters().over_limit, 3);
+}
+
+#[test]
+fn one_participant_takes_no_more_memory_than_its_share() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    let (limits, own) = (DiscoveryLimits::default(), subject.participant().guid_prefix());
+    let mut payload = Vec::new();
+    for index in 0..1_000i64 {
+        let guid = Guid::new(PREFIX, EntityId::user_reader(index as u32 + 1, Keyed::No));
+        let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+        data.qos.attached.user = vec![0; 40_000];
+        payload.clear();
+        data.encode(&mut payload);
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, index + 1, &payload), address(FORGER));
+    }
+    let count = subject.participant().subscriptions().filter(|known| known.data.guid.prefix != own).count();
+    assert!((380..=420).contains(&count), "{count} of 40 kB in 16 MiB");
+    assert_eq!(subject.participant().counters().over_limit, 1_000 - count as u64);
+    let participant = subject.participant();
+    assert!(participant.database.subscriptions.bytes_of(PREFIX) <= limits.bytes_per_participant_max);
+    // What was refused leaves nothing behind.
+    let reader = participant.endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    assert_eq!(reader.lock().cache().instances(), count);
+    let prefix = subject.participant().participants().next().expect("the peer").data.guid_prefix;
+    let now = subject.net.now;
+    subject.participant().remove_participant(now, prefix, LostReason::Left);
+    assert_eq!(subject.participant().database.subscriptions.bytes_of(PREFIX), 0);
+    assert_eq!(reader.lock().cache().instances(), 0);
+}
+
+#[test]
+fn all_participants_together_take_no_more_memory_than_is_theirs() {
+    let mut subject = Subject::new();
+    let limits = DiscoveryLimits { bytes_max: 1 << 20, ..DiscoveryLimits::default() };
+    subject.net.nodes.clear();
+    subject.net.add_with(1, |config| config.limits = limits);
+    subject.run_for(SECOND);
+    let mut payload = Vec::new();
+    for index in 0..10u32 {
+        let (prefix, at) = (number(index), [10, 0, 1, index as u8]);
+        subject.announce(&peer(prefix, at), address(at));
+        let right = subject.numbers_for(at);
+        subject.answer(prefix, right, 1, address(at));
+        for place in 0..10 {
+            let guid = Guid::new(prefix, EntityId::user_reader(place + 1, Keyed::No));
+            let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
+            data.qos.attached.user = vec![0; 30_000];
+            payload.clear();
+            data.encode(&mut payload);
+            let sequence = i64::from(place) + 1;
+            subject.receive(&data_message(prefix, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(at));
+        }
+    }
+    let count = subject.participant().subscriptions().count();
+    assert!((30..=35).contains(&count), "{count} of 30 kB in 1 MiB");
+}
+
+#[test]
+fn what_comes_ahead_of_a_missing_announcement_is_bounded() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    for sequence in 2..20_000 {
+        let payload = vec![0; 1_000];
+        subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, sequence, &payload), address(FORGER));
+    }
+    let reader = subject.participant().endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
+    let footprint = reader.lock().footprint();
+    assert!(footprint.ahead <= 8_192 && footprint.ahead_bytes <= 1 << 20, "{footprint:?}");
 }

@@ -1,13 +1,9 @@
 //! Brings local endpoints together with the publications and subscriptions that discovery found.
 
-use std::time::Duration;
-
-use super::builtin::PAIRS;
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::{Durability, MatchResult};
 use crate::reader::MatchedWriter;
-use crate::round_trip::ASSUMED;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::writer::MatchedReader;
@@ -99,7 +95,7 @@ impl Participant {
                     continue;
                 };
                 shared.lock().match_reader(now, matched);
-                self.schedule.make_ready(writer);
+                self.order.schedule.make_ready(writer);
             }
         }
         true
@@ -123,22 +119,22 @@ impl Participant {
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
                 MatchResult::Incompatible(mismatches) => {
-                    self.push_event(Event::OfferedIncompatibleQos { writer, reader, mismatches });
+                    self.reports.tell(Event::OfferedIncompatibleQos { writer, reader, mismatches });
                 }
-                other => self.push_event(Event::NotMatched { local: writer, remote: reader, why: other.to_string() }),
+                other => self.reports.tell(Event::NotMatched { local: writer, remote: reader, why: other.to_string() }),
             }
             return;
         }
         let Some(matched) = self.reader_as_matched(reader) else { return };
         let Some(shared) = self.endpoints.writer(writer) else { return };
         shared.lock().match_reader(now, matched);
-        self.schedule.make_ready(writer);
+        self.order.schedule.make_ready(writer);
         if !was_matched {
             if let Some(known) = self.database.subscriptions.get_mut(reader) {
                 known.matched.push(writer);
             }
             self.neighbours.note_change(now);
-            self.push_event(Event::PublicationMatched { writer, reader });
+            self.reports.tell(Event::PublicationMatched { writer, reader });
         }
     }
 
@@ -163,7 +159,7 @@ impl Participant {
             on_this_host: reach.on_this_host,
             datagram_bytes: reach.datagram_bytes(),
             batches: participant.data.understands_batches(),
-            round_trip: self.round_trip_assumed(reader.prefix),
+            round_trip: self.endpoints.round_trip_assumed(reader.prefix),
             receive_buffer_bytes: participant.data.receive_buffer_bytes.map(|bytes| bytes.min(RECEIVE_BUFFER_MAX)),
         })
     }
@@ -186,32 +182,22 @@ impl Participant {
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
                 MatchResult::Incompatible(mismatches) => {
-                    self.push_event(Event::RequestedIncompatibleQos { reader, writer, mismatches });
+                    self.reports.tell(Event::RequestedIncompatibleQos { reader, writer, mismatches });
                 }
-                other => self.push_event(Event::NotMatched { local: reader, remote: writer, why: other.to_string() }),
+                other => self.reports.tell(Event::NotMatched { local: reader, remote: writer, why: other.to_string() }),
             }
             return;
         }
         let Some(matched) = self.writer_as_matched(writer) else { return };
         let Some(shared) = self.endpoints.reader(reader) else { return };
         shared.lock().match_writer(now, matched);
-        self.schedule.make_ready(reader);
+        self.order.schedule.make_ready(reader);
         if !was_matched {
             if let Some(known) = self.database.publications.get_mut(writer) {
                 known.matched.push(reader);
             }
-            self.push_event(Event::SubscriptionMatched { reader, writer });
+            self.reports.tell(Event::SubscriptionMatched { reader, writer });
         }
-    }
-
-    /// What endpoints that meet those of a participant now can expect of each other: what discovery has met with there, and if
-    /// that is not known, elsewhere.
-    fn round_trip_assumed(&self, participant: GuidPrefix) -> Duration {
-        let writers = PAIRS.iter().filter_map(|(writer, reader)| Some((self.endpoints.writer(*writer)?, *reader)));
-        let measured =
-            writers.filter_map(|(writer, reader)| writer.lock().round_trip_of(Guid::new(participant, reader))).max();
-        let writer = self.endpoints.writer(EntityId::PUBLICATIONS_WRITER);
-        measured.or_else(|| writer.map(|writer| writer.lock().crowd_round_trip())).unwrap_or(ASSUMED).max(ASSUMED)
     }
 
     /// A writer as its reader needs to know it.
@@ -226,7 +212,7 @@ impl Participant {
             keeps_history: publication.qos.durability != Durability::Volatile,
             greets: false,
             lifespan: publication.qos.timing.lifespan,
-            round_trip: self.round_trip_assumed(writer.prefix),
+            round_trip: self.endpoints.round_trip_assumed(writer.prefix),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()
             } else {
@@ -255,13 +241,13 @@ impl Participant {
             let mut state = shared.lock();
             (state.unmatch_reader(reader), state.all_acknowledged())
         };
-        self.schedule.make_ready(writer);
-        self.push_event(Event::PublicationUnmatched { writer, reader });
+        self.order.schedule.make_ready(writer);
+        self.reports.tell(Event::PublicationUnmatched { writer, reader });
         if space {
-            self.push_event(Event::SpaceAvailable { writer });
+            self.reports.tell(Event::SpaceAvailable { writer });
         }
         if all_acknowledged {
-            self.push_event(Event::Acknowledged { writer });
+            self.reports.tell(Event::Acknowledged { writer });
         }
     }
 
@@ -269,9 +255,9 @@ impl Participant {
         let Some(shared) = self.endpoints.reader(reader) else { return };
         let outcome = shared.lock().unmatch_writer(now, writer);
         if outcome.data_available {
-            self.push_event(Event::DataAvailable { reader });
+            self.reports.tell(Event::DataAvailable { reader });
         }
-        self.push_event(Event::SubscriptionUnmatched { reader, writer });
+        self.reports.tell(Event::SubscriptionUnmatched { reader, writer });
     }
 
     /// A local writer is about to be deleted: no reader is matched with it any more.

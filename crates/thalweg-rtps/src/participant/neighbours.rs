@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Participant;
-use crate::discovery::neighbourhood;
+use crate::discovery::{Database, neighbourhood};
 use crate::time::Instant;
-use crate::writer::Neighbourhood;
+use crate::writer::{Link, Neighbourhood};
 
 /// How long nothing must have changed before the neighbourhood is gathered anew: participants that start together are counted
 /// together, and nothing but a cost depends on it.
@@ -41,20 +40,12 @@ impl Neighbours {
     pub(super) fn are_due(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| due <= now)
     }
-}
-
-impl Participant {
-    /// Gathers the neighbourhood anew and lets the writers choose by it.
-    pub(super) fn look_around(&mut self) {
-        (self.neighbours.changed, self.neighbours.due) = (None, None);
-        let gathered = neighbourhood(&self.config.addresses.links, &self.database);
-        if gathered != *self.neighbours.current {
-            self.neighbours.current = Arc::new(gathered);
-        }
-        for writer in self.endpoints.user_writers() {
-            if let Some(shared) = self.endpoints.writer(writer) {
-                shared.lock().set_neighbourhood(self.neighbours.current());
-            }
+    /// Gathers the neighbourhood anew.
+    pub(super) fn gather(&mut self, links: &[Link], database: &Database) {
+        (self.changed, self.due) = (None, None);
+        let gathered = neighbourhood(links, database);
+        if gathered != *self.current {
+            self.current = Arc::new(gathered);
         }
     }
 }

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::Participant;
-use super::receive::Context;
+use crate::discovery::{KnownParticipant, LocalAddresses};
 use crate::time::Instant;
 use crate::types::GuidPrefix;
-use crate::wire::Submessage;
 
 /// What the source address of a datagram says of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,26 +25,22 @@ pub(super) struct LastOrigin {
     pub origin: Origin,
 }
 
-impl Participant {
-    /// Where a datagram in the name of `prefix` comes from. One of its own is a sign of life.
-    pub(super) fn note_origin(&mut self, now: Instant, prefix: GuidPrefix, ip: IpAddr) -> Origin {
-        let Some(known) = self.database.participants.get_mut(&prefix) else { return Origin::Unknown };
-        if !known.reach.sends_from(&self.config.addresses, ip) {
+impl Origin {
+    /// Where a datagram in the name of `known` comes from. One of its own is a sign of life.
+    pub(super) fn note(
+        known: Option<&mut KnownParticipant>,
+        local: &LocalAddresses,
+        now: Instant,
+        ip: IpAddr,
+    ) -> Origin {
+        let Some(known) = known else { return Origin::Unknown };
+        if !known.reach.sends_from(local, ip) {
             return Origin::Foreign;
         }
         known.renew_lease(now);
-        if known.reach.is_at(&self.config.addresses, ip) {
+        if known.reach.is_at(local, ip) {
             known.heard_at = now;
         }
         Origin::Own
-    }
-
-    /// Something came in the name of a participant from an address that is not its own. It counts for nothing, unless the
-    /// participant answers that it has moved there.
-    pub(super) fn refuse_foreign(&mut self, context: &Context, submessage: &Submessage<'_>) {
-        self.counters.foreign_source += 1;
-        if let Submessage::AckNack(acknack) = submessage {
-            self.judge_stranger(context.now, context.source, context.from, acknack);
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Laws of datagram sizes and traffic classes.
 
+use std::time::Duration;
+
 use super::tests::{Net, SECOND, first_bytes, reliable_reader, reliable_writer, take};
 use super::*;
 use crate::qos::{History, WriterQos};

@@ -1,6 +1,6 @@
 //! Datagrams in: message context, submessages, and the way to the endpoints (RTPS 2.5 §8.3.4).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::inbound::{Instances, change_of};
 use super::origin::{LastOrigin, Origin};
@@ -39,13 +39,13 @@ impl Participant {
         let mut last: Option<LastOrigin> = None;
         for (datagram, from) in datagrams {
             self.inbound.next_datagram();
-            self.counters.datagrams += 1;
+            self.reports.counters.datagrams += 1;
             let Ok(message) = Message::parse(datagram) else {
-                self.counters.malformed += 1;
+                self.reports.counters.malformed += 1;
                 continue;
             };
             let source = message.header.prefix;
-            if self.ignored.contains(&source) {
+            if self.company.is_banned(source) {
                 continue;
             }
             let ip = from.ip();
@@ -57,12 +57,26 @@ impl Participant {
             for submessage in message.submessages() {
                 match submessage {
                     Ok(submessage) => self.handle_submessage(&mut context, datagram, submessage),
-                    Err(_) => self.counters.malformed += 1,
+                    Err(_) => self.reports.counters.malformed += 1,
                 }
             }
             last = Some(LastOrigin { prefix: context.source, ip, origin: context.origin });
         }
         self.flush_inbound(now);
+    }
+
+    /// Where a datagram in the name of `prefix` comes from.
+    fn note_origin(&mut self, now: Instant, prefix: GuidPrefix, ip: IpAddr) -> Origin {
+        Origin::note(self.database.participants.get_mut(&prefix), &self.config.addresses, now, ip)
+    }
+
+    /// Something came in the name of a participant from an address that is not its own. It counts for nothing, unless the
+    /// participant answers that it has moved there.
+    fn refuse_foreign(&mut self, context: &Context, submessage: &Submessage<'_>) {
+        self.reports.counters.foreign_source += 1;
+        if let Submessage::AckNack(acknack) = submessage {
+            self.judge_stranger(context.now, context.source, context.from, acknack);
+        }
     }
 
     fn handle_submessage(&mut self, context: &mut Context, datagram: &Payload, submessage: Submessage<'_>) {
@@ -213,21 +227,21 @@ impl Participant {
             }
         }
         let keyless = self.inbound.identify(function);
-        self.counters.keyless += if by_participant { keyless } else { 0 };
+        self.reports.counters.keyless += if by_participant { keyless } else { 0 };
         by_driver
     }
 
     /// What a writer's input changed, as events and pending output.
     pub(super) fn note_writer_outcome(&mut self, writer: EntityId, outcome: WriterOutcome) {
-        self.schedule.make_ready(writer);
+        self.order.schedule.make_ready(writer);
         if outcome.space {
-            self.push_event(Event::SpaceAvailable { writer });
+            self.reports.tell(Event::SpaceAvailable { writer });
         }
         if outcome.all_acknowledged && !writer.is_builtin() {
-            self.push_event(Event::Acknowledged { writer });
+            self.reports.tell(Event::Acknowledged { writer });
         }
         if let Some(reader) = outcome.given_up {
-            self.push_event(Event::ReaderGivenUp { writer, reader });
+            self.reports.tell(Event::ReaderGivenUp { writer, reader });
         }
     }
 
@@ -239,10 +253,10 @@ impl Participant {
         addressed: EntityId,
         handle: impl FnMut(&mut Reader) -> ReaderOutcome,
     ) {
-        let mut readers = std::mem::take(&mut self.concerned);
+        let mut readers = std::mem::take(&mut self.inbound.concerned);
         self.find_readers(writer, &mut readers);
         self.tell_readers(now, &readers, addressed, handle);
-        self.concerned = readers;
+        self.inbound.concerned = readers;
     }
 
     fn tell_readers(
@@ -259,7 +273,7 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (outcome, news, armed) = {
                 let mut reader = shared.lock();
-                reader.set_epoch(self.epoch);
+                reader.set_epoch(self.endpoints.epoch());
                 let outcome = handle(&mut reader);
                 (outcome, reader.take_news(), reader.newly_armed())
             };
@@ -272,8 +286,7 @@ impl Participant {
     fn find_readers(&self, writer: Guid, into: &mut Vec<EntityId>) {
         into.clear();
         if writer.entity.is_builtin() {
-            let mut pairs = super::builtin::PAIRS.iter().chain(&super::inquiry::PAIRS);
-            into.extend(pairs.find(|(builtin, _)| *builtin == writer.entity).map(|(_, reader)| *reader));
+            into.extend(self.endpoints.builtin().of_writer(writer.entity).map(|topic| topic.reader));
         } else if let Some(known) = self.database.publications.get(writer) {
             into.extend_from_slice(&known.matched);
         }
@@ -284,10 +297,10 @@ impl Participant {
     pub(super) fn note_status_news(&mut self, reader: EntityId, news: StatusNews) {
         if news != StatusNews::default() && !reader.is_builtin() {
             if news.lost {
-                self.push_event(Event::SampleLost { reader });
+                self.reports.tell(Event::SampleLost { reader });
             }
             if news.rejected {
-                self.push_event(Event::SampleRejected { reader });
+                self.reports.tell(Event::SampleRejected { reader });
             }
         }
     }
@@ -300,19 +313,19 @@ impl Participant {
         armed: Option<Instant>,
     ) {
         if outcome.answer_due {
-            self.schedule.make_ready(entity);
+            self.order.schedule.make_ready(entity);
         }
         if outcome.keys_due {
-            self.push_event(Event::KeysDue { reader: entity });
+            self.reports.tell(Event::KeysDue { reader: entity });
         }
         if let Some(at) = armed {
-            self.schedule.arm(entity, at);
+            self.order.schedule.arm(entity, at);
         }
         if outcome.data_available {
             if entity.is_builtin() {
                 self.handle_builtin_data(now, entity);
             } else {
-                self.push_event(Event::DataAvailable { reader: entity });
+                self.reports.tell(Event::DataAvailable { reader: entity });
             }
         }
     }
@@ -326,7 +339,7 @@ impl Participant {
             FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
-        let mut readers = std::mem::take(&mut self.concerned);
+        let mut readers = std::mem::take(&mut self.inbound.concerned);
         self.find_readers(writer, &mut readers);
         for &entity in &readers {
             if fragments.reader != EntityId::UNKNOWN && fragments.reader != entity {
@@ -344,7 +357,7 @@ impl Participant {
                 self.deliver_assembled(now, writer, entity, sample, hint.is_some());
             }
         }
-        self.concerned = readers;
+        self.inbound.concerned = readers;
     }
 
     /// Hands a large sample to the reader that assembled it.
@@ -360,7 +373,7 @@ impl Participant {
                 Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }
             }
             None if !hinted => {
-                self.counters.keyless += 1;
+                self.reports.counters.keyless += 1;
                 Arrival::Unidentified(sample.sequence)
             }
             computed => {

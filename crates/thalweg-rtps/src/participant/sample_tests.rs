@@ -1,10 +1,12 @@
 //! What samples carry beside their bytes, and what becomes of those that cannot be handed over.
 
+use std::time::Duration;
+
 use super::tests::*;
 use super::*;
 use crate::history::ChangeKind;
-use crate::qos::History;
-use crate::types::Keyed;
+use crate::qos::{History, Reliability, WriterQos};
+use crate::types::{KeyHash, Keyed};
 
 /// Every INFO_TS in datagrams with samples of these writers.
 fn stamps_with(net: &Net, writers: &[EntityId]) -> Vec<Option<Timestamp>> {
@@ -95,4 +97,25 @@ fn the_lifespan_that_a_writer_announces_holds_at_its_readers() {
     assert_eq!(reader.lock().cache().len(), 1, "the participant's timer let the first one go");
     assert_eq!(first_bytes(&take(&net, &reader)), [2]);
     assert_eq!(reader.lock().counters().expired, 1);
+}
+
+#[test]
+fn incompatible_qos_is_told_on_both_sides_with_the_reason() {
+    let mut net = Net::new(2);
+    let qos = WriterQos { reliability: Reliability::BestEffort, ..WriterQos::default() };
+    net.writer(0, qos, Keyed::No);
+    net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    let told = |node: usize| {
+        net.nodes[node].events.iter().find_map(|event| match event {
+            Event::OfferedIncompatibleQos { mismatches, .. } | Event::RequestedIncompatibleQos { mismatches, .. } => {
+                Some(mismatches[0].to_string())
+            }
+            _ => None,
+        })
+    };
+    for node in [0, 1] {
+        let text = told(node).expect("an incompatible-QoS event");
+        assert!(text.contains("RELIABILITY") && text.contains("BEST_EFFORT"), "{text}");
+    }
 }

@@ -53,7 +53,7 @@ impl Participant {
             Content::Data(range) => self.handle_announced(now, source, from, &datagram[range.clone()]),
             Content::Key(range) => match ParticipantData::decode_key(&datagram[range.clone()]) {
                 Ok(prefix) if prefix == source => self.handle_farewell(now, source, from.ip()),
-                _ => self.counters.unusable_announcements += 1,
+                _ => self.reports.counters.unusable_announcements += 1,
             },
             Content::None => {
                 let status = data.inline_qos.as_ref().map_or(0, ParameterList::status_info);
@@ -68,7 +68,7 @@ impl Participant {
         self.strangers.remove_from(prefix, from);
         let known = self.database.participants.get(&prefix);
         match known.map(|known| known.reach.sends_from(&self.config.addresses, from)) {
-            Some(false) => self.counters.foreign_source += 1,
+            Some(false) => self.reports.counters.foreign_source += 1,
             _ => self.remove_participant(now, prefix, LostReason::Left),
         }
     }
@@ -85,7 +85,7 @@ impl Participant {
             Ok(data) if data.guid_prefix == source && announced.len() <= ANNOUNCEMENT_MAX => {
                 self.handle_announcement(now, from, data, announced);
             }
-            _ => self.counters.unusable_announcements += 1,
+            _ => self.reports.counters.unusable_announcements += 1,
         }
     }
 
@@ -96,7 +96,7 @@ impl Participant {
             || data.domain_tag != self.config.domain_tag
             || prefix == self.config.prefix
             || prefix == GuidPrefix::UNKNOWN
-            || self.ignored.contains(&prefix);
+            || self.company.is_banned(prefix);
         if is_no_peer {
             return;
         }
@@ -130,9 +130,9 @@ impl Participant {
         let reach = Reach::new(local, host, &data, source);
         let is_own = is_own(local, source.ip());
         let (key, evicted) = self.strangers.file(now, source.ip(), is_own, (data, announced, reach));
-        self.counters.strangers_evicted += evicted;
+        self.reports.counters.strangers_evicted += evicted;
         let can_answer = self.strangers.get_mut(key).is_some_and(|stranger| stranger.challenge.is_possible());
-        self.counters.unprovable += u64::from(!can_answer);
+        self.reports.counters.unprovable += u64::from(!can_answer);
         self.strangers.note_announcement(now, key, write::DATA_HEAD_LEN + announced.len());
     }
 
@@ -144,11 +144,11 @@ impl Participant {
         known.reach = reach.keeping_path_of(&known.reach);
         known.heard_at = now;
         known.renew_lease(now);
-        self.schedule.set_lease_check(self.database.next_lease_end());
+        self.order.schedule.set_lease_check(self.database.next_lease_end());
         self.neighbours.note_change(now);
         self.match_builtin(now, prefix);
         self.rematch_participant(now, prefix);
-        self.push_event(Event::AddressesChosen(prefix));
+        self.reports.tell(Event::AddressesChosen(prefix));
     }
 
     /// A stranger asks for a sign of life; one of another vendor has matched us already and is told everything once it is known.
@@ -163,7 +163,7 @@ impl Participant {
             return self.note_stranger_waits(now, source, from, (heartbeat.writer, write::HEARTBEAT_LEN));
         };
         if self.database.participants.contains_key(&source) {
-            return self.note_housemate_heartbeat(source, heartbeat);
+            return self.housemates.note_heartbeat(source, heartbeat);
         }
         if self.strangers.is_empty() {
             return;
@@ -227,7 +227,7 @@ impl Participant {
         let base = acknack.state.base();
         let former = self.addresses_proved(source);
         let is_back = self.numbers_beyond(source, half).is_some_and(|beyond| beyond.contains(&base))
-            || former.iter().any(|address| self.secret.challenge(source, *address, half) == base);
+            || former.iter().any(|address| self.strangers.secret().challenge(source, *address, half) == base);
         let local = &self.config.addresses;
         let is_there = |address: IpAddr| {
             let here = is_own(local, address) && is_own(local, from.ip());
@@ -244,7 +244,7 @@ impl Participant {
         let Some(key) = right else {
             for key in keys {
                 let stranger = self.strangers.get_mut(key);
-                self.counters.wrong_proofs +=
+                self.reports.counters.wrong_proofs +=
                     u64::from(stranger.is_some_and(|stranger| stranger.challenge.refuse(base)));
             }
             return;
@@ -308,7 +308,7 @@ impl Participant {
             return self.avoid(now, &stranger.data);
         }
         if !self.has_room_for(prefix, address) {
-            return self.note_over_limit(prefix, DiscoveryLimit::Participants);
+            return self.reports.note_over_limit(prefix, DiscoveryLimit::Participants);
         }
         self.strangers.remove_all(prefix);
         self.company.forget(prefix);
@@ -366,10 +366,10 @@ impl Participant {
         if self.strangers.former(prefix).is_some() {
             self.announcer.greet(prefix);
         }
-        self.schedule.set_lease_check(self.database.next_lease_end());
+        self.order.schedule.set_lease_check(self.database.next_lease_end());
         self.neighbours.note_change(now);
-        self.push_event(Event::ParticipantDiscovered(prefix));
-        self.push_event(Event::AddressesChosen(prefix));
+        self.reports.tell(Event::ParticipantDiscovered(prefix));
+        self.reports.tell(Event::AddressesChosen(prefix));
         self.match_builtin(now, prefix);
     }
 
@@ -377,7 +377,8 @@ impl Participant {
     pub(super) fn note_addresses(&mut self, prefix: GuidPrefix, unicast: &[Locator]) {
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.reach.senders.add_locators(unicast);
-            self.counters.unproved_locators += known.reach.count_unproved(&self.config.addresses, unicast) as u64;
+            self.reports.counters.unproved_locators +=
+                known.reach.count_unproved(&self.config.addresses, unicast) as u64;
         }
     }
 
@@ -422,6 +423,7 @@ impl Participant {
     }
 
     fn challenge_stranger(&mut self, now: Instant, key: StrangerKey, outbox: &mut Outbox) {
+        let secret = self.strangers.secret();
         let Some(stranger) = self.strangers.get_mut(key) else { return };
         if !stranger.take_request() {
             return;
@@ -431,7 +433,7 @@ impl Participant {
         if halves.is_empty() || !stranger.pay(bytes) {
             return self.strangers.plan_next(now, key, false);
         }
-        let Some((to, announces)) = stranger.next_address(now, self.secret) else {
+        let Some((to, announces)) = stranger.next_address(now, secret) else {
             return self.strangers.plan_next(now, key, false);
         };
         let numbers = to.socket_address().and_then(|address| stranger.challenge.numbers(address.ip()));

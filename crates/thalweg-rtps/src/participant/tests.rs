@@ -1,6 +1,5 @@
 //! Laws of the participant: small groups on a perfect or a lossy network in virtual time.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::payload::Payload;
 use crate::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::types::{EntityId, Keyed, Locator};
+use crate::types::{EntityId, KeyHash, Keyed, Locator};
 use crate::wire::write;
 use crate::wire::{Message, Submessage};
 use crate::writer::{NewChange, Writer, WriterOptions};
@@ -455,105 +454,6 @@ fn a_reader_is_owed_its_samples_however_long_it_is_out_of_reach() {
     net.run_for(SECOND * 4);
     assert_eq!((take(&net, &away).len(), away.lock().counters().lost), (50, 0));
     assert!(writer.lock().all_acknowledged() && net.write(0, &writer, &[1]));
-}
-
-#[test]
-fn incompatible_qos_is_told_on_both_sides_with_the_reason() {
-    let mut net = Net::new(2);
-    let qos = WriterQos { reliability: Reliability::BestEffort, ..WriterQos::default() };
-    net.writer(0, qos, Keyed::No);
-    net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
-    net.run_for(SECOND);
-    let told = |node: usize| {
-        net.nodes[node].events.iter().find_map(|event| match event {
-            Event::OfferedIncompatibleQos { mismatches, .. } | Event::RequestedIncompatibleQos { mismatches, .. } => {
-                Some(mismatches[0].to_string())
-            }
-            _ => None,
-        })
-    };
-    for node in [0, 1] {
-        let text = told(node).expect("an incompatible-QoS event");
-        assert!(text.contains("RELIABILITY") && text.contains("BEST_EFFORT"), "{text}");
-    }
-}
-
-#[test]
-fn keyed_instances_end_by_dispose_unregister_and_lost_writers() {
-    use crate::history::InstanceState::*;
-    let mut net = Net::new(2);
-    let mut qos = reliable_writer(History::KeepAll);
-    qos.autodispose = false;
-    let writer = net.writer(0, qos, Keyed::Yes);
-    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::Yes);
-    net.run_for(SECOND);
-    for key in [1, 2, 3] {
-        net.write(0, &writer, &[key]);
-    }
-    net.change(0, &writer, ChangeKind::Dispose, &[1]);
-    net.change(0, &writer, ChangeKind::Unregister, &[2]);
-    net.run_for(SECOND);
-    let entity = writer.lock().guid().entity;
-    let now = net.now;
-    net.nodes[0].participant.delete_writer(now, entity);
-    net.run_for(SECOND);
-    let states: BTreeMap<u8, _> =
-        take(&net, &reader).iter().map(|sample| (sample.payload[4], sample.info.instance_state)).collect();
-    let expect = [(1, NotAliveDisposed), (2, NotAliveNoWriters), (3, NotAliveNoWriters)];
-    assert_eq!(states, BTreeMap::from(expect));
-}
-
-#[test]
-fn participants_that_leave_or_fall_silent_are_dropped() {
-    let mut net = Net::new(3);
-    net.run_for(SECOND);
-    assert_eq!(net.nodes[0].participant.participants().count(), 2);
-    let now = net.now;
-    net.nodes[1].participant.shutdown(now);
-    net.nodes[2].cut_off = true;
-    net.run_for(SECOND);
-    assert_eq!(net.nodes[0].participant.participants().count(), 1);
-    net.run_for(SECOND * 30);
-    assert_eq!(net.nodes[0].participant.participants().count(), 0);
-    let prefix = net.nodes[2].participant.guid_prefix();
-    assert!(net.nodes[0].events.contains(&Event::ParticipantLost { prefix, reason: LostReason::LeaseExpired }));
-}
-
-#[test]
-fn participant_messages_keep_the_lease_when_multicast_stops() {
-    let mut net = Net::new(2);
-    net.run_for(SECOND);
-    net.multicast_lost = true;
-    net.run_for(SECOND * 120);
-    for node in &net.nodes {
-        assert_eq!(node.participant.participants().count(), 1);
-        assert!(!node.events.iter().any(|event| matches!(event, Event::ParticipantLost { .. })));
-    }
-}
-
-#[test]
-fn other_domains_and_tags_are_strangers() {
-    let mut net = Net::new(1);
-    for (index, domain, tag) in [(2, 1, ""), (3, 0, "tag")] {
-        net.add(index);
-        let node = net.nodes.last_mut().expect("just added");
-        let mut config = node.participant.config().clone();
-        config.domain_id = domain;
-        config.domain_tag = tag.into();
-        node.participant = Participant::new(net.now, config);
-    }
-    net.run_for(SECOND);
-    assert_eq!(net.nodes[0].participant.participants().count(), 0);
-}
-
-#[test]
-fn ignored_participants_stay_away() {
-    let mut net = Net::new(2);
-    net.run_for(SECOND);
-    let (now, prefix) = (net.now, net.nodes[1].participant.guid_prefix());
-    net.nodes[0].participant.ignore_participant(now, prefix);
-    net.run_for(SECOND * 10);
-    assert_eq!(net.nodes[0].participant.participants().count(), 0);
 }
 
 #[test]

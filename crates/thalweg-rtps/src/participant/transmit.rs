@@ -26,26 +26,24 @@ impl Participant {
     ///
     /// A writer fills at most one outbox at a time and then goes behind those of its priority.
     pub fn poll_transmit(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        self.traffic_class = TrafficClass::DEFAULT;
-        self.greet_silent(now);
+        self.order.class = TrafficClass::DEFAULT;
+        self.announcer.greet_silent(now, &self.endpoints);
         self.announcer.poll_transmit(now, &self.config, &self.database, &self.housemates, outbox);
-        self.transmit_to_housemates(outbox);
+        self.housemates.poll_transmit(&self.database, outbox);
         self.transmit_to_strangers(now, outbox);
-        while let Some(id) = self.flow_controllers.pop_due(now) {
-            self.make_controller_ready(id);
-        }
+        self.order.resume_controllers(now);
         // What built-in endpoints have for a participant leaves together, its greeting first.
         let mut joins = true;
-        while let Some((rank, source)) = self.schedule.pop_ready() {
+        while let Some((rank, source)) = self.order.schedule.pop_ready() {
             if joins && !matches!(source, Source::Endpoint(entity) if entity.is_builtin()) {
                 joins = false;
                 outbox.join(HEADER_LEN, DISCOVERY_BYTES_MAX);
             }
-            if !outbox.is_empty() && self.class_of(source) != Some(self.traffic_class) {
-                self.schedule.put_back(rank, source);
+            if !outbox.is_empty() && self.class_of(source) != Some(self.order.class) {
+                self.order.schedule.put_back(rank, source);
                 break;
             }
-            self.traffic_class = self.class_of(source).unwrap_or_default();
+            self.order.class = self.class_of(source).unwrap_or_default();
             match source {
                 Source::Controller(id) => self.transmit_controlled(now, id, outbox),
                 Source::Endpoint(entity) if self.endpoints.writer(entity).is_some() => {
@@ -53,8 +51,11 @@ impl Participant {
                 }
                 Source::Endpoint(entity) => self.transmit_reader(now, entity, outbox),
             }
-            let limit =
-                if joins && !self.schedule.is_ready(source) { DISCOVERY_DATAGRAMS_MAX } else { OUTBOX_DATAGRAMS_MAX };
+            let limit = if joins && !self.order.schedule.is_ready(source) {
+                DISCOVERY_DATAGRAMS_MAX
+            } else {
+                OUTBOX_DATAGRAMS_MAX
+            };
             if outbox.len() >= limit {
                 break;
             }
@@ -62,16 +63,12 @@ impl Participant {
         if joins {
             outbox.join(HEADER_LEN, DISCOVERY_BYTES_MAX);
         }
-        self.schedule.has_ready() || self.strangers.has_queued()
+        self.order.schedule.has_ready() || self.strangers.has_queued()
     }
 
-    /// What the datagrams are marked with that a source would append; of a controller those of the writer whose turn it is.
+    /// What the datagrams are marked with that a source would append.
     fn class_of(&self, source: Source) -> Option<TrafficClass> {
-        let entity = match source {
-            Source::Endpoint(entity) => entity,
-            Source::Controller(id) => self.flow_controllers.get(id)?.next_writer()?,
-        };
-        Some(self.endpoints.traffic_class(entity))
+        self.order.next_of(source).map(|entity| self.endpoints.traffic_class(entity))
     }
 
     fn transmit_reader(&mut self, now: Instant, entity: EntityId, outbox: &mut Outbox) {
@@ -82,11 +79,11 @@ impl Participant {
             (reader.take_refilled(), reader.take_news(), reader.newly_armed())
         };
         if refilled {
-            self.events.push_back(Event::DataAvailable { reader: entity });
+            self.reports.append(Event::DataAvailable { reader: entity });
         }
         self.note_status_news(entity, news);
         if let Some(at) = armed {
-            self.schedule.arm(entity, at);
+            self.order.schedule.arm(entity, at);
         }
     }
 
@@ -103,67 +100,51 @@ impl Participant {
             Paid { spent: 0, more: writer.poll_transmit(now, outbox), more_control: false }
         };
         if writer.poll_space() {
-            self.events.push_back(Event::SpaceAvailable { writer: entity });
+            self.reports.append(Event::SpaceAvailable { writer: entity });
         }
         if let Some(at) = writer.newly_armed() {
-            self.schedule.arm(entity, at);
+            self.order.schedule.arm(entity, at);
         }
         if more_control {
-            self.schedule.make_control_ready(entity);
+            self.order.schedule.make_control_ready(entity);
         }
         match local.controller {
-            None if more => self.schedule.make_ready(entity),
+            None if more => self.order.schedule.make_ready(entity),
             None => {}
             Some(id) => {
                 let waiting = writer.backlog(now).map(|backlog| local.waiting(entity, backlog));
                 drop(writer);
-                self.queue_under(now, id, entity, waiting);
+                self.order.queue_under(now, id, entity, waiting);
             }
         }
     }
 
-    /// Notes with its controller what an asynchronous writer has to send.
-    fn queue_under(&mut self, now: Instant, id: ControllerId, entity: EntityId, waiting: Option<Waiting>) {
-        let Some(controller) = self.flow_controllers.get_mut(id) else { return };
-        match waiting {
-            Some(waiting) => controller.enqueue(now, waiting),
-            None => controller.dequeue(now, entity),
-        }
-        self.make_controller_ready(id);
-    }
-
     /// Lets the writer whose turn it is send what the tokens pay for.
     fn transmit_controlled(&mut self, now: Instant, id: ControllerId, outbox: &mut Outbox) {
-        let Some(controller) = self.flow_controllers.get_mut(id) else { return };
+        let Some(controller) = self.order.controllers.get_mut(id) else { return };
         let Some(grant) = controller.poll(now) else { return };
         trace::pass(|| Mark::Granted);
         let Some(local) = self.endpoints.local_writer(grant.writer) else {
             controller.dequeue(now, grant.writer);
-            return self.make_controller_ready(id);
+            return self.order.make_controller_ready(id);
         };
         let before = outbox.len();
-        self.traffic_class = self.endpoints.traffic_class(grant.writer);
+        self.order.class = self.endpoints.traffic_class(grant.writer);
         let mut writer = local.shared.lock();
         let paid = writer.poll_transmit_within(now, grant.bytes, outbox);
         let left = writer.backlog(now).map(|backlog| local.waiting(grant.writer, backlog));
         if writer.poll_space() {
-            self.events.push_back(Event::SpaceAvailable { writer: grant.writer });
+            self.reports.append(Event::SpaceAvailable { writer: grant.writer });
         }
         if let Some(at) = writer.newly_armed() {
-            self.schedule.arm(grant.writer, at);
+            self.order.schedule.arm(grant.writer, at);
         }
         if paid.more_control {
-            self.schedule.make_control_ready(grant.writer);
+            self.order.schedule.make_control_ready(grant.writer);
         }
         drop(writer);
         controller.record(now, grant.writer, spent_in(outbox, before, paid.spent), left);
-        self.make_controller_ready(id);
-    }
-
-    /// Files a controller that has writers to serve, unless it waits for tokens.
-    pub(super) fn make_controller_ready(&mut self, id: ControllerId) {
-        let controller = self.flow_controllers.get(id).filter(|controller| controller.resume_at().is_none());
-        self.schedule.make_controller_ready(id, controller.and_then(|controller| controller.priority()));
+        self.order.make_controller_ready(id);
     }
 }
 

@@ -32,7 +32,7 @@ impl Reader {
             writers: self.writers.len(),
             ..ReaderFootprint::default()
         };
-        for writer in &self.writers {
+        for writer in self.writers.iter() {
             let (ahead, bytes) = writer.window.load();
             footprint.ahead += ahead;
             footprint.ahead_bytes += bytes;

@@ -52,8 +52,7 @@ impl Reader {
             Placed::TooFar => {
                 self.counters.too_far += 1;
                 if reliable {
-                    let due = self.writers[index].question(now);
-                    self.note_due(due);
+                    self.writers[index].question(now);
                 }
                 return false;
             }

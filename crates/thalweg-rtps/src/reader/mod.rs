@@ -27,6 +27,9 @@ mod skips;
 mod tests;
 mod window;
 mod writer_proxy;
+mod writer_set;
+#[cfg(test)]
+mod writer_set_tests;
 
 use std::time::Duration;
 
@@ -52,6 +55,7 @@ use reassembly::Assembled;
 use shortfall::Shortfall;
 use window::Window;
 use writer_proxy::WriterProxy;
+use writer_set::WriterSet;
 
 /// What an input changed for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +113,7 @@ pub struct Reader {
     guid: Guid,
     reliable: bool,
     wants_history: bool,
-    writers: Vec<WriterProxy>,
+    writers: WriterSet,
     departed: Departed,
     /// What the latest requests took, whoever was asked.
     round_trip: RoundTrip,
@@ -120,7 +124,6 @@ pub struct Reader {
     stalled: bool,
     /// A take made room for samples that had waited; the application has not been told of them.
     refilled: bool,
-    next_due: Option<Instant>,
     armed: Option<Instant>,
     counters: ReaderCounters,
     shortfall: Shortfall,
@@ -139,7 +142,7 @@ impl Reader {
             guid,
             reliable: qos.reliability != Reliability::BestEffort,
             wants_history: qos.durability != Durability::Volatile,
-            writers: Vec::new(),
+            writers: WriterSet::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
             cache: match guid.entity.is_builtin() {
@@ -150,7 +153,6 @@ impl Reader {
             budget,
             stalled: false,
             refilled: false,
-            next_due: None,
             armed: None,
             counters: ReaderCounters::default(),
             shortfall: Shortfall::default(),
@@ -249,13 +251,15 @@ impl Reader {
     fn use_room(&mut self, now: Instant) -> bool {
         self.stalled = false;
         let mut refilled = false;
-        for index in 0..self.writers.len() {
+        let mut from = 0;
+        while let Some(index) = self.writers.next(from, |any| any.moves_on) {
+            from = index + 1;
             if self.drain(now, index) > 0 {
                 refilled = true;
-                let due = self.writers[index].answer_after_take(now);
-                self.note_due(due);
+                self.writers[index].answer_after_take(now);
             }
         }
+        self.writers.settle();
         refilled
     }
 
@@ -292,9 +296,9 @@ impl Reader {
     /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
         matched.reliable &= self.reliable;
-        match self.find(matched.guid) {
-            Ok(index) => self.writers[index].matched = matched,
-            Err(index) => {
+        match self.writers.place(matched.guid) {
+            Some(index) => self.writers[index].matched = matched,
+            None => {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
                 let left_off = self.departed.recall(matched.guid);
@@ -303,27 +307,18 @@ impl Reader {
                 if let Some(left_off) = left_off {
                     proxy.resume(left_off);
                 }
-                let due = proxy.requests.due;
-                self.writers.insert(index, proxy);
-                if let Some(due) = due {
-                    self.note_due(due);
-                }
+                self.writers.insert(proxy);
             }
         }
     }
 
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
-        let Ok(index) = self.find(guid) else { return ReaderOutcome::default() };
-        let writer = self.writers.remove(index);
+        let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         let before = self.cache.len();
         self.cache.writer_lost(guid, now);
         ReaderOutcome { data_available: self.cache.len() > before, ..ReaderOutcome::default() }
-    }
-
-    fn find(&self, guid: Guid) -> Result<usize, usize> {
-        self.writers.binary_search_by_key(&guid, |writer| writer.matched.guid)
     }
 
     /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
@@ -333,7 +328,7 @@ impl Reader {
         writer: Guid,
         arrivals: impl Iterator<Item = Arrival>,
     ) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let data_available = if self.writers[index].matched.reliable {
             self.handle_reliable(now, index, arrivals)
         } else {
@@ -343,8 +338,9 @@ impl Reader {
     }
 
     /// What an input that concerned one writer changed.
-    fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
-        let keys_due = self.writers[index].window.awaiting_keys(1).next().is_some();
+    fn outcome(&mut self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
+        self.writers.settle();
+        let keys_due = self.writers[index].awaits_key();
         ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
     }
 
@@ -458,8 +454,8 @@ impl Reader {
 
     /// A datagram has ended; when it left a gap open, that is to be asked for some time.
     fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
-        if gap && let Some(due) = self.writers[index].gap_seen(now) {
-            self.note_due(due);
+        if gap {
+            self.writers[index].gap_seen(now);
         }
     }
 
@@ -548,7 +544,7 @@ impl Reader {
         head: FragmentedSample,
     ) -> (Option<Received>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
-        let Ok(index) = self.find(writer) else { return nothing };
+        let Some(index) = self.writers.place(writer) else { return nothing };
         let writer = &mut self.writers[index];
         if writer.matched.reliable {
             writer.take_back(fragments.sequence);
@@ -574,18 +570,16 @@ impl Reader {
             Assembled::Unfinished if writer.matched.reliable => {
                 writer.heard(fragments.sequence);
                 writer.fragment_seen(now, fragments);
-                if let Some(due) = writer.requests.due {
-                    self.note_due(due);
-                }
             }
             Assembled::Unfinished => self.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments()),
         }
+        self.writers.settle();
         (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })
     }
 
     /// Takes a GAP into account: numbers that will never come.
     pub fn handle_gap(&mut self, now: Instant, writer: Guid, gap: &Gap) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable {
             return ReaderOutcome::default();
@@ -611,18 +605,14 @@ impl Reader {
         self.outcome(now, index, delivered > 0)
     }
 
-    fn note_due(&mut self, due: Instant) {
-        self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-    }
-
     fn is_due(&self, now: Instant) -> bool {
-        self.next_due.is_some_and(|due| due <= now)
+        self.writers.due() <= now
     }
 
     /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let expiry = Some(self.cache.next_expiry()).filter(|expiry| *expiry != Instant::NEVER);
-        [self.next_due, expiry].into_iter().flatten().min()
+        let due = self.writers.due().min(self.cache.next_expiry());
+        (due != Instant::NEVER).then_some(due)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

@@ -43,8 +43,8 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// As somebody else tells them.
-    pub(super) fn told(by_reason: [u64; LossReason::ALL.len()], last: Option<LossReason>) -> Losses {
+    /// As another participant tells them: the counts in the order of [`LossReason::ALL`].
+    pub fn told(by_reason: [u64; LossReason::ALL.len()], last: Option<LossReason>) -> Losses {
         Losses { by_reason, last }
     }
 

@@ -48,6 +48,17 @@ impl<'a> Message<'a> {
     }
 }
 
+/// How many samples the datagram `bytes` carries whole: those of its DATA submessages and of its batches. 0 where it is no RTPS
+/// message; fragments of a sample are none.
+pub fn count_samples(bytes: &[u8]) -> u64 {
+    let samples = |submessage| match submessage {
+        Ok(Submessage::Data(_)) => 1,
+        Ok(Submessage::DataBatch(batch)) => u64::from(batch.count),
+        _ => 0,
+    };
+    Message::parse(bytes).map_or(0, |message| message.submessages().map(samples).sum())
+}
+
 /// Iterator over the submessages of a [`Message`].
 #[derive(Clone, Debug)]
 pub struct Submessages<'a> {

@@ -14,7 +14,7 @@ pub mod write;
 
 use std::fmt;
 
-pub use message::{Message, Submessages};
+pub use message::{Message, Submessages, count_samples};
 pub use number_set::{FragmentSet, SequenceSet};
 pub use submessage::{
     AckNack, Content, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList, NackFrag, Submessage,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::Writer;
 use super::flow::{Position, kernel_cost};
-use super::reader_proxy::Owed;
+use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::repairs::Repairs;
-use super::{HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, lowest};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber};
 use crate::wire::batch::AckNackBatch;
@@ -22,10 +22,6 @@ pub struct WriterOutcome {
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
 }
-
-/// How long a reader may stand still, at least, before the send window goes on without it; four round trips where that is
-/// longer.
-const LAG_MIN: Duration = Duration::from_millis(50);
 
 /// What an ACKNACK and an ACKNACK_BATCH have in common.
 struct Answer {
@@ -287,130 +283,6 @@ impl Writer {
         WriterOutcome { space, ..WriterOutcome::default() }
     }
 
-    /// Repeats heartbeats and gives up readers that exhaust the writer's patience. To be called at [`Writer::poll_timeout`].
-    pub fn handle_timeout(&mut self, now: Instant) -> WriterOutcome {
-        let mut outcome = WriterOutcome::default();
-        self.flow.end_pauses(now);
-        if self.heartbeat.due.is_none_or(|due| now < due) {
-            return outcome;
-        }
-        self.heartbeat.due = None;
-        let last = self.history.last();
-        let sent = self.outgoing.place.sample.previous();
-        let in_mid_sample = self.outgoing.place.fragment > 0;
-        let all_sent = Position { sample: sent, fragments: self.outgoing.place.fragment };
-        let all_asked = self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO);
-        let uses_group = self.route.uses_group();
-        // A reader that holds up samples or a write is asked again soon.
-        let longest = match (self.collection.was_blocked(), self.room.is_awaited) {
-            (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
-            (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
-            (false, false) => HEARTBEAT_PERIOD_MAX,
-        };
-        let crowd = self.heartbeat.round_trip.estimate();
-        let mut next = self.call_given_up_readers(now, last);
-        let mut readers = self.readers.all_mut();
-        for proxy in readers.iter_mut().filter(|proxy| proxy.is_awaited()) {
-            let lags = proxy.acknowledged.sample < last;
-            if lags {
-                // A reader that has acknowledged everything sent is not stalled: the others hold up the writer.
-                let owes = proxy.acknowledged < all_sent;
-                proxy.behind_since = owes.then(|| proxy.behind_since.unwrap_or(now));
-            }
-            let owes = proxy.acknowledged.sample < sent || lags && in_mid_sample;
-            let is_untold = proxy.is_to_be_told_again() && proxy.start <= sent.next();
-            let due = match (proxy.proven, owes, lags) {
-                (false, _, _) => proxy.ask_again_at(Instant::ZERO, false, longest, crowd),
-                _ if is_untold => proxy.ask_again_at(Instant::ZERO, false, longest, crowd),
-                (true, true, _) => proxy.ask_again_at(all_asked, uses_group, longest, crowd),
-                // What it lacks was not sent yet, or what does not concern it.
-                (true, false, lags) if lags || proxy.is_to_be_told_again() => {
-                    next = lowest(next, Some(now + HEARTBEAT_PERIOD_BLOCKED_MAX));
-                    continue;
-                }
-                (true, false, _) => continue,
-            };
-            let asks_now = due <= now;
-            if asks_now {
-                proxy.owed =
-                    if proxy.proven && !is_untold { proxy.owed.max_with(Owed::Heartbeat) } else { Owed::Greeting };
-                (proxy.asking.at, proxy.asking.pause) = (now, (proxy.asking.pause * 2).min(HEARTBEAT_PERIOD_MAX));
-            }
-            let due = if asks_now { proxy.ask_again_at(all_asked, uses_group, longest, crowd) } else { due };
-            next = lowest(next, Some(due));
-        }
-        drop(readers);
-        let Some(mut next) = next else { return outcome };
-        if self.leave_laggards_behind(now) {
-            self.paths_changed();
-            outcome.space = self.release_acknowledged();
-        }
-        outcome.given_up = self.give_up_stuck_reader(now);
-        if outcome.given_up.is_some() {
-            self.readers_changed();
-            outcome.space |= self.release_acknowledged();
-        }
-        let stalled = self.readers.iter().filter(|proxy| proxy.is_awaited()).filter_map(|proxy| proxy.behind_since);
-        if let Some(since) = stalled.min() {
-            next = next.min((since + self.heartbeat.patience).max(now));
-        }
-        self.heartbeat.due = Some(next);
-        outcome
-    }
-
-    /// A reader that was given up may only have been out of reach: it is asked now and then whether it is back. Returns when
-    /// to ask the next one, if there is any.
-    fn call_given_up_readers(&mut self, now: Instant, last: SequenceNumber) -> Option<Instant> {
-        let mut next = None;
-        if !self.readers.summary().any.given_up {
-            return next;
-        }
-        for proxy in
-            self.readers.all_mut().iter_mut().filter(|proxy| proxy.is_given_up() && proxy.acknowledged.sample < last)
-        {
-            if now.since(proxy.asking.at) >= HEARTBEAT_PERIOD_MAX {
-                proxy.asking.at = now;
-                proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
-            }
-            next = lowest(next, Some(proxy.asking.at + HEARTBEAT_PERIOD_MAX));
-        }
-        next
-    }
-
-    /// The send window no longer waits for readers that stand still while others are ahead of them, until they have caught up:
-    /// what they miss is repaired from the history, which still waits for them. Returns whether there are any.
-    fn leave_laggards_behind(&mut self, now: Instant) -> bool {
-        let sent = self.outgoing.place.sample.previous();
-        let Some(ahead) = self.readers.iter().filter(|p| p.is_awaited()).map(|p| p.acknowledged).max() else {
-            return false;
-        };
-        let mut any = false;
-        for proxy in self.readers.all_mut().iter_mut().filter(|p| p.is_awaited() && p.acknowledged < ahead) {
-            let patience = LAG_MIN.max(proxy.round_trip.estimate() * 4);
-            if proxy.behind_since.is_some_and(|since| now.since(since) >= patience) {
-                proxy.joined = sent;
-                any = true;
-            }
-        }
-        any
-    }
-
-    /// A reader that has owed acknowledgements without any progress for as long as the QoS allows is not waited for any more.
-    /// What it misses from then on it learns from the first number of HEARTBEATs, and counts as lost.
-    fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
-        let patience = self.heartbeat.patience;
-        let stuck = self.readers.iter().position(|proxy| {
-            let stands_still = proxy.behind_since.is_some_and(|since| now.since(since) >= patience);
-            proxy.is_awaited() && stands_still
-        })?;
-        let mut stuck = self.readers.at_mut(stuck);
-        stuck.active = false;
-        stuck.asking.at = now;
-        stuck.repairs = Default::default();
-        self.counters.readers_given_up += 1;
-        Some(stuck.matched.guid)
-    }
-
     /// Frees what was sent and every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
     ///
     /// A reader that has just come acknowledges what was written before it, which says nothing of whether that was sent: others may
@@ -418,11 +290,10 @@ impl Writer {
     pub(super) fn release_acknowledged(&mut self) -> bool {
         let sent = self.outgoing.place.sample.previous();
         let together = *self.readers.summary();
-        let known = self.free_history(sent, together.awaited.unwrap_or(sent));
+        let known = self.free_history(sent, together.awaited().unwrap_or(sent));
         if !self.offered.history && together.any.given_up {
-            for proxy in self.readers.all_mut().iter_mut().filter(|proxy| proxy.is_given_up()) {
-                proxy.forsaken = proxy.forsaken.max(known);
-            }
+            let forsake = |reader: &mut ReaderProxy| reader.forsaken = reader.forsaken.max(known);
+            self.readers.change(|readers, _| readers.any.given_up, forsake);
         }
         let slowest = together.following.unwrap_or(Position::whole(sent));
         let in_mid_sample = self.outgoing.place.fragment > 0;

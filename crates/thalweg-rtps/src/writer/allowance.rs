@@ -143,9 +143,9 @@ impl Writer {
 
     /// The place of a reader for which something is to be sent again now.
     fn next_repair(&self, now: Instant) -> Option<usize> {
-        let mut place = self.readers.next(0, |any| any.repairs)?;
+        let mut place = self.readers.next_with(0, |any| any.repairs)?;
         while !self.readers.at(place).repairs.are_due(now) {
-            place = self.readers.next(place + 1, |any| any.repairs)?;
+            place = self.readers.next_with(place + 1, |any| any.repairs)?;
         }
         Some(place)
     }

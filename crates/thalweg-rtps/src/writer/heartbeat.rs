@@ -77,10 +77,14 @@ impl Writer {
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
     fn ask_one_by_one(&mut self, now: Instant) {
         self.note_all_asked(now);
-        let mut readers = self.readers.all_mut();
-        for reader in readers.iter_mut().filter(|reader| reader.is_awaited() && !reader.must_prove_itself()) {
-            reader.owed = reader.owed.max_with(Owed::Heartbeat);
-        }
+        self.readers.change(
+            |readers, _| readers.slowest.is_some(),
+            |reader| {
+                if !reader.must_prove_itself() {
+                    reader.owed = reader.owed.max_with(Owed::Heartbeat);
+                }
+            },
+        );
     }
 
     /// A HEARTBEAT of what was sent so far for one reader, or for all that the datagram reaches.
@@ -147,7 +151,7 @@ impl Writer {
 
     /// True when more are owed than the outbox can take.
     pub(super) fn transmit_owed_heartbeats(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
-        while let Some(place) = self.readers.next(0, |any| any.owed) {
+        while let Some(place) = self.readers.next_with(0, |any| any.owed) {
             if outbox.len() >= OUTBOX_MAX_DATAGRAMS {
                 return true;
             }

@@ -34,6 +34,9 @@ mod route;
 mod stream_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timer_tests;
+mod timers;
 mod transmission;
 mod transmit;
 mod write;
@@ -384,7 +387,7 @@ impl Writer {
 
     /// True when no reader that is waited for owes an acknowledgement.
     fn is_waiting_for_nobody(&self) -> bool {
-        self.readers.summary().awaited.is_none_or(|acknowledged| acknowledged >= self.history.last())
+        self.readers.summary().awaited().is_none_or(|acknowledged| acknowledged >= self.history.last())
     }
 
     /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
@@ -523,7 +526,7 @@ impl Writer {
 
     /// True while some reader's acknowledgement is waited for.
     fn is_awaiting(&self) -> bool {
-        self.readers.summary().awaited.is_some()
+        self.readers.summary().awaited().is_some()
     }
 
     /// Makes sure that the heartbeat timer runs.

@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(counts(&mut writer), 1, "the other one does not wait for it");
         writer.readers.at_mut(1).joined = SequenceNumber(7);
         assert_eq!(counts(&mut writer), 2);
-        writer.readers.all_mut().iter_mut().for_each(|reader| reader.active = false);
+        writer.readers.change(|_, _| true, |reader| reader.active = false);
         writer.paths_changed();
         assert_eq!(counts(&mut writer), 0);
         assert!(writer.take_grant(START));

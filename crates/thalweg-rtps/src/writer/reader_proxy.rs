@@ -327,21 +327,6 @@ impl ReaderProxy {
         self.asking.pause = if self.asking.ambiguous { halved } else { HEARTBEAT_PERIOD_MIN };
     }
 
-    /// When to ask it for an acknowledgement again, at the latest `longest` after everybody was asked at `all_asked`. What went
-    /// to a group counts for who answered since: the network may not carry multicast.
-    pub(super) fn ask_again_at(
-        &self,
-        all_asked: Instant,
-        uses_group: bool,
-        longest: Duration,
-        crowd: Duration,
-    ) -> Instant {
-        let all_asked = if uses_group { all_asked.min(self.last_heard) } else { all_asked };
-        let round_trip = self.round_trip.estimate().max(crowd);
-        let pause = self.asking.pause.min(longest).max(round_trip * 4).min(HEARTBEAT_PERIOD_MAX);
-        self.asking.at.max(all_asked) + pause
-    }
-
     /// How long a repeated request is taken to have crossed its repair.
     pub(super) fn suppression(&self) -> Duration {
         let path = self.congestion.as_ref().map_or(Duration::ZERO, |path| path.round_trip());

@@ -1,37 +1,27 @@
-//! The matched readers of a writer, and what they have in common, kept ready: a thousand readers cost a write what one costs.
+//! The matched readers of a writer, and what they have in common.
 
-use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use super::congestion::Congestion;
 use super::flow::{Position, RECEIVE_BUFFER_ASSUMED_BYTES};
 use super::lowest;
 use super::reader_proxy::{Owed, ReaderProxy};
+use super::timers::TimerBounds;
+use crate::proxies::{Proxy, ProxySet, Summary};
 use crate::types::{Guid, SequenceNumber};
 
-/// The readers, found by GUID, under a tree of summaries: a change of one costs the summaries above it, O(log n), and the summary of
-/// all is there without a look at any.
-///
-/// A reader is changed through [`ReaderMut`] or [`AllReadersMut`] alone, which bring the summaries up to date when they are dropped.
-#[derive(Debug)]
-pub(super) struct ReaderSet {
-    readers: Vec<ReaderProxy>,
-    places: BTreeMap<Guid, usize>,
-    /// The summary of all at 1, those of the halves of what `n` summarizes at `2n` and `2n + 1`, that of the reader at place `p` at
-    /// `leaves + p`.
-    summaries: Vec<ReaderSummary>,
-    /// A power of two: as many places as the tree has.
-    leaves: usize,
-}
+/// The readers, under the tree of their summaries.
+pub(super) type ReaderSet = ProxySet<ReaderProxy>;
 
 /// What some readers have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReaderSummary {
     /// The last sample that all reliable readers have acknowledged, given up or not; `None` where there is none.
     pub reliable: Option<SequenceNumber>,
-    /// The last sample that all awaited readers have acknowledged; `None` where none is awaited.
-    pub awaited: Option<SequenceNumber>,
+    /// How far all awaited readers have acknowledged; `None` where none is awaited.
+    pub slowest: Option<Position>,
+    /// How far one of them has, at most.
+    pub furthest: Option<Position>,
     /// How far all have acknowledged that are awaited and up to date.
     pub following: Option<Position>,
     /// The longest estimate of a round trip to an awaited reader.
@@ -59,6 +49,10 @@ pub(super) struct AnyReader {
     /// It must prove itself before it is told of samples.
     pub unproved: bool,
     pub given_up: bool,
+    /// It is awaited and has not answered yet.
+    pub unheard: bool,
+    /// It is awaited and has to be told again where it starts.
+    pub untold: bool,
     /// It is awaited and runs on another host.
     pub elsewhere: bool,
     /// It is awaited and does not acknowledge parts of a sample.
@@ -103,6 +97,8 @@ impl AnyReader {
             repairs: self.repairs | other.repairs,
             unproved: self.unproved | other.unproved,
             given_up: self.given_up | other.given_up,
+            unheard: self.unheard | other.unheard,
+            untold: self.untold | other.untold,
             elsewhere: self.elsewhere | other.elsewhere,
             whole_only: self.whole_only | other.whole_only,
         }
@@ -116,11 +112,13 @@ impl ReaderSummary {
         let acknowledged = reader.acknowledged;
         let paths = reader.congestion.as_deref().filter(|_| awaited).map(PathBounds::of).unwrap_or_default();
         let buffer = matched.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_ASSUMED_BYTES);
+        let round_trip = if awaited { reader.round_trip.estimate() } else { Duration::ZERO };
         ReaderSummary {
             reliable: matched.reliable.then_some(acknowledged.sample),
-            awaited: awaited.then_some(acknowledged.sample),
+            slowest: awaited.then_some(acknowledged),
+            furthest: awaited.then_some(acknowledged),
             following: follows.then_some(acknowledged),
-            round_trip: if awaited { reader.round_trip.estimate() } else { Duration::ZERO },
+            round_trip,
             paths,
             following_paths: if follows { paths } else { PathBounds::default() },
             receive_buffer: awaited.then_some(buffer),
@@ -131,16 +129,32 @@ impl ReaderSummary {
                 repairs: !reader.repairs.is_empty(),
                 unproved: reader.must_prove_itself(),
                 given_up: reader.is_given_up(),
+                unheard: awaited && !reader.proven,
+                untold: awaited && reader.is_to_be_told_again(),
                 elsewhere: awaited && !matched.on_this_host,
                 whole_only: awaited && !matched.vendor.traits().confirms_fragments,
             },
         }
     }
 
+    /// The last sample that all awaited readers have acknowledged; `None` where none is awaited.
+    pub(super) fn awaited(&self) -> Option<SequenceNumber> {
+        self.slowest.map(|acknowledged| acknowledged.sample)
+    }
+
+    /// The paths that what is sent for the first time has to respect: those of readers that are up to date. Where none is, all are
+    /// behind for what their links have lost, and what is new meets the same links.
+    pub(super) fn shared_paths(&self) -> PathBounds {
+        if self.following.is_some() { self.following_paths } else { self.paths }
+    }
+}
+
+impl Summary for ReaderSummary {
     fn join(self, other: ReaderSummary) -> ReaderSummary {
         ReaderSummary {
             reliable: lowest(self.reliable, other.reliable),
-            awaited: lowest(self.awaited, other.awaited),
+            slowest: lowest(self.slowest, other.slowest),
+            furthest: self.furthest.max(other.furthest),
             following: lowest(self.following, other.following),
             round_trip: self.round_trip.max(other.round_trip),
             paths: self.paths.join(other.paths),
@@ -151,194 +165,35 @@ impl ReaderSummary {
             any: self.any.join(other.any),
         }
     }
+}
 
-    /// The paths that what is sent for the first time has to respect: those of readers that are up to date. Where none is, all are
-    /// behind for what their links have lost, and what is new meets the same links.
-    pub(super) fn shared_paths(&self) -> PathBounds {
-        if self.following.is_some() { self.following_paths } else { self.paths }
+impl Proxy for ReaderProxy {
+    type Summary = ReaderSummary;
+    type Bounds = TimerBounds;
+
+    fn guid(&self) -> Guid {
+        self.matched.guid
+    }
+
+    fn summary(&self) -> ReaderSummary {
+        ReaderSummary::of(self)
+    }
+
+    fn bounds(&self) -> TimerBounds {
+        TimerBounds::of(self)
     }
 }
 
 impl ReaderSet {
-    /// No readers.
-    pub(super) fn new() -> ReaderSet {
-        ReaderSet {
-            readers: Vec::new(),
-            places: BTreeMap::new(),
-            summaries: vec![ReaderSummary::default(); 2],
-            leaves: 1,
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.readers.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.readers.is_empty()
-    }
-
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, ReaderProxy> {
-        self.readers.iter()
-    }
-
-    /// What all readers have in common.
-    pub(super) fn summary(&self) -> &ReaderSummary {
-        &self.summaries[1]
-    }
-
-    pub(super) fn get(&self, reader: Guid) -> Option<&ReaderProxy> {
-        Some(&self.readers[*self.places.get(&reader)?])
-    }
-
-    pub(super) fn get_mut(&mut self, reader: Guid) -> Option<ReaderMut<'_>> {
-        let place = *self.places.get(&reader)?;
-        Some(self.at_mut(place))
-    }
-
-    /// The reader at a place below [`ReaderSet::len`]; places change when readers go.
-    pub(super) fn at(&self, place: usize) -> &ReaderProxy {
-        &self.readers[place]
-    }
-
-    pub(super) fn at_mut(&mut self, place: usize) -> ReaderMut<'_> {
-        ReaderMut { set: self, place }
-    }
-
-    /// All readers, to be changed; costs a look at each of them.
-    pub(super) fn all_mut(&mut self) -> AllReadersMut<'_> {
-        AllReadersMut { set: self }
-    }
-
     /// The paths to the readers that count for [`ReaderSummary::shared_paths`], to be charged: what may leave on them now is in no summary.
     pub(super) fn shared_paths_mut(&mut self) -> impl Iterator<Item = &mut Congestion> {
         let any_follows = self.summary().following.is_some();
         let counts = move |reader: &&mut ReaderProxy| reader.is_awaited() && (!any_follows || reader.is_up_to_date());
-        self.readers.iter_mut().filter(counts).filter_map(|reader| reader.congestion.as_deref_mut())
+        self.iter_mut_unsummarized().filter(counts).filter_map(|reader| reader.congestion.as_deref_mut())
     }
 
-    /// The first place from `from` on for whose reader `wanted` holds, which holds for the summary of readers where it holds for one.
-    pub(super) fn next(&self, from: usize, wanted: impl Fn(&AnyReader) -> bool) -> Option<usize> {
-        if from >= self.readers.len() {
-            return None;
-        }
-        let mut node = self.leaves + from;
-        while !wanted(&self.summaries[node].any) {
-            // On to the right neighbour, of the lowest subtree that has one.
-            while node % 2 == 1 {
-                node /= 2;
-            }
-            if node == 0 {
-                return None;
-            }
-            node += 1;
-        }
-        while node < self.leaves {
-            node *= 2;
-            node += usize::from(!wanted(&self.summaries[node].any));
-        }
-        Some(node - self.leaves)
-    }
-
-    /// Adds a reader that it does not know.
-    pub(super) fn insert(&mut self, reader: ReaderProxy) {
-        let place = self.readers.len();
-        self.places.insert(reader.matched.guid, place);
-        self.readers.push(reader);
-        match place < self.leaves {
-            true => self.summarize(place),
-            false => self.summarize_all(),
-        }
-    }
-
-    /// Takes a reader out; the last one takes its place.
-    pub(super) fn remove(&mut self, reader: Guid) -> Option<ReaderProxy> {
-        let place = self.places.remove(&reader)?;
-        let gone = self.readers.swap_remove(place);
-        if let Some(moved) = self.readers.get(place) {
-            self.places.insert(moved.matched.guid, place);
-            self.summarize(place);
-        }
-        match self.readers.len() * 4 < self.leaves {
-            true => self.summarize_all(),
-            false => self.summarize(self.readers.len()),
-        }
-        Some(gone)
-    }
-
-    /// Brings the summaries above a place up to date, as far as they change.
-    fn summarize(&mut self, place: usize) {
-        let mut node = self.leaves + place;
-        let mut summary = self.readers.get(place).map(ReaderSummary::of).unwrap_or_default();
-        while self.summaries[node] != summary {
-            self.summaries[node] = summary;
-            if node == 1 {
-                return;
-            }
-            summary = self.summaries[node & !1].join(self.summaries[node | 1]);
-            node /= 2;
-        }
-    }
-
-    fn summarize_all(&mut self) {
-        self.leaves = self.readers.len().next_power_of_two();
-        self.summaries.clear();
-        self.summaries.resize(self.leaves, ReaderSummary::default());
-        self.summaries.extend(self.readers.iter().map(ReaderSummary::of));
-        self.summaries.resize(2 * self.leaves, ReaderSummary::default());
-        for node in (1..self.leaves).rev() {
-            self.summaries[node] = self.summaries[2 * node].join(self.summaries[2 * node + 1]);
-        }
-    }
-}
-
-/// A reader that is being changed.
-pub(super) struct ReaderMut<'a> {
-    set: &'a mut ReaderSet,
-    place: usize,
-}
-
-impl Deref for ReaderMut<'_> {
-    type Target = ReaderProxy;
-
-    fn deref(&self) -> &ReaderProxy {
-        &self.set.readers[self.place]
-    }
-}
-
-impl DerefMut for ReaderMut<'_> {
-    fn deref_mut(&mut self) -> &mut ReaderProxy {
-        &mut self.set.readers[self.place]
-    }
-}
-
-impl Drop for ReaderMut<'_> {
-    fn drop(&mut self) {
-        self.set.summarize(self.place);
-    }
-}
-
-/// All readers while they are being changed.
-pub(super) struct AllReadersMut<'a> {
-    set: &'a mut ReaderSet,
-}
-
-impl Deref for AllReadersMut<'_> {
-    type Target = [ReaderProxy];
-
-    fn deref(&self) -> &[ReaderProxy] {
-        &self.set.readers
-    }
-}
-
-impl DerefMut for AllReadersMut<'_> {
-    fn deref_mut(&mut self) -> &mut [ReaderProxy] {
-        &mut self.set.readers
-    }
-}
-
-impl Drop for AllReadersMut<'_> {
-    fn drop(&mut self) {
-        self.set.summarize_all();
+    /// The first place from `from` on for whose reader `wanted` holds.
+    pub(super) fn next_with(&self, from: usize, wanted: impl Fn(&AnyReader) -> bool) -> Option<usize> {
+        self.next(from, |summary, _| wanted(&summary.any))
     }
 }

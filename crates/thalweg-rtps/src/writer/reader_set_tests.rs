@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::time::INFINITE;
 use crate::types::{Guid, SequenceNumber, VendorId};
 
-fn proxy(guid: Guid, rng: &mut Rng) -> ReaderProxy {
+pub(super) fn proxy(guid: Guid, rng: &mut Rng) -> ReaderProxy {
     let mut matched = matched_reader(1);
     matched.guid = guid;
     matched.reliable = !rng.chance(0.2);
@@ -22,7 +22,7 @@ fn proxy(guid: Guid, rng: &mut Rng) -> ReaderProxy {
     ReaderProxy::new(START, matched, SequenceNumber::FIRST, SequenceNumber(rng.below(20) as i64))
 }
 
-fn change(reader: &mut ReaderProxy, rng: &mut Rng, step: u64) {
+pub(super) fn change(reader: &mut ReaderProxy, rng: &mut Rng, step: u64) {
     match rng.below(8) {
         0 => {
             reader.acknowledged =
@@ -54,7 +54,8 @@ fn check(set: &ReaderSet) {
     let following = || set.iter().filter(|reader| reader.is_up_to_date());
     let buffer = |reader: &ReaderProxy| reader.matched.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_ASSUMED_BYTES);
     assert_eq!(told.reliable, all().filter(|reader| reader.matched.reliable).map(|r| r.acknowledged.sample).min());
-    assert_eq!(told.awaited, awaited().map(|reader| reader.acknowledged.sample).min());
+    assert_eq!(told.slowest, awaited().map(|reader| reader.acknowledged).min());
+    assert_eq!(told.furthest, awaited().map(|reader| reader.acknowledged).max());
     assert_eq!(told.following, following().map(|reader| reader.acknowledged).min());
     assert_eq!(told.round_trip, awaited().map(|reader| reader.round_trip.estimate()).max().unwrap_or_default());
     assert_eq!(told.receive_buffer, awaited().map(buffer).min());
@@ -72,9 +73,9 @@ fn check(set: &ReaderSet) {
     assert_eq!(told.shared_paths(), PathBounds { window, interval, paced: paths().any(|path| path.is_paced()) });
     for from in 0..=set.len() + 1 {
         let owed = (from..set.len()).find(|place| set.at(*place).owed != Owed::Nothing);
-        assert_eq!(set.next(from, |any| any.owed), owed, "from {from} of {}", set.len());
+        assert_eq!(set.next_with(from, |any| any.owed), owed, "from {from} of {}", set.len());
         let repairs = (from..set.len()).find(|place| !set.at(*place).repairs.is_empty());
-        assert_eq!(set.next(from, |any| any.repairs), repairs, "from {from} of {}", set.len());
+        assert_eq!(set.next_with(from, |any| any.repairs), repairs, "from {from} of {}", set.len());
     }
 }
 
@@ -93,7 +94,7 @@ fn summaries_say_what_a_look_at_every_reader_says() {
                     assert_eq!(set.remove(guid).map(|gone| gone.matched.guid), Some(guid));
                     assert!(set.get(guid).is_none() && set.remove(guid).is_none());
                 }
-                (1, true) => set.all_mut().iter_mut().for_each(|reader| change(reader, &mut rng, step)),
+                (1, true) => set.change(|_, _| true, |reader| change(reader, &mut rng, step)),
                 (_, true) => change(&mut set.get_mut(guid).expect("it is known"), &mut rng, step),
             }
             check(&set);

@@ -132,7 +132,7 @@ impl Writer {
     /// The first sample that a reader that is waited for has not acknowledged. What was not sent below it concerns readers that do
     /// not acknowledge: the others have come since it was written.
     pub(super) fn first_owed(&self) -> SequenceNumber {
-        self.readers.summary().awaited.map_or(SequenceNumber(i64::MAX), SequenceNumber::next)
+        self.readers.summary().awaited().map_or(SequenceNumber(i64::MAX), SequenceNumber::next)
     }
 
     /// While the window is closed to what was collected, it goes on being collected: opening by and by, the window would else
@@ -205,7 +205,7 @@ impl Writer {
     pub(super) fn transmit_repairs(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
         self.flow.repairs_due = None;
         let mut next = 0;
-        while let Some(place) = self.readers.next(next, |any| any.repairs) {
+        while let Some(place) = self.readers.next_with(next, |any| any.repairs) {
             next = place + 1;
             let mut changed = self.readers.at_mut(place);
             let reader = &mut *changed;

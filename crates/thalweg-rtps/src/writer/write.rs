@@ -96,7 +96,7 @@ impl Writer {
 
     fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
         if let Some(overwritten) = pushed.overwrote
-            && self.readers.summary().awaited.is_some_and(|acknowledged| acknowledged < overwritten)
+            && self.readers.summary().awaited().is_some_and(|acknowledged| acknowledged < overwritten)
         {
             self.counters.overwritten_unacknowledged += 1;
         }

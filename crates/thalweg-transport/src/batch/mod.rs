@@ -1,8 +1,10 @@
 //! One UDP socket that moves datagrams by the batch, for servers with many peers: `recvmmsg` in, `sendmmsg` out, and a
 //! way to wait. Every datagram brings its own address; equal-sized neighbours to one address go through the kernel as one
 //! message, which cuts them apart (GSO).
-
-mod watch;
+//!
+//! It takes datagrams in by the same way as a participant. What differs: they are read where they lie, the socket
+//! is asked only when there is something, and the kernel does not join datagrams (GRO), since a filter would then see only the first of
+//! those it joined.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,18 +14,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use thalweg_base::time::Instant;
 
 use crate::filter::FilterInstruction;
-use crate::sys::address::{Family, RawAddress};
+use crate::intake::{Guessing, Intake, Message};
+use crate::outgo::{MESSAGES_MAX, Patience, Run, lacks_room};
+use crate::socket::{Buffers, UdpSocket};
+use crate::sys::address::RawAddress;
 use crate::sys::control::{Exit, SendControl};
 use crate::sys::options;
-use crate::sys::poll::wait_writable;
-use crate::sys::receive::{Armed, Arrival, ReceiveSlots};
 use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
-use crate::udp::{grow_receive_buffer, grow_send_buffer};
 
-pub use watch::{BatchWaker, Watch, Woken};
+pub use crate::counters::ReceiveCounts;
+pub use crate::intake::{Waker, Wakeup};
+pub use crate::outgo::Sent;
+pub use crate::socket::PortSharing;
 
 /// Settings of a [`BatchSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,28 +40,27 @@ pub struct BatchOptions {
     pub send_buffer_bytes: usize,
     /// Whether other sockets of this user may bind the same address; the kernel then spreads the peers over them.
     pub sharing: PortSharing,
+    /// The longest datagram that is received, in bytes; longer ones are thrown away. Default 2,048.
+    pub datagram_bytes: usize,
 }
 
 impl Default for BatchOptions {
     fn default() -> BatchOptions {
-        BatchOptions { receive_buffer_bytes: 2 << 20, send_buffer_bytes: 1 << 20, sharing: PortSharing::Exclusive }
+        BatchOptions {
+            receive_buffer_bytes: 2 << 20,
+            send_buffer_bytes: 1 << 20,
+            sharing: PortSharing::Exclusive,
+            datagram_bytes: 2048,
+        }
     }
 }
 
-/// Whether a port has one socket or several (`SO_REUSEPORT`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortSharing {
-    /// One socket.
-    Exclusive,
-    /// Several; all must ask for it. A peer's datagrams always reach the same one.
-    Shared,
-}
-
-/// A bound UDP socket for batches.
-#[derive(Debug)]
+/// A bound UDP socket for batches, with what its last call received and a wait for more; belongs to one thread.
 pub struct BatchSocket {
-    socket: Socket,
-    local: SocketAddr,
+    socket: Arc<UdpSocket>,
+    intake: Intake,
+    /// What the last call received and nobody has looked at yet.
+    arrivals: Range<usize>,
     /// Whether the kernel may be given messages to cut; false once it refused one.
     cuts: AtomicBool,
 }
@@ -65,29 +69,19 @@ impl BatchSocket {
     /// Opens and binds a socket; port 0 lets the system choose.
     ///
     /// # Errors
-    /// The system's error: the address is not of this host, is in use, or its family is missing.
+    /// What the system says when the address is not of this host, is taken, or its family is missing, or when the process may
+    /// open no more descriptors.
     pub fn bind(address: SocketAddr, options: &BatchOptions) -> io::Result<BatchSocket> {
-        let family = Family::of(&address.ip());
-        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
-        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        if options.sharing == PortSharing::Shared {
-            socket.set_reuse_port(true)?;
-        }
-        ask_for_destination(&socket, family, address.ip())?;
-        hear_joined_groups_only(&socket, family)?;
-        options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
-        // The system may grant less; the buffer then only overflows earlier.
-        grow_receive_buffer(&socket, options.receive_buffer_bytes)?;
-        grow_send_buffer(&socket, options.send_buffer_bytes)?;
-        socket.bind(&address.into())?;
-        let local = socket.local_addr()?.as_socket().unwrap_or(address);
-        Ok(BatchSocket { socket, local, cuts: AtomicBool::new(true) })
+        let buffers = Buffers { receive_bytes: options.receive_buffer_bytes, send_bytes: options.send_buffer_bytes };
+        let socket = Arc::new(UdpSocket::bind(address, options.sharing, buffers, |_, _| Ok(()))?);
+        let mut intake = Intake::new(vec![Arc::clone(&socket)], None, BATCH_MAX, Guessing::Never)?;
+        intake.arm(BATCH_MAX, || Arc::new(vec![0; options.datagram_bytes]));
+        Ok(BatchSocket { socket, intake, arrivals: 0..0, cuts: AtomicBool::new(true) })
     }
 
     /// The address and port it is bound to.
     pub fn local_address(&self) -> SocketAddr {
-        self.local
+        self.socket.local_address()
     }
 
     /// Takes part in the multicast group `group` on the interface with this index.
@@ -95,10 +89,7 @@ impl BatchSocket {
     /// # Errors
     /// When the family is not the socket's, or the system refuses.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
-        match group {
-            IpAddr::V4(group) => self.socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface)),
-            IpAddr::V6(group) => self.socket.join_multicast_v6(&group, interface),
-        }
+        self.socket.join(group, interface)
     }
 
     /// Bounds what may wait in the receive buffer; the kernel counts its own bookkeeping as well and doubles the value.
@@ -106,7 +97,7 @@ impl BatchSocket {
     /// # Errors
     /// When the system refuses.
     pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        grow_receive_buffer(&self.socket, bytes).map(drop)
+        self.socket.set_receive_buffer(bytes)
     }
 
     /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
@@ -115,31 +106,58 @@ impl BatchSocket {
     /// # Errors
     /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.
     pub fn set_filter(&self, program: &[FilterInstruction]) -> io::Result<()> {
-        if program.is_empty() {
-            return match self.socket.detach_filter() {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                result => result,
-            };
-        }
-        let program: Vec<_> = program.iter().copied().map(FilterInstruction::encode).collect();
-        self.socket.attach_filter(&program)
+        self.socket.set_filter(program)
     }
 
-    /// Takes the queued datagrams, without waiting; returns their number. Fewer than the capacity of `arrivals` means
-    /// that the queue was emptied.
+    /// Ends a [`BatchSocket::wait`] from other threads.
+    pub fn waker(&self) -> Waker {
+        self.intake.waker()
+    }
+
+    /// What was received since the socket was opened.
+    pub fn counts(&self) -> ReceiveCounts {
+        self.intake.counts()
+    }
+
+    /// Waits until datagrams arrive, a waker is used or `deadline` has passed, or for no reason at all. Each arrival is told
+    /// once: whoever is told reads until [`BatchSocket::is_ready`] says no. One system call, two when the deadline is the earliest
+    /// so far.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Wakeup> {
+        self.intake.wait_until(deadline.unwrap_or(Instant::NEVER))
+    }
+
+    /// Whether receiving is worth a system call: the last wait told so, or the last call came back full.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.intake.is_ready(0)
+    }
+
+    /// Takes what is queued, at most [`BATCH_MAX`] datagrams, without waiting; returns how many came. Fewer than that means that the
+    /// queue was emptied. [`BatchSocket::next_arrival`] has them.
     ///
     /// # Errors
     /// The system's error, an empty queue excepted.
-    pub fn receive(&self, arrivals: &mut Arrivals) -> io::Result<usize> {
-        arrivals.count = match arrivals.slots.receive(self.socket.as_fd(), &mut arrivals.armed) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => {
-                arrivals.count = 0;
-                return Err(error);
-            }
-        };
-        Ok(arrivals.count)
+    pub fn receive(&mut self) -> io::Result<usize> {
+        self.arrivals = 0..0;
+        let count = self.intake.receive(0, BATCH_MAX)?;
+        self.arrivals = 0..count;
+        Ok(count)
+    }
+
+    /// The next datagram of the last call, in the order of their arrival; those that were too long are left out and counted
+    /// ([`ReceiveCounts::truncated`]).
+    #[inline]
+    pub fn next_arrival(&mut self) -> Option<Arrived<'_>> {
+        for slot in self.arrivals.by_ref() {
+            let Some(message) = self.intake.take_message(0, slot) else { continue };
+            let Message { bytes, source, destination, interface, kernel_drops, .. } = message;
+            let bytes = &self.intake.buffer(slot)[..bytes];
+            return Some(Arrived { bytes, source, destination, interface, kernel_drops });
+        }
+        None
     }
 
     /// Sends all of `departures` by as few system calls as possible. Datagrams that the system does not take within 5 ms are lost, as
@@ -151,31 +169,32 @@ impl BatchSocket {
     ) -> Sent {
         let mut sent = Sent::default();
         let mut gather = Gather::new(&mut scratch.0);
-        let segments_max = if self.cuts.load(Ordering::Relaxed) { SEGMENTS_MAX } else { 1 };
-        let mut run: Option<Run> = None;
+        let cuts = self.cuts.load(Ordering::Relaxed);
+        let mut joined: Option<Joined> = None;
         for (index, Departure { to, from, bytes }) in departures.into_iter().enumerate() {
             gather.push_piece(bytes);
-            if run.as_mut().is_none_or(|run| !run.takes(to, from, bytes.len(), segments_max)) {
-                run.iter().for_each(|run| gather.push_message(run.message(index)));
-                run = Some(Run { first: index, to, from, segment: bytes.len(), count: 1, is_over: false });
+            if joined
+                .as_mut()
+                .is_none_or(|joined| (to, from) != (joined.to, joined.from) || !joined.run.admit(bytes.len()))
+            {
+                joined.iter().for_each(|joined| gather.push_message(joined.message()));
+                let run = Run::new(bytes.len(), cuts && bytes.len() <= SEGMENT_MAX_BYTES);
+                joined = Some(Joined { first: index, to, from, run });
             }
         }
-        run.iter().for_each(|run| gather.push_message(run.message(run.first + run.count)));
+        joined.iter().for_each(|joined| gather.push_message(joined.message()));
         let (mut next, mut end) = (0, gather.len());
-        let mut patience = SEND_PATIENCE;
+        let mut patience = Patience::new(SEND_PATIENCE);
         while next < end {
             sent.calls += 1;
-            match gather.transmit(self.socket.as_fd(), next..end.min(next + BATCH_MAX), Addressing::Each) {
+            match gather.transmit(self.socket.as_fd(), next..end.min(next + MESSAGES_MAX), Addressing::Each) {
                 Ok(count) => {
                     let taken = next..next + count.max(1);
                     let datagrams = |index| gather.message(index).map_or(0, |message| message.datagrams.len());
                     sent.datagrams += taken.clone().map(datagrams).sum::<usize>();
                     next = taken.end;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !patience.is_zero() => {
-                    wait_writable(self.socket.as_fd(), patience);
-                    patience = Duration::ZERO;
-                }
+                Err(error) if lacks_room(&error) && patience.wait(&error, &*self.socket) => {}
                 // The first of the batch is the one that was refused: unreachable, too large, no room, or nobody to cut it.
                 Err(error) => {
                     let refused = gather.message(next).cloned();
@@ -194,31 +213,17 @@ impl BatchSocket {
 }
 
 /// Neighbours that leave as one message.
-struct Run {
+struct Joined {
     first: usize,
     to: SocketAddr,
     from: Option<IpAddr>,
-    segment: usize,
-    count: usize,
-    /// Only the last segment may be shorter.
-    is_over: bool,
+    run: Run,
 }
 
-impl Run {
-    /// Adds the next datagram if it fits to those before it.
-    fn takes(&mut self, to: SocketAddr, from: Option<IpAddr>, bytes: usize, segments_max: usize) -> bool {
-        let fits = !self.is_over && self.count < segments_max && (1..=self.segment).contains(&bytes);
-        if !fits || self.segment > SEGMENT_MAX_BYTES || (to, from) != (self.to, self.from) {
-            return false;
-        }
-        self.count += 1;
-        self.is_over = bytes < self.segment;
-        true
-    }
-
-    fn message(&self, end: usize) -> OutMessage {
-        let segment = (self.count > 1).then_some(self.segment as u16);
-        out_message(self.first..end, RawAddress::new(self.to), self.from, segment)
+impl Joined {
+    fn message(&self) -> OutMessage {
+        let pieces = self.first..self.first + self.run.len();
+        out_message(pieces, RawAddress::new(self.to), self.from, self.run.segment())
     }
 }
 
@@ -245,74 +250,6 @@ pub fn cut_sends(socket: &impl AsFd, bytes: u16) -> io::Result<()> {
     options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, i32::from(bytes))
 }
 
-/// Asks the kernel to tell where datagrams were sent to, when that is not known anyway: then answers can leave from there.
-fn ask_for_destination(socket: &Socket, family: Family, address: IpAddr) -> io::Result<()> {
-    match family {
-        _ if !address.is_unspecified() => Ok(()),
-        Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
-        Family::V6 => options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1),
-    }
-}
-
-/// By default Linux gives a socket for every address the datagrams of all groups that anybody on the host joined.
-fn hear_joined_groups_only(socket: &Socket, family: Family) -> io::Result<()> {
-    match family {
-        Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0),
-        Family::V6 => {
-            // Since Linux 4.20.
-            let _ = options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0);
-            Ok(())
-        }
-    }
-}
-
-/// The outcome of one [`BatchSocket::send`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Datagrams that the kernel took.
-    pub datagrams: usize,
-    /// Datagrams that it refused.
-    pub lost: usize,
-    /// System calls made.
-    pub calls: usize,
-}
-
-/// Room for the datagrams of one [`BatchSocket::receive`].
-pub struct Arrivals {
-    slots: ReceiveSlots,
-    armed: Vec<Armed>,
-    count: usize,
-}
-
-impl Arrivals {
-    /// Room for 64 datagrams of at most `datagram_bytes` each; longer ones are refused.
-    pub fn new(datagram_bytes: usize) -> Arrivals {
-        let armed = (0..BATCH_MAX).map(|_| Armed::new(Arc::new(vec![0; datagram_bytes]))).collect();
-        Arrivals { slots: ReceiveSlots::new(BATCH_MAX), armed, count: 0 }
-    }
-
-    /// The most datagrams that one call takes.
-    pub fn capacity(&self) -> usize {
-        self.armed.len()
-    }
-
-    /// The datagrams of the last call in the order of their arrival, `None` for one that was cut off because it was too
-    /// long.
-    pub fn iter(&self) -> impl Iterator<Item = Option<Arrived<'_>>> {
-        (0..self.count).map(|slot| {
-            let Arrival { bytes, source, truncated, control } = self.slots.arrival(slot);
-            let bytes = self.armed[slot].bytes().get(..bytes).filter(|_| !truncated)?;
-            Some(Arrived {
-                bytes,
-                source: source?,
-                destination: control.destination,
-                interface: control.interface,
-                kernel_drops: control.kernel_drops,
-            })
-        })
-    }
-}
-
 /// One received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived<'a> {
@@ -324,9 +261,8 @@ pub struct Arrived<'a> {
     pub destination: Option<IpAddr>,
     /// The interface it came in on, where `destination` is known; else 0.
     pub interface: u32,
-    /// Datagrams that a full receive buffer or a filter has refused since the socket was opened (wraps), once there were
-    /// any.
-    pub kernel_drops: Option<u32>,
+    /// Datagrams that a full receive buffer or a filter has refused since the datagram before was queued.
+    pub kernel_drops: u32,
 }
 
 /// One datagram to be sent.
@@ -344,10 +280,8 @@ pub struct Departure<'a> {
 #[derive(Default)]
 pub struct BatchScratch(SendScratch);
 
-/// Datagrams moved by one system call at most.
+/// Datagrams that one [`BatchSocket::receive`] takes at most.
 pub const BATCH_MAX: usize = 64;
-/// Most datagrams that the kernel cuts from one message (`UDP_MAX_SEGMENTS` of its older versions).
-const SEGMENTS_MAX: usize = 64;
 /// Longer datagrams are not joined: they might not fit the path, and 64 of these fit into one message.
 const SEGMENT_MAX_BYTES: usize = 1000;
 /// Time for which one `send` waits for room in the send buffer.

@@ -6,6 +6,20 @@ fn local() -> BatchSocket {
     BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &BatchOptions::default()).unwrap()
 }
 
+fn with_room_for(datagram_bytes: usize) -> BatchSocket {
+    let options = BatchOptions { datagram_bytes, ..BatchOptions::default() };
+    BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap()
+}
+
+/// Takes one batch: how many came, and each with its source.
+fn receive(socket: &mut BatchSocket) -> (usize, Vec<(Vec<u8>, SocketAddr)>) {
+    let (count, mut all) = (socket.receive().unwrap(), Vec::new());
+    while let Some(arrived) = socket.next_arrival() {
+        all.push((arrived.bytes.to_vec(), arrived.source));
+    }
+    (count, all)
+}
+
 fn departure(to: &BatchSocket, bytes: &'static [u8]) -> Departure<'static> {
     Departure { to: to.local_address(), from: None, bytes }
 }
@@ -16,33 +30,31 @@ fn send<'a>(from: &BatchSocket, departures: impl IntoIterator<Item = Departure<'
 
 #[test]
 fn a_batch_arrives_in_order_and_answers_go_back() {
-    let (here, there) = (local(), local());
-    let watch = Watch::new(&there).unwrap();
-    let mut arrivals = Arrivals::new(1500);
+    let (mut here, mut there) = (local(), local());
     let numbers: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
     let sent = send(&here, numbers.iter().map(|bytes| Departure { bytes, ..departure(&there, b"") }));
     assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 1 }, "two messages, of 64 and 36");
-    assert!(watch.wait(None).unwrap().readable);
-    assert_eq!(there.receive(&mut arrivals).unwrap(), 64);
-    for (number, arrived) in arrivals.iter().enumerate() {
-        let arrived = arrived.unwrap();
-        assert_eq!((arrived.bytes, arrived.source), (&[number as u8; 20][..], here.local_address()));
+    assert!(there.wait(None).unwrap().readable);
+    let (count, first) = receive(&mut there);
+    assert_eq!((count, there.is_ready()), (64, true));
+    for (number, (bytes, source)) in first.iter().enumerate() {
+        assert_eq!((&bytes[..], *source), (&[number as u8; 20][..], here.local_address()));
     }
-    let back = arrivals.iter().flatten().map(|arrived| Departure {
-        to: arrived.source,
-        from: None,
-        bytes: &arrived.bytes[..1],
-    });
+    let back = first.iter().map(|(bytes, source)| Departure { to: *source, from: None, bytes: &bytes[..1] });
     assert_eq!(send(&there, back).datagrams, 64);
-    assert_eq!(there.receive(&mut arrivals).unwrap(), 36);
-    assert_eq!(there.receive(&mut arrivals).unwrap(), 0);
-    assert_eq!(here.receive(&mut arrivals).unwrap(), 64);
-    assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes[0]).eq(0..64));
+    assert_eq!(receive(&mut there).0, 36);
+    assert!(there.next_arrival().is_none(), "each is handed over once");
+    assert_eq!((receive(&mut there).0, there.is_ready()), (0, false));
+    let (count, back) = receive(&mut here);
+    assert_eq!(count, 64);
+    assert!(back.iter().map(|(bytes, _)| bytes[0]).eq(0..64));
+    let counts = there.counts();
+    assert_eq!((counts.datagrams, counts.calls, counts.empty_calls, counts.waits), (100, 3, 1, 1));
 }
 
 /// Sends datagrams with a length and an addressee each; they must arrive as they were.
 fn check_runs(here: &BatchSocket, runs: &[(usize, usize)]) {
-    let peers = [local(), local()];
+    let mut peers = [local(), local()];
     let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
     let departures = runs.iter().enumerate().map(|(index, (len, peer))| Departure {
         to: peers[*peer].local_address(),
@@ -51,16 +63,15 @@ fn check_runs(here: &BatchSocket, runs: &[(usize, usize)]) {
     });
     let sent = send(here, departures);
     assert_eq!((sent.datagrams, sent.lost), (runs.len(), 0), "{runs:?}");
-    for (number, peer) in peers.iter().enumerate() {
-        let mut arrivals = Arrivals::new(2000);
-        let count = peer.receive(&mut arrivals).unwrap();
+    for (number, peer) in peers.iter_mut().enumerate() {
+        let (count, arrived) = receive(peer);
         let expected: Vec<&[u8]> = runs
             .iter()
             .enumerate()
             .filter(|(_, (_, peer))| *peer == number)
             .map(|(index, (len, _))| &bytes[index..index + len])
             .collect();
-        let found: Vec<&[u8]> = arrivals.iter().flatten().map(|arrived| arrived.bytes).collect();
+        let found: Vec<&[u8]> = arrived.iter().map(|(bytes, _)| &bytes[..]).collect();
         assert_eq!((found, count), (expected.clone(), expected.len()), "{runs:?}");
     }
 }
@@ -83,12 +94,12 @@ fn neighbours_of_any_lengths_and_addressees_arrive_as_they_were() {
 
 #[test]
 fn a_message_of_a_plain_socket_is_cut_as_it_was_told() {
-    let (here, there) = (std::net::UdpSocket::bind("127.0.0.1:0").unwrap(), local());
+    let (here, mut there) = (std::net::UdpSocket::bind("127.0.0.1:0").unwrap(), local());
     cut_sends(&here, 20).unwrap();
     here.send_to(&[7; 50], there.local_address()).unwrap();
-    let mut arrivals = Arrivals::new(100);
-    assert_eq!(there.receive(&mut arrivals).unwrap(), 3);
-    assert!(arrivals.iter().flatten().map(|arrived| arrived.bytes.len()).eq([20, 20, 10]));
+    let (count, arrived) = receive(&mut there);
+    assert_eq!(count, 3, "the kernel joins nothing for this socket");
+    assert!(arrived.iter().map(|(bytes, _)| bytes.len()).eq([20, 20, 10]));
 }
 
 #[test]
@@ -100,27 +111,45 @@ fn what_cannot_be_sent_is_counted_and_the_rest_goes_out() {
 
 #[test]
 fn a_datagram_longer_than_its_slot_is_refused_whole() {
-    let (here, there) = (local(), local());
-    let mut arrivals = Arrivals::new(10);
+    let (here, mut there) = (local(), with_room_for(10));
     send(&here, [departure(&there, &[0; 11]), departure(&there, &[0; 10])]);
-    assert_eq!(there.receive(&mut arrivals).unwrap(), 2);
-    let bytes: Vec<_> = arrivals.iter().map(|arrived| arrived.map(|arrived| arrived.bytes.len())).collect();
-    assert_eq!(bytes, [None, Some(10)]);
+    let (count, arrived) = receive(&mut there);
+    assert_eq!((count, arrived.len(), arrived[0].0.len()), (2, 1, 10));
+    assert_eq!(there.counts().truncated, 1);
+}
+
+#[test]
+fn datagrams_that_found_no_room_are_told_once_with_the_next_one() {
+    let options = BatchOptions { receive_buffer_bytes: 4096, ..BatchOptions::default() };
+    let mut there = BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let here = local();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        // Too long to be joined, so that each is queued by itself.
+        send(&here, (0..20).map(|_| departure(&there, &[0; 1100])));
+        let queued = there.receive().unwrap();
+        send(&here, [departure(&there, &[1])]);
+        there.receive().unwrap();
+        let drops = there.next_arrival().unwrap().kernel_drops;
+        told.push((drops as usize, 20 - queued));
+    }
+    assert!(told.iter().all(|(drops, missing)| drops == missing && *drops > 0), "{told:?}");
+    assert_eq!(there.counts().kernel_drops as usize, told.iter().map(|(drops, _)| drops).sum::<usize>());
 }
 
 #[test]
 fn a_socket_of_every_address_knows_where_datagrams_were_sent_to_and_answers_from_there() {
-    let here = local();
-    let there = BatchSocket::bind("0.0.0.0:0".parse().unwrap(), &BatchOptions::default()).unwrap();
-    let mut arrivals = Arrivals::new(100);
+    let mut here = local();
+    let mut there = BatchSocket::bind("0.0.0.0:0".parse().unwrap(), &BatchOptions::default()).unwrap();
     let second: SocketAddr = ([127, 0, 0, 2], there.local_address().port()).into();
     send(&here, [Departure { to: second, from: None, bytes: &[1] }]);
-    there.receive(&mut arrivals).unwrap();
-    let arrived = arrivals.iter().next().unwrap().unwrap();
-    assert_eq!(arrived.destination, Some(second.ip()));
-    send(&there, [Departure { to: arrived.source, from: arrived.destination, bytes: &[2] }]);
-    here.receive(&mut arrivals).unwrap();
-    assert_eq!(arrivals.iter().next().unwrap().unwrap().source, second);
+    there.receive().unwrap();
+    let arrived = there.next_arrival().unwrap();
+    let (to, from) = (arrived.source, arrived.destination);
+    assert_eq!(from, Some(second.ip()));
+    send(&there, [Departure { to, from, bytes: &[2] }]);
+    here.receive().unwrap();
+    assert_eq!(here.next_arrival().unwrap().source, second);
 }
 
 #[test]
@@ -133,11 +162,10 @@ fn sockets_that_share_a_port_must_agree() {
 
 #[test]
 fn a_wait_ends_by_a_waker_and_by_a_deadline() {
-    let socket = local();
-    let watch = Watch::new(&socket).unwrap();
-    watch.waker().wake();
-    assert_eq!(watch.wait(None).unwrap(), Woken { woken: true, ..Woken::default() });
+    let mut socket = local();
+    socket.waker().wake();
+    assert_eq!(socket.wait(None).unwrap(), Wakeup { woken: true, ..Wakeup::default() });
     let deadline = crate::clock::now() + Duration::from_millis(1);
-    assert_eq!(watch.wait(Some(deadline)).unwrap(), Woken { due: true, ..Woken::default() });
+    assert_eq!(socket.wait(Some(deadline)).unwrap(), Wakeup::default());
     assert!(crate::clock::now() >= deadline);
 }

@@ -17,6 +17,14 @@ impl Family {
     pub fn of(address: &IpAddr) -> Family {
         if address.is_ipv4() { Family::V4 } else { Family::V6 }
     }
+
+    /// The address that stands for all of this family.
+    pub(crate) fn any(self) -> IpAddr {
+        match self {
+            Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+            Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
 }
 
 impl fmt::Display for Family {

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::socket::UdpSocket;
+use crate::socket::UdpSocket;
 
 /// Connections of one participant. Only to loopback: their source port is not the one that peers know, and between hosts a
 /// firewall may let answers in only to a port that it has seen data leave from.

@@ -5,34 +5,25 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thalweg_base::locator::Locator;
 use thalweg_base::outbox::{OutboundDatagram, Outbox};
 use thalweg_base::traffic_class::TrafficClass;
 
-use super::counters::add;
-use super::send::{Origin, Sender, Sent};
-use super::socket::UdpSocket;
+use super::send::{Origin, Sender};
+use crate::counters::add;
+use crate::outgo::{MESSAGES_MAX, Patience, Run, Sent};
+use crate::socket::UdpSocket;
 use crate::sys::address::{Family, RawAddress};
 use crate::sys::control::{Marking, SendControl};
-use crate::sys::poll::wait_writable;
 use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
 
-/// Datagrams that Linux cuts from one message at most (`UDP_MAX_SEGMENTS` before 6.9, when it became 128).
-const SEGMENTS_MAX: usize = 64;
-/// Bytes of UDP payload in one message, and thus of all its segments together: 65,535 less the headers of IPv4.
-pub(super) const MESSAGE_MAX_BYTES: usize = 65_507;
-/// Messages that one system call takes: far below the kernel's 1,024, at which the gain has long levelled off.
-const MESSAGES_MAX: usize = 64;
 /// Pieces of one message (`UIO_MAXIOV`).
 const PIECES_MAX: usize = 1024;
 /// Total time for which one call of [`Sender::send`] waits for room in the send buffer before it drops. Chosen so that
 /// a link that is down delays nobody for longer than a lost heartbeat would.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Pause before a datagram is offered again to a queue that has just dropped it; the kernel does not tell when there
-/// is room below the socket.
-const QUEUE_PAUSE: Duration = Duration::from_micros(200);
 
 /// The rank of a code point in this host's queues: those that ask for less than best effort behind the others (`TC_PRIO_BULK`),
 /// real-time classes from CS4 on before them (`TC_PRIO_INTERACTIVE`, the highest that needs no privilege).
@@ -52,8 +43,7 @@ pub(super) struct Flight<'a, 'scratch> {
     outbox: &'a Outbox,
     gather: Gather<'scratch, 'a>,
     sent: Sent,
-    /// When patience with full buffers ends; set at the first wait.
-    deadline: Option<Instant>,
+    patience: Patience,
     /// A segmented message was refused: if plain message number `.0` goes through, GSO itself is to blame.
     verdict: Option<(usize, Refusal)>,
 }
@@ -74,7 +64,8 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         scratch: &'scratch mut SendScratch,
     ) -> Self {
         let gather = Gather::new(scratch);
-        Flight { sender, origin, class, outbox, gather, sent: Sent::default(), deadline: None, verdict: None }
+        let (sent, patience) = (Sent::default(), Patience::new(PATIENCE));
+        Flight { sender, origin, class, outbox, gather, sent, patience, verdict: None }
     }
 
     pub(super) fn send(mut self) -> Sent {
@@ -94,27 +85,17 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         let Some(head) = self.outbox.datagram(first) else { return first + 1 };
         let first_piece = self.gather.pieces();
         head.pieces().for_each(|piece| self.gather.push_piece(piece));
-        let segments_max = self.segments_max(&head);
-        let (mut end, mut bytes) = (first + 1, head.len());
-        while end - first < segments_max {
-            let Some(next) = self.outbox.datagram(end) else { break };
-            bytes += next.len();
+        let mut run = Run::new(head.len(), self.may_be_cut(&head));
+        while let Some(next) = self.outbox.datagram(first + run.len()) {
             let pieces = self.gather.pieces() - first_piece + next.pieces().count();
-            if next.len() > head.len() || bytes > MESSAGE_MAX_BYTES || pieces > PIECES_MAX {
-                break;
-            }
-            if !next.same_destinations(&head) {
+            if pieces > PIECES_MAX || !next.same_destinations(&head) || !run.admit(next.len()) {
                 break;
             }
             next.pieces().for_each(|piece| self.gather.push_piece(piece));
-            end += 1;
-            if next.len() < head.len() {
-                break; // Only the last segment may be shorter.
-            }
         }
+        let end = first + run.len();
         let pieces = first_piece..self.gather.pieces();
-        let segment = (end - first > 1).then_some(head.len() as u16);
-        self.address_messages(&pieces, first..end, segment, &head);
+        self.address_messages(&pieces, first..end, run.segment(), &head);
         end
     }
 
@@ -125,10 +106,10 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         (self.class != TrafficClass::DEFAULT).then(|| Marking { family, code_point, queue: queue() })
     }
 
-    /// How many datagrams of the size of `head` the kernel may cut from one message to all destinations of `head`.
-    fn segments_max(&self, head: &OutboundDatagram<'_>) -> usize {
+    /// Whether the kernel may cut datagrams of the size of `head` from one message to all destinations of `head`.
+    fn may_be_cut(&self, head: &OutboundDatagram<'_>) -> bool {
         let fits = |to: &Locator| head.len() <= self.sender.segment_max(to).load(Ordering::Relaxed) as usize;
-        if head.destinations().iter().all(fits) { SEGMENTS_MAX } else { 1 }
+        head.destinations().iter().all(fits)
     }
 
     /// Adds one message for each unicast destination, and one for each interface and multicast destination.
@@ -292,18 +273,8 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
 
     /// Waits until the kernel may take more; false when patience has ended.
     fn wait_for_room(&mut self, error: &io::Error, socket: &UdpSocket) -> bool {
-        let now = Instant::now();
-        let deadline = *self.deadline.get_or_insert(now + PATIENCE);
-        let left = deadline.saturating_duration_since(now);
-        if left.is_zero() {
-            return false;
-        }
         add(&self.sender.counters().waits, 1);
-        if error.raw_os_error() == Some(libc::ENOBUFS) {
-            std::thread::sleep(QUEUE_PAUSE.min(left));
-            return true;
-        }
-        wait_writable(socket.as_fd(), left)
+        self.patience.wait(error, socket)
     }
 
     /// Whether datagrams of `bytes` fit the path to `address`.

@@ -1,30 +1,26 @@
 //! The sockets of one participant: opened together, sent through by many threads, received from by one.
 
 mod connections;
-mod counters;
 mod flight;
 mod open;
 mod receive;
 mod repetitions;
 mod send;
-mod socket;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use thalweg_base::time::Instant;
-
 use crate::interfaces::{Interface, InterfaceSelection, ListedInterface};
-use crate::sys::poll::{EventFd, Timer};
 
+pub use crate::counters::{ReceiveCounts, SendCounts};
+pub use crate::intake::{Waker, Wakeup};
+pub use crate::outgo::Sent;
+pub use crate::socket::{GROUP_V4, GROUP_V6};
 pub use crate::sys::address::Family;
-pub use counters::{ReceiveCounts, SendCounts};
-pub use receive::{Datagram, Receiver, Wakeup};
+pub use receive::{Datagram, Receiver};
 pub use repetitions::RefusedBytes;
-pub use send::{Origin, Sender, Sent};
-pub use socket::{GROUP_V4, GROUP_V6};
-pub(crate) use socket::{grow_receive_buffer, grow_send_buffer};
+pub use send::{Origin, Sender};
 
 /// Settings of a participant's UDP sockets.
 #[derive(Clone, Debug)]
@@ -104,30 +100,6 @@ pub struct Ports {
 /// multicast, a large buffer) becomes a [`Notice`].
 pub fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     open::open(config)
-}
-
-/// Ends the receiving thread's wait.
-#[derive(Clone)]
-pub struct Waker {
-    event: Arc<EventFd>,
-    timer: Arc<Timer>,
-}
-
-impl Waker {
-    /// Lets the current or next [`Receiver::wait`] return at once; one system call.
-    pub fn wake(&self) {
-        self.event.signal();
-    }
-
-    /// Lets the current [`Receiver::wait_until`] return at `deadline` at the latest, without waking the thread before: one system
-    /// call, none when the receiver's timer fires by then anyway. It fires once; the thread that returns from the wait checks the
-    /// deadlines anew.
-    pub fn wake_by(&self, deadline: Instant) {
-        if self.timer.fire_by(deadline.as_nanos()).is_err() {
-            // The kernel refuses no time; should it ever, being early is the safe side.
-            self.wake();
-        }
-    }
 }
 
 /// Something a user should know, although the participant works.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use super::receive::Receiver;
 use super::repetitions::{self, RefusedBytes};
 use super::send::{PerFamily, Sender};
-use super::socket::{Oversize, Sharing, UdpSocket};
 use super::{Notice, OpenError, Ports, UdpConfig, UdpTransport};
 use crate::interfaces::{self, Interface};
 use crate::ports;
+use crate::socket::{Oversize, PortSharing, UdpSocket};
 use crate::sys::address::Family;
 use crate::sys::interfaces::Watcher;
-use crate::sys::poll::EventFd;
 
 /// Unicast sockets of one family.
 struct Pair {
@@ -52,8 +51,7 @@ pub(super) fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     }
     let watcher = Watcher::new().map_err(|error| notices.push(Notice::NoInterfaceWatch(error.to_string()))).ok();
     let sender = Arc::new(sender_of(pairs, &interfaces, config.send_buffer_bytes));
-    let wake = EventFd::new().map_err(OpenError::system("create an event descriptor"))?;
-    let receiver = Receiver::new(sockets, watcher, wake, config, &interfaces, &discovery_ports)
+    let receiver = Receiver::new(sockets, watcher, config, &interfaces, &discovery_ports)
         .map_err(OpenError::system("watch the sockets"))?;
     Ok(UdpTransport { sender, receiver, ports, interfaces, notices, receive_buffer_bytes })
 }
@@ -69,7 +67,7 @@ fn refuse_repetitions(sockets: &[Arc<UdpSocket>], discovery_ports: &[u16], refus
 /// Families that this host can bind; a host without IPv4 is as welcome as one without IPv6.
 fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family> {
     let wanted = if config.ipv6 { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
-    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, Sharing::Exclusive, Oversize::Refuse) {
+    let usable = |family: &Family| match UdpSocket::open(config, *family, 0, PortSharing::Exclusive, Oversize::Refuse) {
         Ok(_) => true,
         Err(error) => {
             notices.push(Notice::FamilyUnavailable(*family, error.to_string()));
@@ -87,7 +85,7 @@ fn open_unicast(config: &UdpConfig, families: &[Family]) -> Result<(Option<u32>,
     let attempt = |metatraffic: u16, user: u16| -> io::Result<Vec<Pair>> {
         let open = |family: &Family| -> io::Result<Pair> {
             let socket =
-                |port, oversize| UdpSocket::open(config, *family, port, Sharing::Exclusive, oversize).map(Arc::new);
+                |port, oversize| UdpSocket::open(config, *family, port, PortSharing::Exclusive, oversize).map(Arc::new);
             Ok(Pair { metatraffic: socket(metatraffic, Oversize::Cut)?, user: socket(user, Oversize::Refuse)? })
         };
         families.iter().map(open).collect()
@@ -123,7 +121,7 @@ fn open_multicast(
     let mut sockets = Vec::new();
     for family in families {
         for port in [ports::metatraffic_multicast(config.domain_id), ports::user_multicast(config.domain_id)] {
-            match UdpSocket::open(config, *family, port, Sharing::Shared, Oversize::Refuse) {
+            match UdpSocket::open(config, *family, port, PortSharing::Shared, Oversize::Refuse) {
                 Ok(socket) => {
                     join_all(&socket, interfaces, notices);
                     sockets.push(Arc::new(socket));
@@ -145,7 +143,7 @@ pub(super) fn join_all(socket: &UdpSocket, interfaces: &[Interface], notices: &m
         if !has_family {
             continue;
         }
-        if let Err(error) = socket.join(interface) {
+        if let Err(error) = socket.join_discovery(interface) {
             let notice = Notice::NotJoined { interface: interface.name.clone(), cause: error.to_string() };
             if !notices.contains(&notice) {
                 notices.push(notice);

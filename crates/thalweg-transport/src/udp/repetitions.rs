@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::socket::UdpSocket;
 use crate::filter::FilterInstruction;
+use crate::socket::UdpSocket;
 
 /// The mark of refused datagrams: four bytes at an offset.
 pub type RefusedBytes = (usize, [u8; 4]);
@@ -36,14 +36,14 @@ mod tests {
     use std::net::UdpSocket as Plain;
     use std::os::fd::AsFd;
 
-    use super::super::socket::{Oversize, Sharing};
     use super::super::{Family, UdpConfig};
     use super::*;
+    use crate::socket::{Oversize, PortSharing};
 
     #[test]
     fn only_datagrams_that_bear_all_of_it_are_refused() {
-        let socket =
-            UdpSocket::open(&UdpConfig::default(), Family::V4, 0, Sharing::Exclusive, Oversize::Cut).expect("a socket");
+        let socket = UdpSocket::open(&UdpConfig::default(), Family::V4, 0, PortSharing::Exclusive, Oversize::Cut)
+            .expect("a socket");
         refuse(&socket, &[(4, *b"mark"), (8, *b"name")]).expect("Linux takes filters");
         let plain = Plain::bind("127.0.0.1:0").expect("a socket");
         let copy = Plain::from(socket.as_fd().try_clone_to_owned().expect("descriptors"));

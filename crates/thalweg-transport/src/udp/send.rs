@@ -11,10 +11,11 @@ use thalweg_base::outbox::Outbox;
 use thalweg_base::traffic_class::TrafficClass;
 
 use super::connections::Connections;
-use super::counters::{SendCounters, SendCounts, add};
-use super::flight::{Flight, MESSAGE_MAX_BYTES};
-use super::socket::{UdpSocket, route_mtu};
+use super::flight::Flight;
+use crate::counters::{SendCounters, SendCounts, add};
 use crate::interfaces::Interface;
+use crate::outgo::{MESSAGE_MAX_BYTES, Sent};
+use crate::socket::{UdpSocket, route_mtu};
 use crate::sys::address::Family;
 use crate::sys::control::Exit;
 use crate::sys::send::SendScratch;
@@ -29,17 +30,6 @@ pub enum Origin {
     /// Samples that application threads write. A datagram larger than its path is refused by the kernel, leaves as
     /// [`Origin::Metatraffic`] instead, and [`Sender::take_path_news`] tells.
     User,
-}
-
-/// The outcome of sending an outbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Datagrams the kernel took; each destination counts.
-    pub datagrams: usize,
-    /// Datagrams lost on this side: buffers that stayed full, no route, refused.
-    pub lost: usize,
-    /// System calls made.
-    pub calls: usize,
 }
 
 /// One socket a family.

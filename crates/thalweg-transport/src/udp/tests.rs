@@ -8,9 +8,9 @@ use thalweg_base::locator::Locator;
 use thalweg_base::outbox::Outbox;
 use thalweg_base::payload::Payload;
 
-use super::socket::{GROUP_V4, GROUP_V6};
 use super::*;
 use crate::ports;
+use crate::socket::{GROUP_V4, GROUP_V6};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

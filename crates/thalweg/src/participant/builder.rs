@@ -17,6 +17,7 @@ use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
+use crate::explain::{self, Diagnosis};
 use crate::runtime::{
     AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
 };
@@ -249,8 +250,11 @@ impl DomainParticipantBuilder {
         config.entity_name = self.name;
         config.user_data = self.user_data;
         config.groups = groups;
-        config.inspector = self.inspector;
+        config.services = explain::services(self.inspector);
         config.properties = self.properties;
+        if self.inspector {
+            config.properties.push(explain::inspector_property());
+        }
         if self.describes_process {
             ProcessDescription::of_this_process().add_to(&mut config.properties);
         }
@@ -258,7 +262,7 @@ impl DomainParticipantBuilder {
         config.host = host::id();
         config.lease_duration = self.lease_duration;
         config.limits = self.limits;
-        let participant = Participant::new(clock::now(), config);
+        let participant = (Participant::new(clock::now(), config), Diagnosis::new(self.inspector));
         let notices = transport.notices;
         let listener = self.listener.map(SharedListener::into_callback);
         let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener)?;

@@ -24,6 +24,7 @@ use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
 use crate::Error;
+use crate::explain::Diagnosis;
 pub(crate) use addresses::{AddressPlan, local_addresses};
 pub(crate) use alarm::Alarm;
 #[cfg(all(loom, test))]
@@ -60,6 +61,7 @@ pub(crate) struct RuntimeState {
     agenda: Agenda<Notification>,
     participant_listener: Arc<ParticipantSlot>,
     wall_clock: WallClock,
+    pub(crate) diagnosis: Diagnosis,
     stopping: AtomicBool,
     received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
 }
@@ -67,7 +69,7 @@ pub(crate) struct RuntimeState {
 impl Runtime {
     /// Starts the I/O thread.
     pub(crate) fn start(
-        participant: Participant,
+        (participant, diagnosis): (Participant, Diagnosis),
         sender: Arc<Sender>,
         receiver: thalweg_transport::udp::Receiver,
         plan: AddressPlan,
@@ -85,6 +87,7 @@ impl Runtime {
             agenda: Agenda::default(),
             participant_listener: Arc::new(ListenerSlot::new(STATUS_BACKLOG_MAX)),
             wall_clock: WallClock::default(),
+            diagnosis,
             stopping: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });

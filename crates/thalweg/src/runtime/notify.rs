@@ -77,6 +77,9 @@ impl RuntimeState {
                 warn_of_limit(participant, limit, refused);
                 self.deliver_participant_status(ParticipantStatus::OverLimit { participant, limit, refused });
             }
+            Event::ServiceData { reader, from, payload } => {
+                self.diagnosis.handle_service_data(self, reader, from, &payload);
+            }
             Event::HousematesTold => household::wake_told(),
             // The I/O thread measures the way there.
             Event::AddressesChosen(_) => {}

@@ -10,7 +10,7 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `coap get`.
 #[derive(Args, Debug)]
 pub struct GetOptions {
-    /// URI of the resource, such as coap://127.0.0.1/request.
+    /// Resource to read, such as coap://127.0.0.1/request.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -19,18 +19,18 @@ pub struct GetOptions {
     pub accept: Option<u16>,
 
     #[command(flatten)]
-    /// Delivery of the request.
+    /// The manner of the request.
     pub asking: AskingOptions,
 
     #[command(flatten)]
-    /// With which keys.
+    /// The keys of the request.
     pub protection: ClientProtection,
 }
 
 /// Options of `coap put`.
 #[derive(Args, Debug)]
 pub struct PutOptions {
-    /// URI of the resource, such as coap://127.0.0.1/note.
+    /// Resource to write, such as coap://127.0.0.1/note.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -38,16 +38,16 @@ pub struct PutOptions {
     #[arg(value_name = "TEXT")]
     pub payload: String,
 
-    /// Content format of TEXT: text, link-format, octets, json, cbor or a number (default: text).
+    /// Declare the format of TEXT: text, link-format, octets, json, cbor or a number (default: text).
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_default_value = true, value_parser = super::target::format)]
     pub format: u16,
 
     #[command(flatten)]
-    /// Delivery of the request.
+    /// The manner of the request.
     pub asking: AskingOptions,
 
     #[command(flatten)]
-    /// With which keys.
+    /// The keys of the request.
     pub protection: ClientProtection,
 }
 

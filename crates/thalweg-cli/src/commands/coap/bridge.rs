@@ -14,7 +14,7 @@ use thalweg_coap::resource::LocalStore;
 use super::protection::ServerProtection;
 use super::sensors::Sensors;
 use crate::interrupt::Interrupt;
-use crate::network_options::{MemberOptions, NetworkOptions};
+use crate::network_options::MemberOptions;
 use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap bridge`.
@@ -33,15 +33,11 @@ pub struct BridgeOptions {
     pub sensors: bool,
 
     #[command(flatten)]
-    /// Keys and protected paths.
+    /// The clients whose protected requests are answered.
     pub protection: ServerProtection,
 
     #[command(flatten)]
-    /// Network and discovery.
-    pub network: NetworkOptions,
-
-    #[command(flatten)]
-    /// Membership in the domain.
+    /// Membership in the data space.
     pub member: MemberOptions,
 }
 
@@ -51,7 +47,7 @@ pub struct BridgeOptions {
 /// An IDL file cannot be read, the address cannot be used, or the system refuses sockets or threads.
 pub fn run(options: &BridgeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let types = types(&options.idl)?;
-    let participant = Arc::new(options.network.participant(&options.member)?);
+    let participant = Arc::new(options.member.participant()?);
     let store = LocalStore::new();
     let mut exporter =
         Exporter::start(Arc::clone(&participant), types.clone(), store.clone()).map_err(Failure::from_cause)?;

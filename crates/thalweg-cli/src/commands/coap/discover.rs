@@ -15,7 +15,7 @@ use crate::outcome::{Failure, print_line, remark};
 /// Options of `coap discover`.
 #[derive(Args, Debug)]
 pub struct DiscoverOptions {
-    /// Which server (default: all that hear the group 224.0.1.187 on this network).
+    /// Server to ask (default: all that hear the group 224.0.1.187 on this network).
     #[arg(value_name = "HOST", default_value = ALL_NODES, hide_default_value = true, value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -28,7 +28,7 @@ pub struct DiscoverOptions {
     pub timeout: Duration,
 
     #[command(flatten)]
-    /// With which keys, for one server.
+    /// The keys of the request to one server.
     pub protection: ClientProtection,
 }
 

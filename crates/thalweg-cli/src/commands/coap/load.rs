@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::coap_load::{
-    self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestDelivery, RequestPlan, ResponseTimes,
-};
+use thalweg_coap::endpoint::Confirmability;
+use thalweg_lab::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes};
 use thalweg_lab::figures::{grouped, rounded};
 use thalweg_lab::host::pin_to_cpu;
 
@@ -21,7 +20,7 @@ pub struct LoadOptions {
     #[arg(value_name = "ADDRESS", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
-    /// Path of the requested resource, with its query (default: the path of ADDRESS, else /request).
+    /// Resource to ask for, with its query (default: the path of ADDRESS, else /request).
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
 
@@ -72,11 +71,11 @@ pub struct LoadOptions {
     pub no_expect: bool,
 
     #[command(flatten)]
-    /// The flood and the reported figures.
+    /// Tasks beside the load.
     pub beside: BesideOptions,
 }
 
-/// The flood and the reported figures.
+/// Tasks beside the load.
 #[derive(Args, Debug)]
 pub struct BesideOptions {
     /// Also send from N further source ports of the loopback network, in turn and without reading answers (default: none).
@@ -147,7 +146,7 @@ fn plan(options: &LoadOptions) -> Result<LoadPlan, Failure> {
         target: options.target.address()?,
         request: RequestPlan {
             resource: options.path.clone().unwrap_or_else(|| path.to_owned()),
-            delivery: if options.con { RequestDelivery::Confirmable } else { RequestDelivery::NonConfirmable },
+            delivery: if options.con { Confirmability::Confirmable } else { Confirmability::NonConfirmable },
             bytes: options.size,
             expected: (!options.no_expect).then(|| options.expect.clone()),
         },

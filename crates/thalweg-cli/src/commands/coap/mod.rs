@@ -23,12 +23,12 @@ use crate::outcome::Failure;
     "thalweg coap serve --bind 127.0.0.1:5683 & thalweg coap get coap://127.0.0.1/request"
 ))]
 pub struct CoapOptions {
-    /// The action.
+    /// The subcommand.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// The actions of `coap`.
+/// Subcommands of `coap`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Serves /request (a greeting), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N

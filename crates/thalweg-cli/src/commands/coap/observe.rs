@@ -15,7 +15,7 @@ use crate::outcome::{Failure, print_line};
 /// Options of `coap observe`.
 #[derive(Args, Debug)]
 pub struct ObserveOptions {
-    /// URI of the resource, such as coap://127.0.0.1/note.
+    /// Resource to observe, such as coap://127.0.0.1/note.
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -28,7 +28,7 @@ pub struct ObserveOptions {
     pub timeout: Option<Duration>,
 
     #[command(flatten)]
-    /// With which keys.
+    /// The keys of the request.
     pub protection: ClientProtection,
 }
 

@@ -68,7 +68,7 @@ pub struct ServeOptions {
     pub end_with_input: bool,
 
     #[command(flatten)]
-    /// Keys and protected paths.
+    /// The clients whose protected requests are answered.
     pub protection: ServerProtection,
 }
 

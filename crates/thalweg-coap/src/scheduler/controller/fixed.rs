@@ -1,6 +1,6 @@
 //! A number of threads that never changes.
 
-use super::{Controller, Decision, Observation, PoolLimits};
+use super::{Controller, Decision, PeriodObservation, PoolLimits};
 
 /// Always the same number of threads, as in MinT.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ impl Fixed {
 }
 
 impl Controller for Fixed {
-    fn handle_observation(&mut self, _: &Observation) -> Decision {
+    fn handle_observation(&mut self, _: &PeriodObservation) -> Decision {
         Decision { threads: self.0, threads_max: self.0 }
     }
 }

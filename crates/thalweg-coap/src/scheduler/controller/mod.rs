@@ -24,7 +24,7 @@ pub use vta_printed::{HandlerRate, PeakOf, VtaPrinted};
 
 /// Observations of one pool during one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Observation {
+pub struct PeriodObservation {
     /// The true length of the period.
     pub period: Duration,
     /// Threads that the pool was given for it (N).
@@ -45,7 +45,7 @@ pub struct Observation {
     pub sojourn: Duration,
 }
 
-impl Observation {
+impl PeriodObservation {
     /// Accepted requests a second.
     pub fn arrival_rate(&self) -> f64 {
         self.arrivals as f64 / self.period.as_secs_f64().max(SHORTEST_PERIOD)
@@ -84,7 +84,7 @@ pub struct Decision {
 /// A law for the number of threads. It sees observations and nothing else: no clock, no thread, no random number.
 pub trait Controller: Send {
     /// Takes one period into account and says how many threads the next one gets.
-    fn handle_observation(&mut self, observation: &Observation) -> Decision;
+    fn handle_observation(&mut self, observation: &PeriodObservation) -> Decision;
 }
 
 /// A law by name.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::work::{Work, grown, is_stuck};
-use super::{Controller, Decision, Observation, PoolLimits};
+use super::{Controller, Decision, PeriodObservation, PoolLimits};
 
 /// Half as many threads more in each period in which requests waited for more than 10 ms on the average; one less in each
 /// in which they waited for less than a quarter of that and threads had nothing to do for more than 30 % of their time.
@@ -23,7 +23,7 @@ impl QueueDelay {
 }
 
 impl Controller for QueueDelay {
-    fn handle_observation(&mut self, observation: &Observation) -> Decision {
+    fn handle_observation(&mut self, observation: &PeriodObservation) -> Decision {
         self.work.note(observation);
         let threads_max = self.work.useful_threads(self.limits);
         let held = observation.threads.max(1);

@@ -56,7 +56,7 @@ impl Fluid {
         let busy = threads * seconds * done / capacity;
         let on_processor = if self.processors.is_some() { busy * working / threads } else { busy * 0.01 };
         let waited = if self.processors.is_some() { busy - on_processor } else { 0.0 };
-        let decision = self.controller.handle_observation(&Observation {
+        let decision = self.controller.handle_observation(&PeriodObservation {
             period: self.period,
             threads: self.threads,
             arrivals: arrivals.round() as u64,
@@ -214,7 +214,7 @@ fn a_step_up_is_met_in_two_seconds_and_forgotten_in_ten() {
 fn closed_loop(mut controller: Box<dyn Controller>) -> usize {
     let mut threads = 1;
     for _ in 0..30 {
-        let observation = Observation {
+        let observation = PeriodObservation {
             period: Duration::from_secs(1),
             threads,
             arrivals: 1000 * threads as u64,
@@ -244,7 +244,7 @@ fn threads_that_all_block_get_company() {
         for _ in 0..20 {
             let period = Duration::from_millis(200);
             let busy = period * threads as u32;
-            let observation = Observation { period, threads, busy, queue: 100, ..Observation::default() };
+            let observation = PeriodObservation { period, threads, busy, queue: 100, ..PeriodObservation::default() };
             threads = controller.handle_observation(&observation).threads;
         }
         assert!(threads >= 50, "{name}: {threads}");
@@ -263,7 +263,7 @@ fn without_requests_one_thread_stays() {
 fn the_cap_follows_what_handlers_need_a_processor_for_and_not_how_long_they_wait_for_one() {
     let mut controller = corrected();
     let mut check = |processor: u64, wait: u64, expect: usize| {
-        let observation = Observation {
+        let observation = PeriodObservation {
             period: Duration::from_secs(1),
             threads: 4,
             arrivals: 100_000,
@@ -300,7 +300,7 @@ fn laws_have_names() {
         assert!(text.parse::<ControlLaw>().is_err(), "{text}");
     }
     assert_eq!(
-        ControlLaw::Fixed(2000).controller(LIMITS).unwrap().handle_observation(&Observation::default()).threads,
+        ControlLaw::Fixed(2000).controller(LIMITS).unwrap().handle_observation(&PeriodObservation::default()).threads,
         1000
     );
     assert!(ControlLaw::Inline.controller(LIMITS).is_none());

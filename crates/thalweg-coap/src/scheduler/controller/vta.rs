@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::work::{Work, grown, is_stuck};
-use super::{Controller, Decision, Observation, PoolLimits, REPEAT_AFTER, SAMPLES, SHORTEST_PERIOD};
+use super::{Controller, Decision, PeriodObservation, PoolLimits, REPEAT_AFTER, SAMPLES, SHORTEST_PERIOD};
 
 /// Equations (1) to (6) with their meaning instead of their letters; the default law.
 ///
@@ -32,7 +32,7 @@ impl Vta {
     }
 
     /// P of equation (4).
-    fn wanted(&self, observation: &Observation) -> usize {
+    fn wanted(&self, observation: &PeriodObservation) -> usize {
         let working = observation.busy.as_secs_f64() / observation.period.as_secs_f64().max(SHORTEST_PERIOD);
         let working = (working.ceil() as usize).min(observation.threads);
         let stuck = if is_stuck(observation) { grown(observation.threads) } else { 0 };
@@ -50,7 +50,7 @@ impl Vta {
 }
 
 impl Controller for Vta {
-    fn handle_observation(&mut self, observation: &Observation) -> Decision {
+    fn handle_observation(&mut self, observation: &PeriodObservation) -> Decision {
         self.work.note(observation);
         if self.arrivals.len() == SAMPLES {
             self.arrivals.pop_front();

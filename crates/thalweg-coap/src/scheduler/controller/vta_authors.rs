@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::vta_printed::capacity;
-use super::{Controller, Decision, Observation, PoolLimits};
+use super::{Controller, Decision, PeriodObservation, PoolLimits};
 
 /// The published code: H is the capacity of all threads, HT the mean of the last three of them (not divided by N), the
 /// queue counts by how full it is, and the cap rises by one whenever a falling H is still above the last recorded peak.
@@ -34,7 +34,7 @@ impl VtaAuthors {
         }
     }
 
-    fn wanted(&mut self, observation: &Observation, handled: f64) -> f64 {
+    fn wanted(&mut self, observation: &PeriodObservation, handled: f64) -> f64 {
         self.queue_debt += observation.queue as f64 / QUEUE_MAX;
         let for_queue = self.queue_debt.floor();
         self.queue_debt -= for_queue;
@@ -48,7 +48,7 @@ impl VtaAuthors {
 }
 
 impl Controller for VtaAuthors {
-    fn handle_observation(&mut self, observation: &Observation) -> Decision {
+    fn handle_observation(&mut self, observation: &PeriodObservation) -> Decision {
         let handled = capacity(observation);
         let wanted = self.wanted(observation, handled);
         if handled < self.capacity_before && handled > self.capacity_max {

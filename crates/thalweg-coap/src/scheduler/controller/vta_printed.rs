@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Controller, Decision, Observation, PoolLimits, REPEAT_AFTER, SAMPLES};
+use super::{Controller, Decision, PeriodObservation, PoolLimits, REPEAT_AFTER, SAMPLES};
 
 /// Equations (1) to (6) of the paper to the letter. They never take a thread away: equation (4) adds a number that is
 /// never negative to the threads that run.
@@ -47,7 +47,7 @@ pub enum PeakOf {
 }
 
 impl HandlerRate {
-    fn of(self, observation: &Observation) -> f64 {
+    fn of(self, observation: &PeriodObservation) -> f64 {
         match self {
             HandlerRate::Completions => observation.completion_rate(),
             HandlerRate::Capacity => capacity(observation),
@@ -56,7 +56,7 @@ impl HandlerRate {
 }
 
 /// Requests a second that the threads of a period could have finished together.
-pub(super) fn capacity(observation: &Observation) -> f64 {
+pub(super) fn capacity(observation: &PeriodObservation) -> f64 {
     let busy = observation.busy.as_secs_f64();
     if busy > 0.0 { observation.completions as f64 / busy * observation.threads as f64 } else { 0.0 }
 }
@@ -76,7 +76,7 @@ impl VtaPrinted {
         }
     }
 
-    fn note(&mut self, handled: f64, observation: &Observation) {
+    fn note(&mut self, handled: f64, observation: &PeriodObservation) {
         if self.samples.len() > SAMPLES {
             self.samples.pop_front();
         }
@@ -98,7 +98,7 @@ impl VtaPrinted {
 }
 
 impl Controller for VtaPrinted {
-    fn handle_observation(&mut self, observation: &Observation) -> Decision {
+    fn handle_observation(&mut self, observation: &PeriodObservation) -> Decision {
         let held = observation.threads.max(1);
         let handled = self.handler_rate.of(observation);
         self.note(handled, observation);

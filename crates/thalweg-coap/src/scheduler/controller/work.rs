@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-use super::{Observation, PoolLimits, SAMPLES};
+use super::{PeriodObservation, PoolLimits, SAMPLES};
 
 /// The last periods in which handlers worked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
-    periods: VecDeque<Observation>,
+    periods: VecDeque<PeriodObservation>,
     rate: Option<f64>,
 }
 
 impl Work {
     /// Takes a period in which something was done; an idle one says nothing about the work. One in which nothing was
     /// finished belongs to the one before it, or handlers that take longer than a period would look as if they never ended.
-    pub(super) fn note(&mut self, observation: &Observation) {
+    pub(super) fn note(&mut self, observation: &PeriodObservation) {
         if observation.busy.is_zero() && observation.completions == 0 {
             return;
         }
@@ -47,7 +47,7 @@ impl Work {
     /// The share of a processor that the work asks for leaves out the time it waited for one. Else more threads would
     /// make it look as if it blocked, and the cap would rise with them.
     pub(super) fn useful_threads(&self, limits: PoolLimits) -> usize {
-        let sum = |part: fn(&Observation) -> f64| self.periods.iter().map(part).sum::<f64>();
+        let sum = |part: fn(&PeriodObservation) -> f64| self.periods.iter().map(part).sum::<f64>();
         let processor = sum(|period| period.processor.as_secs_f64());
         let wanted = sum(|period| period.busy.saturating_sub(period.processor_wait).as_secs_f64()).max(processor);
         let ceiling = limits.threads_max.max(1);
@@ -67,7 +67,7 @@ pub(super) fn grown(threads: usize) -> usize {
 }
 
 /// Whether the threads finished no job although they had work: all of them block for longer than a period.
-pub(super) fn is_stuck(observation: &Observation) -> bool {
+pub(super) fn is_stuck(observation: &PeriodObservation) -> bool {
     observation.queue > 0 && observation.completions == 0
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use thalweg_rtps::wire::{Message, Submessage};
-
 type Mac = [u8; 6];
 
 /// At which port which station was heard last.
@@ -33,24 +31,18 @@ fn is_group(mac: &Mac) -> bool {
 /// Samples in a frame (from its Ethernet header on) that goes to a port of user data, which are the odd ones (RTPS 2.5 §9.6.2.3): those
 /// of DATA and of batches. Fragments of a sample are none, and later fragments of a datagram are not looked into.
 pub(super) fn user_data(frame: &[u8]) -> u64 {
-    let samples = |submessage| match submessage {
-        Ok(Submessage::Data(_)) => 1,
-        Ok(Submessage::DataBatch(batch)) => u64::from(batch.count),
-        _ => 0,
-    };
-    rtps_to_users(frame).map_or(0, |message| message.submessages().map(samples).sum())
+    datagram_to_users(frame).map_or(0, thalweg::capture::count_samples)
 }
 
-/// The RTPS message to an odd port.
-fn rtps_to_users(frame: &[u8]) -> Option<Message<'_>> {
+/// The payload of the datagram to an odd port.
+fn datagram_to_users(frame: &[u8]) -> Option<&[u8]> {
     let packet = frame.get(14..)?;
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
     let fragment = u16::from_be_bytes(*packet.get(6..)?.first_chunk()?) & 0x1fff;
     let is_udp = frame.get(12..14)? == IPV4 && *packet.get(9)? == UDP && fragment == 0;
     let datagram = packet.get(header_bytes..)?;
     let port = u16::from_be_bytes(*datagram.get(2..)?.first_chunk()?);
-    let message = datagram.get(8..)?;
-    if is_udp && port % 2 == 1 { Message::parse(message).ok() } else { None }
+    datagram.get(8..).filter(|_| is_udp && port % 2 == 1)
 }
 
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -59,12 +51,19 @@ const UDP: u8 = 17;
 const STATIONS_MAX: usize = 4_096;
 
 #[cfg(test)]
-mod tests {
-    use thalweg_rtps::time::Timestamp;
-    use thalweg_rtps::types::{EntityId, SequenceNumber};
-    use thalweg_rtps::wire::write::{self, DataBatchHead, DataHead, DataKind};
-
+pub(crate) mod tests {
     use super::*;
+
+    const RTPS_HEADER_BYTES: usize = 20;
+
+    /// An RTPS message with one DATA, of an empty sample with this number.
+    pub(crate) fn message_with_sample(number: u32) -> Vec<u8> {
+        let mut message = [&b"RTPS\x02\x05"[..], &[0; 14]].concat();
+        message.extend_from_slice(&[0x15, 5, 24, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0]);
+        message.extend_from_slice(&number.to_le_bytes());
+        message.extend_from_slice(&[0, 1, 0, 0]);
+        message
+    }
 
     fn frame(destination: u8, source: u8) -> Vec<u8> {
         [[destination; 6], [source; 6]].concat()
@@ -94,18 +93,10 @@ mod tests {
             out.extend_from_slice(payload);
             out
         };
-        let message = |submessages: &[u8]| [&b"RTPS\x02\x05"[..], &[0; 14], submessages].concat();
-        let (reader, writer) = (EntityId::UNKNOWN, EntityId([0, 0, 1, 3]));
-        // A timestamp, then a sample by itself, and two in a batch.
-        let mut three = message(&[9, 1, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-        let sequence = SequenceNumber(7);
-        write::data(&mut three, &DataHead { reader, writer, sequence, inline_qos: &[], kind: DataKind::Data }, 4);
-        three.extend_from_slice(&[0, 1, 0, 0]);
-        let head = DataBatchHead { reader, writer, batch: SequenceNumber(3), first: SequenceNumber(8), count: 2 };
-        write::data_batch(&mut three, &head, 2 * write::BATCH_SAMPLE_LEN, 8);
-        (0..2).for_each(|_| write::batch_sample(&mut three, Timestamp { seconds: 1, fraction: 0 }, 4));
-        three.extend_from_slice(&[0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        let other = message(&[6, 0, 0, 1, 7, 9, 1, 0, 0]);
+        let sample = |number: u32| message_with_sample(number)[RTPS_HEADER_BYTES..].to_vec();
+        let three = [message_with_sample(7), sample(8), sample(9)].concat();
+        // An acknowledgement, and a timestamp.
+        let other = [&three[..RTPS_HEADER_BYTES], &[6, 0, 0, 1, 7, 9, 1, 0, 0]].concat();
         assert_eq!(user_data(&packet(7_411, 0, &three)), 3);
         assert_eq!(user_data(&packet(7_411, 0, &other)), 0);
         assert_eq!(user_data(&packet(7_410, 0, &three)), 0);

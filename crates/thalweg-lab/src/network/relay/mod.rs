@@ -4,7 +4,7 @@
 //! whatever it is; so do the counters.
 
 mod direction;
-mod frames;
+pub(super) mod frames;
 mod line;
 mod switch;
 

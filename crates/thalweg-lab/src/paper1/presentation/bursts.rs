@@ -1,6 +1,6 @@
 //! Tables 2 and 3, Figures 7 to 9.
 
-use super::super::result::{Cell, Paper1Result, burst_name};
+use super::super::result::{BurstRuns, Paper1Result, burst_name};
 use super::ms;
 use crate::figures::{bit_rate, rounded, size};
 use crate::plot::{self, Axis, COLOURS, Series, TimelineTrace};
@@ -18,7 +18,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
         for bytes in
             sizes(cells).into_iter().filter(|bytes| cells.iter().any(|cell| (cell.n, cell.size) == (n, *bytes)))
         {
-            let own = |cell: &&Cell| (cell.n, cell.size) == (n, bytes) && result.is_ours(&cell.contender);
+            let own = |cell: &&BurstRuns| (cell.n, cell.size) == (n, bytes) && result.is_ours(&cell.contender);
             let traces: Vec<TimelineTrace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
             let caption =
                 format!("As Figure {figure}: the runs of each method in their order, {}.", burst_name((n, bytes)));
@@ -26,7 +26,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
         }
     }
     if let Some(burst) = bursts(cells).last() {
-        let of = |cell: &&Cell| (cell.n, cell.size) == *burst;
+        let of = |cell: &&BurstRuns| (cell.n, cell.size) == *burst;
         let rows: Vec<Series> = cells.iter().filter(of).enumerate().map(series).collect();
         let caption = format!(
             "Every run of every contender a dot, {}; below: mean and ± one standard deviation.",
@@ -78,7 +78,7 @@ pub(super) fn large(result: &Paper1Result) -> Section {
 /// The fastest of us in the longest burst, and in the large transfer.
 pub(super) fn tiles(result: &Paper1Result) -> Vec<Tile> {
     let mut out = Vec::new();
-    let ours = |cells: &[Cell], burst| fastest(cells, burst, |name| result.is_ours(name)).cloned();
+    let ours = |cells: &[BurstRuns], burst| fastest(cells, burst, |name| result.is_ours(name)).cloned();
     for burst in
         bursts(&result.high_frequency).into_iter().filter(|(n, _)| Some(n) == counts(&result.high_frequency).last())
     {
@@ -96,8 +96,8 @@ pub(super) fn tiles(result: &Paper1Result) -> Vec<Tile> {
 }
 
 /// One cell of the paper's table with all contenders, the fastest first.
-fn table(cells: &[Cell], burst: (u64, u64)) -> Table {
-    let mut of: Vec<&Cell> = cells.iter().filter(|cell| (cell.n, cell.size) == burst).collect();
+fn table(cells: &[BurstRuns], burst: (u64, u64)) -> Table {
+    let mut of: Vec<&BurstRuns> = cells.iter().filter(|cell| (cell.n, cell.size) == burst).collect();
     of.sort_by(|a, b| a.summary.mean.total_cmp(&b.summary.mean));
     let mut out = Table::new(format!("{}, milliseconds", burst_name(burst)), &QUANTILE_HEADER);
     // No cell has the runs that these need in the paper's design; columns of dashes tell nothing.
@@ -162,7 +162,7 @@ fn seen_in_table_2(result: &Paper1Result) -> Vec<String> {
 }
 
 fn seen_in_table_3(result: &Paper1Result) -> Vec<String> {
-    let cells: Vec<&Cell> = result.large.iter().filter(|cell| cell.contender == "Thalweg auto").collect();
+    let cells: Vec<&BurstRuns> = result.large.iter().filter(|cell| cell.contender == "Thalweg auto").collect();
     let mut out = Vec::new();
     let best = cells.iter().min_by(|a, b| a.summary.mean.total_cmp(&b.summary.mean));
     if let (Some(whole), Some(best)) = (cells.iter().max_by_key(|cell| cell.size), best) {
@@ -191,8 +191,8 @@ fn seen_in_table_3(result: &Paper1Result) -> Vec<String> {
 }
 
 /// Our best method against the best peer, cell by cell.
-fn against_peers(result: &Paper1Result, cells: &[Cell]) -> Option<String> {
-    let pairs: Vec<(f64, &Cell)> = bursts(cells)
+fn against_peers(result: &Paper1Result, cells: &[BurstRuns]) -> Option<String> {
+    let pairs: Vec<(f64, &BurstRuns)> = bursts(cells)
         .into_iter()
         .filter_map(|burst| {
             let ours = fastest(cells, burst, |name| result.is_ours(name))?;
@@ -214,7 +214,7 @@ fn against_peers(result: &Paper1Result, cells: &[Cell]) -> Option<String> {
     ))
 }
 
-fn fastest(cells: &[Cell], burst: (u64, u64), wanted: impl Fn(&str) -> bool) -> Option<&Cell> {
+fn fastest(cells: &[BurstRuns], burst: (u64, u64), wanted: impl Fn(&str) -> bool) -> Option<&BurstRuns> {
     let of = cells.iter().filter(|cell| (cell.n, cell.size) == burst && wanted(&cell.contender));
     of.min_by(|a, b| a.summary.mean.total_cmp(&b.summary.mean))
 }
@@ -225,7 +225,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-fn trace_of_runs((index, cell): (usize, &Cell)) -> TimelineTrace {
+fn trace_of_runs((index, cell): (usize, &BurstRuns)) -> TimelineTrace {
     let point = |(run, ms): (usize, &f64)| ((run + 1) as f64, *ms);
     TimelineTrace {
         name: cell.contender.trim_start_matches("Thalweg ").to_owned(),
@@ -234,24 +234,24 @@ fn trace_of_runs((index, cell): (usize, &Cell)) -> TimelineTrace {
     }
 }
 
-fn series((index, cell): (usize, &Cell)) -> Series {
+fn series((index, cell): (usize, &BurstRuns)) -> Series {
     Series { name: cell.contender.clone(), colour: index % COLOURS, values: cell.runs_ms.clone() }
 }
 
 /// Different bursts in their order.
-fn bursts(cells: &[Cell]) -> Vec<(u64, u64)> {
+fn bursts(cells: &[BurstRuns]) -> Vec<(u64, u64)> {
     in_order(cells.iter().map(|cell| (cell.n, cell.size)))
 }
 
-fn counts(cells: &[Cell]) -> Vec<u64> {
+fn counts(cells: &[BurstRuns]) -> Vec<u64> {
     in_order(cells.iter().map(|cell| cell.n))
 }
 
-fn sizes(cells: &[Cell]) -> Vec<u64> {
+fn sizes(cells: &[BurstRuns]) -> Vec<u64> {
     in_order(cells.iter().map(|cell| cell.size))
 }
 
-fn contenders(cells: &[Cell]) -> Vec<String> {
+fn contenders(cells: &[BurstRuns]) -> Vec<String> {
     in_order(cells.iter().map(|cell| cell.contender.clone()))
 }
 
@@ -264,7 +264,7 @@ fn in_order<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-fn bits_per_second(cell: &Cell) -> f64 {
+fn bits_per_second(cell: &BurstRuns) -> f64 {
     (cell.n * cell.size) as f64 * 8.0 / (cell.summary.mean / 1e3)
 }
 

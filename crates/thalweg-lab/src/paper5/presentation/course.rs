@@ -5,7 +5,7 @@ use crate::figures::{percent, rounded};
 use crate::paper5::answers::{LOSS, P50, P99, mean};
 use crate::paper5::cell::{Contender, PaperFigure};
 use crate::paper5::ramp::{self, RampFigures};
-use crate::paper5::result::{CellResult, Paper5Result, Run};
+use crate::paper5::result::{Paper5Result, Run, ServerCellRuns};
 use crate::paper5::verdicts;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
@@ -19,7 +19,7 @@ pub(super) fn course(result: &Paper5Result) -> Section {
         .map(|(_, value)| (value.min(0.0), value))
         .collect();
     let most = behind.iter().map(|(_, value)| *value).fold(1.0, f64::max);
-    let panel = |cell: &CellResult| {
+    let panel = |cell: &ServerCellRuns| {
         let layer = Layer { points: ramp::behind(&cell.runs[0]), ..line("", 0) };
         small(&cell.cell.contender.law_name(), Axis::linear("requests behind").over(0.0, most), vec![layer])
     };
@@ -48,7 +48,7 @@ fn is_adaptive(contender: &Contender) -> bool {
     matches!(contender, Contender::Thalweg(law) if !matches!(law, ControlLaw::Fixed(_) | ControlLaw::Inline))
 }
 
-fn course_seen(cell: &CellResult) -> Option<String> {
+fn course_seen(cell: &ServerCellRuns) -> Option<String> {
     let run = cell.runs.first()?;
     let (_, behind) = *ramp::behind(run).last()?;
     let (least, most) = ramp::threads(run)
@@ -62,7 +62,7 @@ fn course_seen(cell: &CellResult) -> Option<String> {
     ))
 }
 
-fn rates_and_threads(cell: &CellResult) -> String {
+fn rates_and_threads(cell: &ServerCellRuns) -> String {
     let run = &cell.runs[0];
     let rates = ramp::rates(run);
     let rate = |name: &str, colour: usize, index: usize| Layer {
@@ -86,14 +86,14 @@ fn rates_and_threads(cell: &CellResult) -> String {
 
 pub(super) fn ramp(result: &Paper5Result) -> Section {
     let cells = || result.cells_of(PaperFigure::Ramp).filter(|cell| !cell.runs.is_empty());
-    let of_law = |cell: &&CellResult| !ramp::threads(&cell.runs[0]).is_empty();
+    let of_law = |cell: &&ServerCellRuns| !ramp::threads(&cell.runs[0]).is_empty();
     let most = cells().flat_map(|cell| ramp::threads(&cell.runs[0])).map(|(_, threads)| threads).fold(1.0, f64::max);
-    let threads = |cell: &CellResult| {
+    let threads = |cell: &ServerCellRuns| {
         let mut layers = vec![Layer { points: ramp::threads(&cell.runs[0]), ..line("", 0) }];
         layers.extend(needed(&cell.runs[0], cell));
         small(&cell.cell.contender.law_name(), Axis::linear("threads").over(0.0, most), layers)
     };
-    let waits = |cell: &CellResult| {
+    let waits = |cell: &ServerCellRuns| {
         let points = cell.runs[0].load.windows.iter();
         let points = points.filter_map(|one| Some((one.start_s, one.latency.p50_us?))).collect();
         small(
@@ -123,7 +123,7 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
 }
 
 /// Threads that are needed in each phase.
-fn needed(run: &Run, cell: &CellResult) -> Option<Layer> {
+fn needed(run: &Run, cell: &ServerCellRuns) -> Option<Layer> {
     let highest = ramp::figures(run, &cell.cell.load)?.needed?;
     let phases = ramp::phases(&cell.cell.load);
     let rate = phases.iter().map(|(_, phase)| phase.rate).fold(0.0, f64::max);
@@ -150,7 +150,7 @@ fn table(result: &Paper5Result, part: PaperFigure) -> Table {
         "at the end",
     ];
     let mut table = Table::new("What each law did; threads and queue of the run in the middle", &header);
-    let row = |cell: &CellResult| {
+    let row = |cell: &ServerCellRuns| {
         let figures = match part {
             PaperFigure::Ramp => verdicts::ramp_of(result, cell.cell.contender),
             _ => cell.runs.first().and_then(|run| ramp::figures(run, &cell.cell.load)),

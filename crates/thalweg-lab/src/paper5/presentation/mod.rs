@@ -7,7 +7,7 @@ mod servers;
 use std::time::Duration;
 
 use super::cell::PaperFigure;
-use super::result::{CellResult, Paper5Result};
+use super::result::{Paper5Result, ServerCellRuns};
 use super::{answers, verdicts};
 use crate::figures::{duration, grouped, rounded};
 use crate::quick::presentation::utc;
@@ -93,8 +93,8 @@ fn tiles(result: &Paper5Result) -> Vec<Tile> {
     let Some(ours) = answers::contenders(result, PaperFigure::Capacity).into_iter().find(|one| one.is_ours()) else {
         return Vec::new();
     };
-    let full = |cell: &super::Cell| {
-        cell.contender == ours && matches!(cell.load, super::Load::Closed { outstanding, .. } if outstanding > 1)
+    let full = |cell: &super::ServerCell| {
+        cell.contender == ours && matches!(cell.load, super::RequestLoad::Closed { outstanding, .. } if outstanding > 1)
     };
     let Some(cell) = answers::find(result, PaperFigure::Capacity, full) else { return Vec::new() };
     let tile = |value: Option<f64>, meaning: &str| {
@@ -194,7 +194,7 @@ fn missing() -> String {
 }
 
 /// Columns common to every table.
-fn shared(cell: &CellResult) -> [String; 6] {
+fn shared(cell: &ServerCellRuns) -> [String; 6] {
     let of = |quantity, by: f64| figure(answers::mean(cell, quantity).map(|mean| mean * by));
     [
         of(answers::LOSS, 1e2),
@@ -207,7 +207,7 @@ fn shared(cell: &CellResult) -> [String; 6] {
 }
 
 /// How many runs a cell has, and how many failed.
-fn runs(cell: &CellResult) -> String {
+fn runs(cell: &ServerCellRuns) -> String {
     match cell.failures.len() {
         0 => grouped(cell.runs.len() as u64),
         failed => format!("{}, {failed} failed", cell.runs.len()),

@@ -5,7 +5,7 @@ use thalweg_coap::scheduler::controller::ControlLaw;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::paper5::answers::{self, HANDLED, RECEIVED, SERVED, estimate, mean};
 use crate::paper5::cell::{Contender, PaperFigure, ServerWork};
-use crate::paper5::result::{CellResult, Paper5Result};
+use crate::paper5::result::{Paper5Result, ServerCellRuns};
 use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
@@ -14,8 +14,8 @@ use crate::table::Table;
 
 pub(super) fn section(result: &Paper5Result) -> Section {
     let handlers = answers::handlers(result, PaperFigure::Pools);
-    let of = |handler: &ServerWork| -> Vec<&CellResult> {
-        let is_own = |cell: &&CellResult| cell.cell.handler == *handler && !cell.runs.is_empty();
+    let of = |handler: &ServerWork| -> Vec<&ServerCellRuns> {
+        let is_own = |cell: &&ServerCellRuns| cell.cell.handler == *handler && !cell.runs.is_empty();
         result.cells_of(PaperFigure::Pools).filter(is_own).collect()
     };
     let charts = handlers.iter().map(|handler| by_size(*handler, &of(handler))).collect();
@@ -35,9 +35,9 @@ pub(super) fn section(result: &Paper5Result) -> Section {
     }
 }
 
-fn by_size(handler: ServerWork, cells: &[&CellResult]) -> String {
+fn by_size(handler: ServerWork, cells: &[&ServerCellRuns]) -> String {
     let layer = |name: &str, colour: usize, measure: answers::Measure| {
-        let of = |cell: &&CellResult| match cell.cell.contender {
+        let of = |cell: &&ServerCellRuns| match cell.cell.contender {
             Contender::Thalweg(ControlLaw::Fixed(size)) => Some((size as f64, estimate(cell, measure)?)),
             _ => None,
         };
@@ -69,8 +69,8 @@ pub(super) fn marked(name: &str, colour: usize, points: &[(f64, Interval)]) -> L
     }
 }
 
-fn by_law(handler: ServerWork, cells: &[&CellResult]) -> String {
-    let row = |cell: &&CellResult| {
+fn by_law(handler: ServerWork, cells: &[&ServerCellRuns]) -> String {
+    let row = |cell: &&ServerCellRuns| {
         let served = estimate(cell, SERVED)?;
         let mark = RowMark { colour: 0, value: served.estimate, interval: Some((served.low, served.high)) };
         Some(PlotRow { name: cell.cell.contender.law_name(), note: String::new(), marks: vec![mark] })
@@ -79,11 +79,11 @@ fn by_law(handler: ServerWork, cells: &[&CellResult]) -> String {
     rows(&Axis::linear(format!("requests/s served, handler: {handler}")), &[], &all)
 }
 
-fn table(handler: ServerWork, cells: &[&CellResult]) -> Table {
+fn table(handler: ServerWork, cells: &[&ServerCellRuns]) -> Table {
     let header = ["law", "runs", "served/s", "received/s (NR)", "handled/s (H)"];
     let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).collect();
     let mut table = Table::new(format!("Handler: {handler}"), &header);
-    let row = |cell: &&CellResult| {
+    let row = |cell: &&ServerCellRuns| {
         let own = [
             cell.cell.contender.law_name(),
             runs(cell),

@@ -4,8 +4,8 @@ use super::pools::marked;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::figures::percent;
 use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, mean};
-use crate::paper5::cell::{Contender, Load, PaperFigure, ServerWork};
-use crate::paper5::result::{CellResult, Paper5Result};
+use crate::paper5::cell::{Contender, PaperFigure, RequestLoad, ServerWork};
+use crate::paper5::result::{Paper5Result, ServerCellRuns};
 use crate::paper5::usage::Moment;
 use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
@@ -77,8 +77,8 @@ fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
 pub(super) fn sizes(result: &Paper5Result) -> Section {
     let contenders = answers::contenders(result, PaperFigure::Sizes);
     let layer = |(colour, contender): (usize, &Contender)| {
-        let of = |cell: &CellResult| match cell.cell.load {
-            Load::Open { bytes: Some(bytes), .. } if cell.cell.contender == *contender => {
+        let of = |cell: &ServerCellRuns| match cell.cell.load {
+            RequestLoad::Open { bytes: Some(bytes), .. } if cell.cell.contender == *contender => {
                 Some((bytes as f64, estimate(cell, SERVED)?))
             }
             _ => None,
@@ -106,7 +106,7 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
 
 /// The cost of the largest datagrams.
 fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
-    let own: Vec<&CellResult> = result
+    let own: Vec<&ServerCellRuns> = result
         .cells_of(PaperFigure::Sizes)
         .filter(|cell| cell.cell.contender == contender && !cell.runs.is_empty())
         .collect();
@@ -127,7 +127,7 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
         answers::find(result, PaperFigure::Capacity, |cell| {
             cell.contender == *contender
                 && cell.handler == ServerWork::Greeting
-                && matches!(cell.load, Load::Closed { outstanding, .. } if (outstanding > 1) == is_full)
+                && matches!(cell.load, RequestLoad::Closed { outstanding, .. } if (outstanding > 1) == is_full)
         })
     };
     let row = |contender: &Contender| {
@@ -193,7 +193,7 @@ fn table(result: &Paper5Result, part: PaperFigure, caption: &str) -> Table {
     let header = ["server", "load", "runs", "offered/s", "served/s"];
     let header: Vec<&str> = header.into_iter().chain(SHARED_TITLES).chain(["threads", cost]).collect();
     let mut table = Table::new(caption, &header);
-    let row = |cell: &CellResult| {
+    let row = |cell: &ServerCellRuns| {
         let own = [
             cell.cell.server_name(),
             cell.cell.load.to_string(),

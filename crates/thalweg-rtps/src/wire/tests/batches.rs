@@ -196,3 +196,22 @@ pub(super) fn specimens() -> Vec<Vec<u8>> {
         batch_of(0, "00000000 00000003 00000000 0000000a 00000004 00000004", "", INFOS_BE, DATA),
     ]
 }
+
+#[test]
+fn samples_by_themselves_and_of_batches_count_and_nothing_else_does() {
+    let (reader, writer) = (EntityId::UNKNOWN, EntityId([0, 0, 1, 3]));
+    let head = DataBatchHead { reader, writer, batch: SequenceNumber(3), first: SequenceNumber(8), count: 2 };
+    let three = message(|out| {
+        write::info_timestamp(out, Some(Timestamp { seconds: 1, fraction: 0 }));
+        let kind = DataKind::Data;
+        write::data(out, &DataHead { reader, writer, sequence: SequenceNumber(7), inline_qos: &[], kind }, 4);
+        out.extend_from_slice(&[0, 1, 0, 0]);
+        write::data_batch(out, &head, 2 * write::BATCH_SAMPLE_LEN, 8);
+        (0..2).for_each(|_| write::batch_sample(out, Timestamp { seconds: 1, fraction: 0 }, 4));
+        out.extend_from_slice(&[0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    });
+    assert_eq!(count_samples(&three), 3);
+    assert_eq!([count_samples(&three[1..]), count_samples(&[])], [0, 0]);
+    assert!((0..three.len()).all(|length| count_samples(&three[..length]) <= 3), "cut off");
+    assert_eq!(count_samples(&message(|out| out.extend_from_slice(&[9, 1, 0, 0]))), 0);
+}

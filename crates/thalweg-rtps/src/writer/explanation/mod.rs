@@ -1,7 +1,5 @@
 //! What a writer does at the moment, and why, in numbers that people can read.
 
-mod codec;
-
 use std::time::Duration;
 
 use super::Writer;

@@ -5,6 +5,8 @@
 //! `@id`, `@autoid`, `@must_understand` and `@bit_bound`. Other annotations are passed over, preprocessor lines too. Unions,
 //! maps, bit masks, `wchar`, `long double`, `fixed` and `any` are refused by name.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use thalweg::cdr::Extensibility;
 
 use super::types::{Enumeration, Primitive, Structure, StructureMember, Type};
+use words::Words;
 
 /// The structures of an IDL text, by their names with modules.
 pub type Structures = BTreeMap<String, Arc<Structure>>;
@@ -39,9 +42,8 @@ impl std::error::Error for IdlError {}
 /// # Errors
 /// The first thing that is not understood, with its line.
 pub fn parse(text: &str) -> Result<Structures, IdlError> {
-    let tokens = tokens(text)?;
-    let mut parser = Parser { tokens: &tokens, position: 0, scope: Vec::new(), names: BTreeMap::new() };
-    while parser.peek().is_some() {
+    let mut parser = Parser { words: Words::of(text)?, scope: Vec::new(), names: BTreeMap::new() };
+    while parser.words.peek().is_some() {
         parser.definition()?;
     }
     let structures = parser.names.into_iter().filter_map(|(name, found)| match found {
@@ -51,14 +53,8 @@ pub fn parse(text: &str) -> Result<Structures, IdlError> {
     Ok(structures.collect())
 }
 
-struct Token<'a> {
-    line: usize,
-    text: &'a str,
-}
-
 struct Parser<'a> {
-    tokens: &'a [Token<'a>],
-    position: usize,
+    words: Words<'a>,
     scope: Vec<String>,
     names: BTreeMap<String, Named>,
 }
@@ -75,13 +71,13 @@ type Annotations = Vec<(String, String)>;
 impl<'a> Parser<'a> {
     fn definition(&mut self) -> Result<(), IdlError> {
         let annotations = self.annotations()?;
-        let keyword = self.next("a definition")?;
+        let keyword = self.words.next("a definition")?;
         match keyword {
             "module" => {
-                let name = self.identifier()?;
+                let name = self.words.identifier()?;
                 self.scope.push(name);
-                self.take("{")?;
-                while !self.try_take("}") {
+                self.words.take("{")?;
+                while !self.words.try_take("}") {
                     self.definition()?;
                 }
                 self.scope.pop();
@@ -93,44 +89,48 @@ impl<'a> Parser<'a> {
                 loop {
                     let (name, declared) = self.declarator(base.clone())?;
                     self.define(&name, Named::Type(declared))?;
-                    if !self.try_take(",") {
+                    if !self.words.try_take(",") {
                         break;
                     }
                 }
             }
             "const" => {
                 self.type_specification()?;
-                let name = self.identifier()?;
-                self.take("=")?;
+                let name = self.words.identifier()?;
+                self.words.take("=")?;
                 let value = self.integer()?;
                 self.define(&name, Named::Constant(value))?;
             }
             other => {
-                return Err(self.error_before(format!("{other:?} is not understood as a definition of a data type")));
+                return Err(self
+                    .words
+                    .error_before(format!("{other:?} is not understood as a definition of a data type")));
             }
         }
-        self.take(";")
+        self.words.take(";")
     }
 
     fn structure(&mut self, annotations: &Annotations) -> Result<(), IdlError> {
-        let name = self.identifier()?;
-        if self.peek() == Some(";") {
-            return Err(self.error(format!("the structure {name} is only declared; define it before it is used")));
+        let name = self.words.identifier()?;
+        if self.words.peek() == Some(";") {
+            return Err(self
+                .words
+                .error(format!("the structure {name} is only declared; define it before it is used")));
         }
         let mut members = Vec::new();
-        if self.try_take(":") {
+        if self.words.try_take(":") {
             let base = self.type_specification()?;
             let Type::Structure(base) = base else {
-                return Err(self.error_before(format!("the base of {name} is no structure")));
+                return Err(self.words.error_before(format!("the base of {name} is no structure")));
             };
             members.extend(base.members.iter().cloned());
         }
         let by_hash = annotations.iter().any(|(name, argument)| name == "autoid" && argument != "SEQUENTIAL");
-        self.take("{")?;
-        while !self.try_take("}") {
+        self.words.take("{")?;
+        while !self.words.try_take("}") {
             self.member(by_hash, &mut members)?;
         }
-        let extensibility = extensibility(annotations).map_err(|problem| self.error_before(problem))?;
+        let extensibility = extensibility(annotations).map_err(|problem| self.words.error_before(problem))?;
         let structure = Structure { name: self.qualified(&name), extensibility, members };
         self.define(&name, Named::Type(Type::Structure(Arc::new(structure))))
     }
@@ -148,45 +148,49 @@ impl<'a> Parser<'a> {
                 (None, false) => members.last().map_or(0, |last| last.id + 1),
             };
             if members.iter().any(|member| member.name == name || member.id == id) {
-                return Err(self.error_before(format!("there is a member {name}, or one with the id {id}, already")));
+                return Err(self
+                    .words
+                    .error_before(format!("there is a member {name}, or one with the id {id}, already")));
             }
             let is_key = has("key");
             let must_understand = is_key || has("must_understand");
             let is_optional = has("optional");
             if is_key && is_optional {
-                return Err(self.error_before(format!("the key member {name} must not be optional")));
+                return Err(self.words.error_before(format!("the key member {name} must not be optional")));
             }
             members.push(StructureMember { name, id, member_type, is_key, is_optional, must_understand });
-            if !self.try_take(",") {
-                return self.take(";");
+            if !self.words.try_take(",") {
+                return self.words.take(";");
             }
         }
     }
 
     fn enumeration(&mut self, annotations: &Annotations) -> Result<(), IdlError> {
-        let name = self.identifier()?;
-        self.take("{")?;
+        let name = self.words.identifier()?;
+        self.words.take("{")?;
         let mut literals: Vec<(String, i32)> = Vec::new();
         loop {
             let own = self.annotations()?;
-            let literal = self.identifier()?;
+            let literal = self.words.identifier()?;
             let explicit = own.iter().find(|(name, _)| name == "value").map(|(_, argument)| argument.clone());
             let value = match explicit {
                 Some(text) => self.constant(&text)?,
                 None => literals.last().map_or(0, |(_, last)| last.wrapping_add(1)),
             };
             literals.push((literal, value));
-            if !self.try_take(",") {
+            if !self.words.try_take(",") {
                 break;
             }
         }
-        self.take("}")?;
+        self.words.take("}")?;
         let bits = annotations.iter().find(|(name, _)| name == "bit_bound").map(|(_, argument)| argument.clone());
         let holder_bytes = match bits.map_or(Ok(32), |text| self.constant::<usize>(&text))? {
             1..=8 => 1,
             9..=16 => 2,
             17..=32 => 4,
-            other => return Err(self.error_before(format!("an enumeration of {other} bits; 1 to 32 are allowed"))),
+            other => {
+                return Err(self.words.error_before(format!("an enumeration of {other} bits; 1 to 32 are allowed")));
+            }
         };
         let enumeration = Enumeration { name: self.qualified(&name), literals, holder_bytes };
         self.define(&name, Named::Type(Type::Enumeration(Arc::new(enumeration))))
@@ -194,18 +198,18 @@ impl<'a> Parser<'a> {
 
     /// A name with the dimensions of an array behind it.
     fn declarator(&mut self, base: Type) -> Result<(String, Type), IdlError> {
-        let name = self.identifier()?;
+        let name = self.words.identifier()?;
         let mut dimensions = Vec::new();
-        while self.try_take("[") {
+        while self.words.try_take("[") {
             dimensions.push(self.positive()?);
-            self.take("]")?;
+            self.words.take("]")?;
         }
         let array = |element, count| Type::Array { element: Box::new(element), count };
         Ok((name, dimensions.into_iter().rev().fold(base, array)))
     }
 
     fn type_specification(&mut self) -> Result<Type, IdlError> {
-        let word = self.next("a type")?;
+        let word = self.words.next("a type")?;
         let primitive = match word {
             "boolean" => Primitive::Boolean,
             "octet" | "uint8" => Primitive::UInt8,
@@ -219,24 +223,24 @@ impl<'a> Parser<'a> {
             "float" => Primitive::Float32,
             "double" => Primitive::Float64,
             "char" => Primitive::Char8,
-            "long" if self.try_take("long") => Primitive::Int64,
-            "long" if self.peek() == Some("double") => return Err(self.refused("long double")),
+            "long" if self.words.try_take("long") => Primitive::Int64,
+            "long" if self.words.peek() == Some("double") => return Err(self.words.refused("long double")),
             "long" => Primitive::Int32,
-            "unsigned" if self.try_take("short") => Primitive::UInt16,
+            "unsigned" if self.words.try_take("short") => Primitive::UInt16,
             "unsigned" => {
-                self.take("long")?;
-                if self.try_take("long") { Primitive::UInt64 } else { Primitive::UInt32 }
+                self.words.take("long")?;
+                if self.words.try_take("long") { Primitive::UInt64 } else { Primitive::UInt32 }
             }
             "string" => return Ok(Type::String { bound: self.bound_in_brackets()? }),
             "wstring" => return Ok(Type::WString { bound: self.bound_in_brackets()? }),
             "sequence" => {
-                self.take("<")?;
+                self.words.take("<")?;
                 let element = Box::new(self.type_specification()?);
-                let bound = if self.try_take(",") { Some(self.positive()?) } else { None };
-                self.take(">")?;
+                let bound = if self.words.try_take(",") { Some(self.positive()?) } else { None };
+                self.words.take(">")?;
                 return Ok(Type::Sequence { element, bound });
             }
-            "union" | "map" | "bitmask" | "bitset" | "fixed" | "any" | "wchar" => return Err(self.refused(word)),
+            "union" | "map" | "bitmask" | "bitset" | "fixed" | "any" | "wchar" => return Err(self.words.refused(word)),
             _ => return self.named_type(word),
         };
         Ok(Type::Primitive(primitive))
@@ -246,28 +250,28 @@ impl<'a> Parser<'a> {
         let mut name = String::new();
         let mut word = first;
         if word == "::" {
-            word = self.next("a name")?;
+            word = self.words.next("a name")?;
         }
         name.push_str(word);
-        while self.try_take("::") {
+        while self.words.try_take("::") {
             name.push_str("::");
-            name.push_str(self.next("a name")?);
+            name.push_str(self.words.next("a name")?);
         }
         match self.lookup(&name) {
             Some(Named::Type(found)) => Ok(found.clone()),
-            _ => Err(self.error_before(format!("there is no type {name} before here"))),
+            _ => Err(self.words.error_before(format!("there is no type {name} before here"))),
         }
     }
 
     fn annotations(&mut self) -> Result<Annotations, IdlError> {
         let mut annotations = Vec::new();
-        while self.try_take("@") {
-            let name = self.identifier()?;
+        while self.words.try_take("@") {
+            let name = self.words.identifier()?;
             let mut argument = String::new();
-            if self.try_take("(") {
+            if self.words.try_take("(") {
                 let mut open = 1;
                 loop {
-                    match self.next("')'")? {
+                    match self.words.next("')'")? {
                         "(" => open += 1,
                         ")" => open -= 1,
                         _ => {}
@@ -275,7 +279,7 @@ impl<'a> Parser<'a> {
                     if open == 0 {
                         break;
                     }
-                    argument.push_str(self.tokens[self.position - 1].text);
+                    argument.push_str(self.words.last());
                 }
             }
             annotations.push((name, argument));
@@ -284,29 +288,29 @@ impl<'a> Parser<'a> {
     }
 
     fn bound_in_brackets(&mut self) -> Result<Option<usize>, IdlError> {
-        if !self.try_take("<") {
+        if !self.words.try_take("<") {
             return Ok(None);
         }
         let bound = self.positive()?;
-        self.take(">")?;
+        self.words.take(">")?;
         Ok(Some(bound))
     }
 
     fn positive(&mut self) -> Result<usize, IdlError> {
         let value = self.integer()?;
         let size = usize::try_from(value).ok().filter(|size| (1..=u32::MAX as usize).contains(size));
-        size.ok_or_else(|| self.error_before(format!("{value} is no size")))
+        size.ok_or_else(|| self.words.error_before(format!("{value} is no size")))
     }
 
     fn integer(&mut self) -> Result<i64, IdlError> {
         let mut text = String::new();
-        if self.try_take("-") {
+        if self.words.try_take("-") {
             text.push('-');
         }
-        text.push_str(self.next("a whole number")?);
-        while self.try_take("::") {
+        text.push_str(self.words.next("a whole number")?);
+        while self.words.try_take("::") {
             text.push_str("::");
-            text.push_str(self.next("a name")?);
+            text.push_str(self.words.next("a name")?);
         }
         self.constant(&text)
     }
@@ -320,7 +324,7 @@ impl<'a> Parser<'a> {
             _ => None,
         });
         let fitting = value.and_then(|value| T::try_from(value).ok());
-        fitting.ok_or_else(|| self.error_before(format!("{text:?} is no whole number that fits here")))
+        fitting.ok_or_else(|| self.words.error_before(format!("{text:?} is no whole number that fits here")))
     }
 
     /// The meaning of a name in the innermost scope that defines it.
@@ -339,56 +343,9 @@ impl<'a> Parser<'a> {
     fn define(&mut self, name: &str, named: Named) -> Result<(), IdlError> {
         let qualified = self.qualified(name);
         if self.names.insert(qualified.clone(), named).is_some() {
-            return Err(self.error_before(format!("{qualified} is defined twice")));
+            return Err(self.words.error_before(format!("{qualified} is defined twice")));
         }
         Ok(())
-    }
-
-    fn identifier(&mut self) -> Result<String, IdlError> {
-        let word = self.next("a name")?;
-        let is_name = word.starts_with(|first: char| first.is_alphabetic() || first == '_');
-        // An underscore in front lets a keyword be a name (IDL 4.2 §7.2.3.2).
-        let plain = word.strip_prefix('_').filter(|rest| !rest.is_empty()).unwrap_or(word);
-        if is_name { Ok(plain.to_owned()) } else { Err(self.error_before(format!("{word:?} is no name"))) }
-    }
-
-    fn take(&mut self, expected: &str) -> Result<(), IdlError> {
-        let found = self.next(expected)?;
-        if found == expected {
-            return Ok(());
-        }
-        Err(self.error_before(format!("expected {expected:?}, found {found:?}")))
-    }
-
-    fn try_take(&mut self, expected: &str) -> bool {
-        let is_there = self.peek() == Some(expected);
-        self.position += usize::from(is_there);
-        is_there
-    }
-
-    fn peek(&self) -> Option<&'a str> {
-        self.tokens.get(self.position).map(|token| token.text)
-    }
-
-    fn next(&mut self, expected: &str) -> Result<&'a str, IdlError> {
-        let found = self.peek().ok_or_else(|| self.error(format!("expected {expected}, found the end")))?;
-        self.position += 1;
-        Ok(found)
-    }
-
-    fn refused(&self, what: &str) -> IdlError {
-        self.error_before(format!("{what} is not supported here; use structures, enumerations, sequences and arrays"))
-    }
-
-    fn error(&self, problem: String) -> IdlError {
-        let token = self.tokens.get(self.position).or(self.tokens.last());
-        IdlError { line: token.map_or(1, |token| token.line), problem }
-    }
-
-    /// An error at the last token.
-    fn error_before(&self, problem: String) -> IdlError {
-        let token = self.tokens.get(self.position.saturating_sub(1));
-        IdlError { line: token.map_or(1, |token| token.line), problem }
     }
 }
 
@@ -410,42 +367,6 @@ fn extensibility(annotations: &Annotations) -> Result<Extensibility, String> {
 fn id_of_name(name: &str) -> u32 {
     let digest = md5::compute(name.as_bytes()).0;
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
-}
-
-/// The words and signs of a text, without comments and preprocessor lines.
-fn tokens(text: &str) -> Result<Vec<Token<'_>>, IdlError> {
-    let mut tokens = Vec::new();
-    let mut line = 1;
-    let mut rest = text;
-    let mut is_line_start = true;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") || (first == '#' && is_line_start) {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 2).ok_or(IdlError { line, problem: "a comment without end".to_owned() })?
-        } else if first == '"' {
-            rest[1..].find('"').map(|end| end + 2).ok_or(IdlError { line, problem: "a text without end".to_owned() })?
-        } else if is_word(first) {
-            rest.find(|character| !is_word(character)).unwrap_or(rest.len())
-        } else if rest.starts_with("::") {
-            2
-        } else {
-            first.len_utf8()
-        };
-        let (piece, after) = rest.split_at(length);
-        let is_text = !first.is_whitespace() && !piece.starts_with("//") && !piece.starts_with("/*") && first != '#';
-        if is_text {
-            tokens.push(Token { line, text: piece });
-        }
-        is_line_start = first == '\n' || (is_line_start && first.is_whitespace());
-        line += piece.matches('\n').count();
-        rest = after;
-    }
-    Ok(tokens)
-}
-
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
 }
 
 #[cfg(test)]

@@ -1,0 +1,69 @@
+//! One request of a peer, from its arrival to its response.
+
+use super::Confirmability;
+use super::asked::Asked;
+use super::timers::TimerId;
+use crate::message::{Code, MessageId, RequestBuf, Token};
+use crate::oscore::ServerAssociation;
+
+/// A request whose handler works.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// Place of the peer, which is held.
+    pub peer: u32,
+    pub id: MessageId,
+    pub token: Token,
+    pub code: Code,
+    pub kind: Kind,
+    pub asked: Asked,
+    pub request_bytes: usize,
+    /// Until the request is acknowledged by itself.
+    pub timer: Option<TimerId>,
+    /// The request, if its client wants to observe.
+    pub registration: Option<Box<RequestBuf>>,
+    /// The protection of the response.
+    pub protection: Option<Box<ServerAssociation>>,
+    /// The second in which its handler was asked.
+    pub asked_at: u32,
+}
+
+/// The type of message of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// With the acknowledgement.
+    Confirmable,
+    /// By itself: the acknowledgement has left.
+    Acknowledged,
+    NonConfirmable,
+    /// After a random time.
+    Multicast,
+    /// As a notification.
+    Notification(u64),
+}
+
+impl Kind {
+    /// Whether the client repeats the request until it hears of it, or would.
+    pub fn confirmability(self) -> Confirmability {
+        match self {
+            Kind::Confirmable | Kind::Acknowledged | Kind::Notification(_) => Confirmability::Confirmable,
+            Kind::NonConfirmable | Kind::Multicast => Confirmability::NonConfirmable,
+        }
+    }
+}
+
+impl Exchange {
+    /// Whether a duplicate may be answered anew. A protected one is taken for a replay.
+    pub fn is_repeatable(&self) -> bool {
+        self.protection.is_none() && self.asked.is_repeatable(self.code)
+    }
+
+    /// Whether the client does not want a response with this code, or a group should be silent about it (RFC 7252 §8.2,
+    /// RFC 7967 §2.1).
+    pub fn is_unwanted(&self, code: Code) -> bool {
+        match self.asked.no_response {
+            Some(_) if code == Code::CONTINUE => false, // The client could not go on.
+            Some(classes) => code.class() > 0 && classes & 1 << (code.class() - 1) != 0,
+            None => self.kind == Kind::Multicast && !code.is_success(),
+        }
+    }
+}

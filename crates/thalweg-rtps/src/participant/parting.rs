@@ -1,0 +1,87 @@
+//! Participants that go: by a farewell, at the end of their lease, because the application ignores them, or for their groups.
+
+use std::collections::BTreeSet;
+
+use super::{Event, LostReason, Participant};
+use crate::discovery::KnownParticipant;
+use crate::discovery::database::DiscoveryLimit;
+use crate::discovery::participant_data::ParticipantData;
+use crate::time::Instant;
+use crate::types::{Guid, GuidPrefix};
+
+impl Participant {
+    /// Drops participants whose lease has ended; those of this process that live are kept.
+    pub(super) fn drop_expired(&mut self, now: Instant) {
+        if self.order.schedule.lease_check().is_some_and(|at| now < at) {
+            return;
+        }
+        let participants = self.database.participants.values();
+        let expired: Vec<GuidPrefix> =
+            participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
+        let housemates = if expired.is_empty() { BTreeSet::new() } else { self.housemates.prefixes() };
+        let mut any_lives = false;
+        for prefix in expired {
+            if housemates.contains(&prefix) {
+                any_lives = true;
+                continue;
+            }
+            self.follow_at_lease_end(now, prefix);
+            if self.database.participants.get(&prefix).is_some_and(|known| known.lease_until <= now) {
+                self.remove_participant(now, prefix, LostReason::LeaseExpired);
+            }
+        }
+        if any_lives {
+            // All at once, so that they are looked at together the next time.
+            let lives = |known: &&mut KnownParticipant| housemates.contains(&known.data.guid_prefix);
+            self.database.participants.values_mut().filter(lives).for_each(|known| known.renew_lease(now));
+        }
+        self.order.schedule.set_lease_check(self.database.next_lease_end());
+    }
+
+    /// Has nothing to do with a participant of other groups from now on.
+    pub(super) fn avoid(&mut self, now: Instant, data: &ParticipantData) {
+        self.reports.counters.other_groups += 1;
+        self.remove_participant(now, data.guid_prefix, LostReason::OtherGroups);
+        if !self.company.ignore(now, self.database.limits.participants_max, data) {
+            self.reports.note_over_limit(data.guid_prefix, DiscoveryLimit::Participants);
+        }
+    }
+
+    /// Forgets a participant and everything in it.
+    pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
+        self.company.forget(prefix);
+        self.remember_former(prefix);
+        if prefix == self.config.prefix || self.database.participants.remove(&prefix).is_none() {
+            return;
+        }
+        self.housemates.forget(prefix);
+        self.neighbours.note_change(now);
+        let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
+        for guid in publications {
+            self.remove_publication(now, guid);
+        }
+        let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
+        for guid in subscriptions {
+            self.remove_subscription(guid);
+        }
+        self.unmatch_builtin(now, prefix, reason);
+        self.reports.tell(Event::ParticipantLost { prefix, reason });
+    }
+
+    fn unmatch_builtin(&mut self, now: Instant, prefix: GuidPrefix, reason: LostReason) {
+        for topic in self.endpoints.builtin().iter() {
+            if let Some(shared) = self.endpoints.writer(topic.writer) {
+                let mut state = shared.lock();
+                state.unmatch_reader(Guid::new(prefix, topic.reader));
+                if reason != LostReason::LeaseExpired {
+                    state.forget_former_reader(Guid::new(prefix, topic.reader));
+                }
+            }
+            if let Some(shared) = self.endpoints.reader(topic.reader) {
+                shared.lock().unmatch_writer(now, Guid::new(prefix, topic.writer));
+            }
+            // Notices about the lost instances: their endpoints are being removed anyway.
+            self.endpoints.take_all(now, topic.reader);
+        }
+    }
+}

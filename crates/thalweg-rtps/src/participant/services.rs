@@ -1,0 +1,295 @@
+//! The built-in topics of a participant in one table: endpoint discovery, liveliness (RTPS 2.5 §8.5.4, §8.4.13), and the services
+//! that its driver registers (docs/decisions/0019-built-in-services.md).
+//!
+//! A service is matched, repeated and acknowledged like any other built-in topic. Its payloads mean nothing here: they come from
+//! the driver by [`Participant::write_service`](super::Participant::write_service) and go to it as
+//! [`Event::ServiceData`](super::Event::ServiceData).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::KeyOf;
+use crate::discovery::KnownParticipant;
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::participant_data::ParticipantData;
+use crate::history::PayloadKind;
+use crate::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
+use crate::reader::MatchedWriter;
+use crate::time::{INFINITE, Instant};
+use crate::types::{EntityId, Guid, KeyHash, Keyed};
+use crate::writer::MatchedReader;
+
+/// A built-in topic of the driver's own: reliable, volatile and without a key, with one writer and one reader in each participant
+/// that has the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltinService {
+    /// Its writer in every participant: a built-in id of the kind that RTPS 2.5 §9.3.1.2 leaves to vendors.
+    pub writer: EntityId,
+    /// Its reader in every participant, of the same kind.
+    pub reader: EntityId,
+    /// The participants whose readers our writer is matched with.
+    pub writes_to: ServicePeers,
+    /// The participants whose writers our reader is matched with.
+    pub reads_from: ServicePeers,
+    /// How much of it may be under way.
+    pub bounds: ServiceBounds,
+}
+
+/// The participants that one end of a service is matched with. All of them are Thalweg's: nobody else knows its services.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServicePeers {
+    /// None: this participant does not need that end.
+    #[default]
+    Nobody,
+    /// All.
+    Everybody,
+    /// Those that announce a property.
+    Announcing {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+        /// So many at the same time; the others are counted as over the limit.
+        count_max: usize,
+    },
+}
+
+/// What a service may take of memory and time. More is dropped and counted in `ParticipantCounters::over_limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceBounds {
+    /// Samples that the writer holds for its peers, and the reader for the driver; newer ones replace older ones.
+    pub samples_max: u32,
+    /// Bytes of one payload, in both directions.
+    pub sample_bytes_max: usize,
+    /// Samples that are handed to the driver within a second, of all peers together.
+    pub samples_per_second_max: u32,
+}
+
+/// Why the driver makes nothing of a sample that it was handed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceRefusal {
+    /// It cannot be read, or speaks for somebody else.
+    Unreadable,
+    /// There is no room for more of them.
+    OverLimit,
+}
+
+/// What the samples of a built-in topic are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TopicKind {
+    Publications,
+    Subscriptions,
+    Liveliness,
+    /// The driver knows.
+    Service,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct BuiltinTopic {
+    pub writer: EntityId,
+    pub reader: EntityId,
+    pub kind: TopicKind,
+    presence: Presence,
+}
+
+/// How a participant tells that it has the endpoints.
+#[derive(Debug)]
+enum Presence {
+    /// By the bit of the writer in what it announces; the reader has the next one (RTPS 2.5 §9.3.2.12).
+    Bit(u32),
+    Service(Box<Service>),
+}
+
+/// A registered service, and what it handed over lately.
+#[derive(Debug)]
+struct Service {
+    config: BuiltinService,
+    /// Samples handed over since this time.
+    handed: (Instant, u32),
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct BuiltinTopics {
+    topics: Vec<BuiltinTopic>,
+}
+
+/// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
+/// nobody answers at once.
+const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
+
+/// The bits of SPDP, which has no row: it is exchanged without matching.
+const SPDP_BITS: u32 = 0b11;
+
+const STANDARD: [(EntityId, EntityId, TopicKind, u32); 3] = [
+    (EntityId::PUBLICATIONS_WRITER, EntityId::PUBLICATIONS_READER, TopicKind::Publications, 2),
+    (EntityId::SUBSCRIPTIONS_WRITER, EntityId::SUBSCRIPTIONS_READER, TopicKind::Subscriptions, 4),
+    (EntityId::PARTICIPANT_MESSAGE_WRITER, EntityId::PARTICIPANT_MESSAGE_READER, TopicKind::Liveliness, 10),
+];
+
+impl BuiltinTopics {
+    /// Those of the specification and `services`.
+    ///
+    /// # Panics
+    /// When the id of a service is taken, or not a built-in one.
+    pub(super) fn new(services: &[BuiltinService]) -> BuiltinTopics {
+        let standard = STANDARD.map(|(writer, reader, kind, bit)| {
+            let presence = Presence::Bit(bit);
+            BuiltinTopic { writer, reader, kind, presence }
+        });
+        let mut table = BuiltinTopics { topics: standard.into() };
+        for service in services {
+            let BuiltinService { writer, reader, .. } = *service;
+            let is_legal = writer.is_builtin() && writer.is_writer() && reader.is_builtin() && reader.is_reader();
+            let is_keyed = writer.keyed() == Keyed::Yes || reader.keyed() == Keyed::Yes;
+            assert!(is_legal && !is_keyed, "{writer} and {reader} are no keyless built-in writer and reader");
+            let is_taken = table.of_writer(writer).is_some() || table.of_reader(reader).is_some();
+            assert!(!is_taken, "{writer} or {reader} belongs to another built-in topic");
+            let presence = Presence::Service(Box::new(Service { config: service.clone(), handed: (Instant::ZERO, 0) }));
+            table.topics.push(BuiltinTopic { writer, reader, kind: TopicKind::Service, presence });
+        }
+        table
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &BuiltinTopic> {
+        self.topics.iter()
+    }
+
+    /// Those that the specification has: every participant announces its own.
+    pub(super) fn standard(&self) -> impl Iterator<Item = &BuiltinTopic> {
+        self.iter().filter(|topic| topic.kind != TopicKind::Service)
+    }
+
+    pub(super) fn of_writer(&self, writer: EntityId) -> Option<&BuiltinTopic> {
+        self.iter().find(|topic| topic.writer == writer)
+    }
+
+    pub(super) fn of_reader(&self, reader: EntityId) -> Option<&BuiltinTopic> {
+        self.iter().find(|topic| topic.reader == reader)
+    }
+
+    /// The set of endpoints that a participant with this table announces (RTPS 2.5 §9.3.2.12).
+    pub(super) fn announced(&self) -> u32 {
+        self.iter().fold(SPDP_BITS, |set, topic| match topic.presence {
+            Presence::Bit(bit) => set | 0b11 << bit,
+            Presence::Service(_) => set,
+        })
+    }
+
+    /// Whether a sample of a service that was received may go to the driver, and counts it.
+    pub(super) fn admit(&mut self, now: Instant, reader: EntityId, bytes: usize) -> bool {
+        let topic = self.topics.iter_mut().find(|topic| topic.reader == reader);
+        let Some(BuiltinTopic { presence: Presence::Service(service), .. }) = topic else { return false };
+        let (since, count) = &mut service.handed;
+        if now.since(*since) >= Duration::from_secs(1) {
+            (*since, *count) = (now, 0);
+        }
+        *count = count.saturating_add(1);
+        let bounds = service.config.bounds;
+        *count <= bounds.samples_per_second_max && bytes <= bounds.sample_bytes_max.next_multiple_of(4)
+    }
+}
+
+impl BuiltinTopic {
+    /// Bytes of a payload that the driver may write; none for a topic that is not a service.
+    pub(super) fn sample_bytes_max(&self) -> Option<usize> {
+        match &self.presence {
+            Presence::Bit(_) => None,
+            Presence::Service(service) => Some(service.config.bounds.sample_bytes_max),
+        }
+    }
+
+    /// How many readers of other participants our writer may be matched with, if the one of `peer` is one of them.
+    pub(super) fn readers_max(&self, peer: &ParticipantData) -> Option<usize> {
+        match &self.presence {
+            Presence::Bit(bit) => (peer.builtin_endpoints >> (bit + 1) & 1 == 1).then_some(usize::MAX),
+            Presence::Service(service) => service.config.writes_to.count_max(peer),
+        }
+    }
+
+    /// How many writers of other participants our reader may be matched with, if the one of `peer` is one of them.
+    pub(super) fn writers_max(&self, peer: &ParticipantData) -> Option<usize> {
+        match &self.presence {
+            Presence::Bit(bit) => (peer.builtin_endpoints >> bit & 1 == 1).then_some(usize::MAX),
+            Presence::Service(service) => service.config.reads_from.count_max(peer),
+        }
+    }
+
+    /// RELIABLE, KEEP_LAST, for writers that never block: TRANSIENT_LOCAL with one sample of each instance, and VOLATILE as deep
+    /// as its bound for a service.
+    pub(super) fn writer_qos(&self) -> WriterQos {
+        let reliability = Reliability::Reliable { max_blocking_time: INFINITE };
+        let (durability, history) = match &self.presence {
+            Presence::Bit(_) => (Durability::TransientLocal, WriterQos::default().history),
+            Presence::Service(service) => (Durability::Volatile, History::KeepLast(service.config.bounds.samples_max)),
+        };
+        WriterQos { reliability, durability, history, ..WriterQos::default() }
+    }
+
+    pub(super) fn reader_qos(&self) -> ReaderQos {
+        let WriterQos { reliability, durability, history, .. } = self.writer_qos();
+        ReaderQos { reliability, durability, history, ..ReaderQos::default() }
+    }
+
+    /// How its instances are told: by the GUID that the data describe, and those of participant messages by their first 16 bytes.
+    pub(super) fn key_of(&self) -> Option<KeyOf> {
+        let kind = self.kind;
+        let key_of = move |payload: &[u8], _: PayloadKind| {
+            let guid = match kind {
+                TopicKind::Publications => PublicationData::decode_key(payload).ok()?.to_bytes(),
+                TopicKind::Subscriptions => SubscriptionData::decode_key(payload).ok()?.to_bytes(),
+                TopicKind::Liveliness => *payload.get(4..)?.first_chunk::<16>()?,
+                TopicKind::Service => return None,
+            };
+            Some(KeyHash(guid))
+        };
+        (kind != TopicKind::Service).then(|| Arc::new(key_of) as KeyOf)
+    }
+
+    /// The reader of a participant as our writer needs to know it.
+    pub(super) fn matched_reader(&self, known: &KnownParticipant) -> MatchedReader {
+        MatchedReader {
+            guid: Guid::new(known.data.guid_prefix, self.reader),
+            vendor: known.data.vendor,
+            reliable: true,
+            wants_history: true,
+            unicast: known.reach.metatraffic.clone(),
+            multicast: None,
+            on_this_host: known.reach.on_this_host,
+            datagram_bytes: known.reach.datagram_bytes(),
+            batches: false,
+            round_trip: ROUND_TRIP_ASSUMED,
+            receive_buffer_bytes: None,
+        }
+    }
+
+    /// The writer of a participant as our reader needs to know it.
+    pub(super) fn matched_writer(&self, known: &KnownParticipant) -> MatchedWriter {
+        MatchedWriter {
+            guid: Guid::new(known.data.guid_prefix, self.writer),
+            vendor: known.data.vendor,
+            reliable: true,
+            keeps_history: true,
+            greets: known.data.vendor.traits().greets && !known.has_spoken,
+            lifespan: INFINITE,
+            round_trip: ROUND_TRIP_ASSUMED,
+            unicast: known.reach.metatraffic.clone(),
+        }
+    }
+}
+
+impl ServicePeers {
+    /// How many may be matched, if `peer` is one of them.
+    fn count_max(&self, peer: &ParticipantData) -> Option<usize> {
+        let has_services = peer.vendor.traits().has_services;
+        match self {
+            ServicePeers::Nobody => None,
+            ServicePeers::Everybody => has_services.then_some(usize::MAX),
+            ServicePeers::Announcing { name, value, count_max } => {
+                let announces = peer.properties.iter().any(|(n, v)| n == name && v == value);
+                (has_services && announces).then_some(*count_max)
+            }
+        }
+    }
+}

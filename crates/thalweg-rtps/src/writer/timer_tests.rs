@@ -1,0 +1,131 @@
+//! Laws of a writer's timers: what the summaries lead to is what a look at every reader would, at the cost of those that are due.
+
+use std::time::Duration;
+
+use super::flow::Position;
+use super::reader_proxy::{MatchedReader, ReaderProxy};
+use super::reader_set::ReaderSet;
+use super::reader_set_tests::{change, proxy};
+use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, write};
+use super::timers::{AskRule, NextQuestion};
+use super::{Writer, WriterOutcome};
+use crate::outbox::Outbox;
+use crate::rng::Rng;
+use crate::time::{INFINITE, Instant};
+use crate::types::SequenceNumber;
+
+fn rule(rng: &mut Rng) -> AskRule {
+    let sent = Position { sample: SequenceNumber(rng.below(50) as i64), fragments: rng.below(3) as u32 };
+    let now = START + Duration::from_millis(rng.below(5_000));
+    AskRule {
+        now,
+        last: SequenceNumber(sent.sample.0 + i64::from(sent.fragments > 0) + rng.below(3) as i64),
+        sent,
+        all_asked: START + Duration::from_millis(rng.below(5_000)),
+        uses_group: rng.chance(0.5),
+        longest: Duration::from_millis(80 + rng.below(3_000)),
+        crowd: Duration::from_micros(rng.below(30_000)),
+    }
+}
+
+fn exact(rule: &AskRule, reader: &ReaderProxy) -> Instant {
+    match rule.question(reader) {
+        NextQuestion::At { due, .. } => due,
+        _ => Instant::NEVER,
+    }
+}
+
+#[test]
+fn timers_lead_to_every_reader_that_is_due_and_to_the_next_one() {
+    let (mut due, mut later) = (0, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut set = ReaderSet::new();
+        (0..1 + rng.below(40)).for_each(|number| set.insert(proxy(reader(number as u8), &mut rng)));
+        for step in 0..200 {
+            let guid = reader(rng.below(set.len() as u64) as u8);
+            let mut changed = set.get_mut(guid).expect("it is known");
+            change(&mut changed, &mut rng, step);
+            let at = |rng: &mut Rng| START + Duration::from_millis(rng.below(5_000));
+            match rng.below(4) {
+                0 => changed.last_heard = at(&mut rng),
+                1 => changed.asking.at = at(&mut rng),
+                2 => changed.asking.pause = Duration::from_millis(20 << rng.below(8)),
+                _ => changed.behind_since = rng.chance(0.5).then(|| at(&mut rng)),
+            }
+            drop(changed);
+            let rule = rule(&mut rng);
+            let is_due = |reader: &&ReaderProxy| {
+                let owes_news = reader.behind_since.is_none() && reader.acknowledged < rule.sent;
+                exact(&rule, reader) <= rule.now || reader.is_awaited() && owes_news
+            };
+            let expected: Vec<_> = set.iter().filter(is_due).map(|reader| reader.matched.guid).collect();
+            let mut reached = Vec::new();
+            set.change(|readers, timers| rule.is_due(readers, timers), |reader| reached.push(reader.matched.guid));
+            assert!(expected.iter().all(|guid| reached.contains(guid)), "{rule:?}");
+            let first = set.iter().map(|reader| exact(&rule, reader)).min().expect("there are readers");
+            assert_eq!(
+                set.earliest(|readers, timers| rule.bound(readers, timers), |reader| exact(&rule, reader)),
+                first,
+                "{rule:?}"
+            );
+            (due, later) = (due + expected.len(), later + usize::from(first != Instant::NEVER));
+        }
+    }
+    assert!(due > 1_000 && later > 1_000, "{due} are due, {later} times there is a next one");
+}
+
+/// A writer with so many readers behind one address, all of which have answered.
+fn crowd(readers: u8) -> Writer {
+    let mut writer = patient_writer(INFINITE);
+    let mut outbox = Outbox::default();
+    for number in 1..=readers {
+        writer.match_reader(START, MatchedReader { unicast: matched_reader(1).unicast, ..matched_reader(number) });
+        acknowledge(&mut writer, START, number, SequenceNumber::FIRST, &[]);
+        writer.poll_transmit(START, &mut outbox);
+        outbox.clear();
+    }
+    writer
+}
+
+/// A sample was written that all have acknowledged but the first one.
+fn crowd_that_waits_for_one(readers: u8) -> Writer {
+    let mut writer = crowd(readers);
+    write(&mut writer, 10);
+    writer.poll_transmit(START, &mut Outbox::default());
+    let next = writer.last().next();
+    (2..=readers).for_each(|number| acknowledge(&mut writer, START, number, next, &[]));
+    writer
+}
+
+/// The next timeout: what it gave, and how many readers it looked at.
+fn time_out(writer: &mut Writer) -> (WriterOutcome, usize) {
+    let now = writer.poll_timeout().expect("the first reader owes an acknowledgement");
+    writer.readers.looks.set(0);
+    let outcome = writer.handle_timeout(now);
+    let looks = writer.readers.looks.get();
+    writer.poll_transmit(now, &mut Outbox::default());
+    (outcome, looks)
+}
+
+#[test]
+fn a_timeout_looks_at_the_readers_that_are_due_and_not_at_all() {
+    let mut writer = crowd_that_waits_for_one(240);
+    for _ in 0..12 {
+        let (_, looks) = time_out(&mut writer);
+        assert!(looks <= 5, "{looks} of 240 readers");
+    }
+    assert_eq!(writer.silent_readers().collect::<Vec<_>>(), [reader(1)], "it was asked");
+}
+
+#[test]
+fn a_timeout_that_gives_one_reader_up_does_not_look_at_all() {
+    let mut writer = crowd_that_waits_for_one(240);
+    writer.heartbeat.patience = Duration::from_millis(10);
+    let given_up = (0..10).find_map(|_| {
+        let (outcome, looks) = time_out(&mut writer);
+        assert!(looks <= 6, "{looks} of 240 readers");
+        outcome.given_up
+    });
+    assert_eq!(given_up, Some(reader(1)));
+}

@@ -1,0 +1,133 @@
+//! What the ways out have in common: which neighbours leave as one message, how long a full buffer is waited for, and what
+//! became of it all.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use crate::sys::poll::wait_writable;
+
+/// What became of the datagrams of one call that sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Datagrams the kernel took; each destination counts.
+    pub datagrams: usize,
+    /// Datagrams lost on this side: buffers that stayed full, no route, refused.
+    pub lost: usize,
+    /// System calls made.
+    pub calls: usize,
+}
+
+/// Neighbours to the same destinations that leave as one message, which the kernel cuts apart (GSO).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    segment_bytes: usize,
+    bytes: usize,
+    count: usize,
+    count_max: usize,
+    /// Only the last segment may be shorter.
+    is_over: bool,
+}
+
+impl Run {
+    /// A run that begins with a datagram of `bytes`; `cuts` tells whether the kernel may be given several.
+    pub(crate) fn new(bytes: usize, cuts: bool) -> Run {
+        let count_max = if cuts { SEGMENTS_MAX } else { 1 };
+        Run { segment_bytes: bytes, bytes, count: 1, count_max, is_over: false }
+    }
+
+    /// Adds a datagram of `bytes` to the same destinations; false when it has to leave by another message.
+    pub(crate) fn admit(&mut self, bytes: usize) -> bool {
+        let fits = (1..=self.segment_bytes).contains(&bytes) && self.bytes + bytes <= MESSAGE_MAX_BYTES;
+        if self.is_over || self.count >= self.count_max || !fits {
+            return false;
+        }
+        self.bytes += bytes;
+        self.count += 1;
+        self.is_over = bytes < self.segment_bytes;
+        true
+    }
+
+    /// Number of datagrams.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// What the kernel is to cut it into; `None` when there is nothing to cut.
+    pub(crate) fn segment(&self) -> Option<u16> {
+        (self.count > 1).then_some(self.segment_bytes as u16)
+    }
+}
+
+/// How long one call waits in total for room in the send buffer.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    total: Duration,
+    /// When it ends; set at the first wait.
+    deadline: Option<Instant>,
+}
+
+impl Patience {
+    pub(crate) fn new(total: Duration) -> Patience {
+        Patience { total, deadline: None }
+    }
+
+    /// Waits until the kernel may take more after `error`, which [`lacks_room`]; false when patience has ended.
+    pub(crate) fn wait(&mut self, error: &io::Error, socket: &impl AsFd) -> bool {
+        let now = Instant::now();
+        let deadline = *self.deadline.get_or_insert(now + self.total);
+        let left = deadline.saturating_duration_since(now);
+        if left.is_zero() {
+            return false;
+        }
+        if error.raw_os_error() == Some(libc::ENOBUFS) {
+            std::thread::sleep(QUEUE_PAUSE.min(left));
+            return true;
+        }
+        wait_writable(socket.as_fd(), left)
+    }
+}
+
+/// Whether a datagram was refused because the socket's buffer or a queue below it is full.
+pub(crate) fn lacks_room(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
+}
+
+/// Datagrams that Linux cuts from one message at most (`UDP_MAX_SEGMENTS` before 6.9, when it became 128).
+const SEGMENTS_MAX: usize = 64;
+/// Bytes of UDP payload in one message, and thus of all its segments together: 65,535 less the headers of IPv4.
+pub(crate) const MESSAGE_MAX_BYTES: usize = 65_507;
+/// Messages that one system call takes: far below the kernel's 1,024, at which the gain has long levelled off.
+pub(crate) const MESSAGES_MAX: usize = 64;
+/// Pause before a datagram is offered again to a queue that has just dropped it; the kernel does not tell when there
+/// is room below the socket.
+const QUEUE_PAUSE: Duration = Duration::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of datagrams with these lengths leave as the first message.
+    fn run(lengths: &[usize]) -> usize {
+        let mut run = Run::new(lengths[0], true);
+        1 + lengths[1..].iter().take_while(|bytes| run.admit(**bytes)).count()
+    }
+
+    #[test]
+    fn a_run_is_of_equal_datagrams_and_a_shorter_last_one_within_the_limits_of_the_kernel() {
+        assert_eq!([run(&[20, 20, 20]), run(&[20, 20, 7, 7]), run(&[20, 21]), run(&[20, 0])], [3, 3, 1, 1]);
+        assert_eq!([run(&[100; 200]), run(&[9000; 10]), run(&[65_507, 1])], [64, 7, 1]);
+        let mut whole = Run::new(20, false);
+        assert!(!whole.admit(20) && whole.segment().is_none());
+    }
+
+    #[test]
+    fn patience_ends_in_total_and_not_anew_with_each_wait() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut patience = Patience::new(Duration::from_millis(2));
+        let full = io::Error::from_raw_os_error(libc::ENOBUFS);
+        assert!(lacks_room(&full) && !lacks_room(&io::Error::from_raw_os_error(libc::EPERM)));
+        let waits = (0..1000).take_while(|_| patience.wait(&full, &socket)).count();
+        assert!((1..=11).contains(&waits), "{waits}");
+    }
+}

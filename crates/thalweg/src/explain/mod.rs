@@ -1,0 +1,156 @@
+//! Explanations of writers and readers: transmission methods, destinations, their reasons, and the fate of samples.
+
+mod inquiry;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thalweg_rtps::participant::{Participant, ServiceRefusal};
+use thalweg_rtps::types::{EntityId, GuidPrefix, VendorId};
+use thalweg_transport::clock;
+
+pub use thalweg_rtps::participant::ParticipantExplanation;
+pub use thalweg_rtps::reader::ReaderExplanation;
+pub use thalweg_rtps::writer::{
+    DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
+};
+
+use crate::runtime::{Runtime, RuntimeState};
+use crate::{Error, ErrorKind};
+use inquiry::{ANSWER_READER, ANSWER_WRITER, Inquiry, QUESTION_READER, QUESTION_WRITER};
+pub(crate) use inquiry::{inspector_property, services};
+
+/// Interval at which answers are polled.
+const LOOK_PERIOD: Duration = Duration::from_millis(5);
+/// After this time without all answers the question is repeated: some participants may have been discovered since.
+const REPEAT_PERIOD: Duration = Duration::from_millis(500);
+
+/// The explanations of Thalweg's endpoints of one topic, and their participants' refusals, each in the order of their GUIDs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopicExplanation {
+    /// Its writers.
+    pub writers: Vec<WriterExplanation>,
+    /// Its readers.
+    pub readers: Vec<ReaderExplanation>,
+    /// The participants that have told of some, and the one that asked.
+    pub participants: Vec<ParticipantExplanation>,
+}
+
+/// A participant's part in asking and answering.
+#[derive(Debug)]
+pub(crate) struct Diagnosis {
+    is_inspector: bool,
+    /// Held for a moment and with no other lock.
+    inquiry: Mutex<Inquiry>,
+}
+
+impl Diagnosis {
+    /// Answers, and asks if the participant is an inspector.
+    pub(crate) fn new(is_inspector: bool) -> Diagnosis {
+        Diagnosis { is_inspector, inquiry: Mutex::default() }
+    }
+
+    fn inquiry(&self) -> MutexGuard<'_, Inquiry> {
+        self.inquiry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question, or keeps an answer. Runs on the I/O thread; encodes and decodes with no lock of the participant held.
+    pub(crate) fn handle_service_data(&self, state: &RuntimeState, reader: EntityId, from: GuidPrefix, payload: &[u8]) {
+        let handled = match reader {
+            QUESTION_READER => answer_question(state, from, payload),
+            ANSWER_READER => {
+                let own = state.participant.lock().guid_prefix();
+                self.inquiry().handle_answer(own, from, payload)
+            }
+            _ => Ok(()),
+        };
+        if let Err(refusal) = handled {
+            state.participant.lock().refuse_service_data(refusal);
+        }
+    }
+}
+
+fn answer_question(state: &RuntimeState, from: GuidPrefix, payload: &[u8]) -> Result<(), ServiceRefusal> {
+    let (number, topic) = inquiry::read_question(payload)?;
+    let told = inquiry::own_endpoints(&state.participant.lock(), &topic);
+    let answers = inquiry::answers(from, number, &told);
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let (now, mut participant) = (clock::now(), state.participant.lock());
+    for answer in answers {
+        participant.write_service(now, ANSWER_WRITER, answer);
+    }
+    drop(participant);
+    state.alarm.wake();
+    Ok(())
+}
+
+/// Asks and waits until every Thalweg participant with a writer or reader of the topic has answered.
+pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
+    let diagnosis = &runtime.state().diagnosis;
+    if !diagnosis.is_inspector {
+        let cause = "is for inspectors, and this participant does not announce itself as one";
+        let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
+        return Err(error.advise("call inspector() on its builder"));
+    }
+    let deadline = Instant::now() + patience;
+    let mut found = TopicExplanation::default();
+    loop {
+        let question = diagnosis.inquiry().ask(topic);
+        if let Some(question) = question {
+            runtime.command(|now, participant| participant.write_service(now, QUESTION_WRITER, question));
+        }
+        let repeat = (Instant::now() + REPEAT_PERIOD).min(deadline);
+        let mut complete = false;
+        while !complete && Instant::now() < repeat {
+            thread::sleep(LOOK_PERIOD);
+            let asked = runtime.view(|participant| having(participant, topic));
+            let inquiry = diagnosis.inquiry();
+            complete = asked.into_iter().all(|prefix| inquiry.has_answered(prefix));
+        }
+        diagnosis.inquiry().add_to(&mut found);
+        if complete || Instant::now() >= deadline {
+            break;
+        }
+    }
+    let own = runtime.view(|participant| inquiry::own_endpoints(participant, topic));
+    found.writers.extend(own.writers);
+    found.readers.extend(own.readers);
+    found.participants.extend(own.participants);
+    found.writers.sort_by_key(|told| told.guid);
+    found.readers.sort_by_key(|told| told.guid);
+    found.participants.sort_by_key(|told| told.guid_prefix);
+    Ok(found)
+}
+
+/// The other Thalweg participants that have a writer or reader of the topic.
+fn having(participant: &Participant, topic: &str) -> Vec<GuidPrefix> {
+    let writers = participant.publications().map(|known| (&known.data.topic_name, known.data.guid.prefix));
+    let readers = participant.subscriptions().map(|known| (&known.data.topic_name, known.data.guid.prefix));
+    let of_topic = writers.chain(readers).filter(|(name, _)| *name == topic);
+    let prefixes: BTreeSet<GuidPrefix> = of_topic.map(|(_, prefix)| prefix).collect();
+    let thalwegs = participant.participants().filter(|known| known.data.vendor == VendorId::THALWEG);
+    thalwegs.map(|known| known.data.guid_prefix).filter(|prefix| prefixes.contains(prefix)).collect()
+}
+
+/// What an inspector `own` keeps of one answer of `source` to his first question; for the fuzzer.
+#[doc(hidden)]
+pub fn kept_of_answer(own: GuidPrefix, source: GuidPrefix, answer: &[u8]) -> TopicExplanation {
+    let (mut inquiry, mut kept) = (Inquiry::default(), TopicExplanation::default());
+    inquiry.ask("topic");
+    let _ = inquiry.handle_answer(own, source, answer);
+    inquiry.add_to(&mut kept);
+    kept
+}
+
+/// The topic that a question is about, if it can be read; for the fuzzer.
+#[doc(hidden)]
+pub fn topic_of_question(question: &[u8]) -> Option<String> {
+    inquiry::read_question(question).ok().map(|(_, topic)| topic)
+}

@@ -1,5 +1,5 @@
 //! Locks, clock reads, allocations and system calls a sample: an unoptimised build under callgrind, whose functions are all still there
-//! to be counted. And what a writer's work costs with one reader and with a thousand.
+//! to be counted. Also measures the cost of a writer's work with one reader and with a thousand.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 use crate::workspace::{cargo, has, run as run_command, target};
 
-/// Counts what a sample of 256 B costs on each side, by the given methods; or what many endpoints, participants or readers cost.
+/// Counts the costs of a sample of 256 B on each side, by the given methods; or those of many endpoints, participants or readers.
 pub fn run(arguments: &[String]) -> Outcome {
     match arguments.first().map(String::as_str) {
         Some(CROWD_PAIRS | CROWD_PARTICIPANTS) => return bench("thalweg", "crowd", arguments),
@@ -27,7 +27,7 @@ pub fn run(arguments: &[String]) -> Outcome {
     // The crate rustix looks for the kernel's clock page where valgrind has none; the C library does not.
     run_command(build.arg(&folder).env("RUSTFLAGS", "--cfg rustix_use_libc"))?;
     let program = folder.join("debug/thalweg");
-    println!("256 B, reliable, loopback, two processes, unoptimised; what a sample costs on each side:");
+    println!("256 B, reliable, loopback, two processes, unoptimised; costs of a sample on each side:");
     println!(
         "{:<12} {:<7} {:>7} {:>12} {:>12} {:>13}",
         "method", "side", "locks", "clock reads", "allocations", "system calls"
@@ -35,7 +35,7 @@ pub fn run(arguments: &[String]) -> Outcome {
     for method in methods {
         let few = measure(&program, &folder, method, SAMPLES_FEW)?;
         let many = measure(&program, &folder, method, SAMPLES_MANY)?;
-        // What both did once, such as finding each other, is in neither difference.
+        // Work that both do once, such as discovery, is not in the difference.
         let samples = Some(many[0].writes().saturating_sub(few[0].writes())).filter(|samples| *samples > 0);
         let samples = samples.ok_or_else(|| format!("{method}: no calls of {WRITE} counted"))?;
         for (index, side) in ["writer", "reader"].into_iter().enumerate() {
@@ -77,7 +77,7 @@ fn measure(program: &Path, folder: &Path, method: &str, samples: u64) -> Outcome
     let samples = samples.to_string();
     let mut orders = vec!["--method", method, "--count", &samples];
     if COLLECTING.contains(&method) {
-        // Slowed down fifty times, a writer would else flush what it has long before a datagram is full.
+        // Slowed down fifty times, a writer would otherwise flush its samples long before a datagram is full.
         orders.extend(["--flush-delay", "1s"]);
     }
     let mut reader = start("sub", &[])?;
@@ -187,13 +187,13 @@ const SAMPLES_MANY: u64 = 12_000;
 /// Apart from the domains of anything else on the machine.
 const DOMAIN: &str = "219";
 const PATIENCE: Duration = Duration::from_secs(300);
-/// What the measuring program calls once for each sample.
+/// Functions that the measuring program calls once for each sample.
 const WRITE: &str = "DataWriter<T>::write";
 const LOCKS: [&str; 5] =
     ["Mutex<T>::lock", "Mutex<T>::try_lock", "RwLock<T>::read", "RwLock<T>::write", "ReentrantLock<T>::lock"];
 const CLOCKS: [&str; 3] = ["std::time::Instant::now", "std::time::SystemTime::now", "thalweg_transport::clock::now"];
 const ALLOCATIONS: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"];
-/// The C library's wrappers of what a participant calls while samples flow; `syscall` is how the standard library waits for a lock.
+/// The C library's wrappers of system calls of a participant while samples flow; the standard library waits for a lock by `syscall`.
 const SYSTEM_CALLS: [&str; 12] = [
     "sendmsg",
     "sendmmsg",

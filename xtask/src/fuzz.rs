@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::workspace::{output, root, target};
 
-/// How long one target runs unless the command line says otherwise.
+/// Default time of one target.
 const SECONDS: u32 = 15;
 
-/// What tells the fuzzer which code an input reaches and what it compares; the code under test has no `unsafe`, so no sanitizer watches
+/// Flags that let the fuzzer see the code that an input reaches and its comparisons; the code under test has no `unsafe`, so no sanitizer watches
 /// it, and the workspace's own toolchain will do.
 const INSTRUMENTATION: [&str; 8] = [
     "--cfg=fuzzing",
@@ -83,14 +83,14 @@ fn build(folder: &Path) -> Outcome<Vec<Target>> {
     if targets.is_empty() { Err("cargo built no fuzz target".to_owned()) } else { Ok(targets) }
 }
 
-/// The target that a message of cargo tells of.
+/// The target of a message of cargo.
 fn target_in(message: &str) -> Option<Target> {
     let message: Value = serde_json::from_str(message).ok()?;
     let program = message["executable"].as_str()?.into();
     Some(Target { name: message["target"]["name"].as_str()?.to_owned(), program })
 }
 
-/// Runs a target; an error carries what it said, and where the input lies that it failed on.
+/// Runs a target; an error has its output and the path of the failing input.
 fn fuzz(target: &Target, folder: &Path, seconds: u32) -> Outcome {
     let made = |kind: &str| {
         let path = folder.join(kind).join(&target.name);

@@ -1,4 +1,4 @@
-//! Licences, sources and duplicates of the dependencies, by what cargo knows of them.
+//! Licences, sources and duplicates of the dependencies, from cargo's metadata.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::workspace::{cargo, output, root};
 
-/// Where a dependency may come from.
+/// Permitted sources of dependencies.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Checks every package that any feature on any platform needs, and names those that are there in several versions.
@@ -42,7 +42,7 @@ fn text_of<'a>(package: &'a Value, field: &str) -> &'a str {
     package[field].as_str().unwrap_or_default()
 }
 
-/// What is wrong with a package.
+/// The faults of a package.
 fn faults(package: &Value, accepted: &[String]) -> Vec<String> {
     let shown = format!("{} {}", text_of(package, "name"), text_of(package, "version"));
     let mut out = Vec::new();

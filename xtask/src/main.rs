@@ -1,4 +1,4 @@
-//! `cargo xtask`: what a contributor and the continuous integration run.
+//! `cargo xtask`: tasks of contributors and of the continuous integration.
 
 mod browser;
 mod compare;
@@ -16,14 +16,14 @@ mod workspace;
 
 use std::process::ExitCode;
 
-/// What a step failed with, in words for the person who started it.
+/// The error of a step, in words for the person who started it.
 pub type Outcome<T = ()> = Result<T, String>;
 
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [suite…]       set up what the tests need and run them all; with names, only those suites
-  tidy                check dependency directions, unsafe code, file lengths, texts and links
+  tidy                check dependency directions, unsafe code, file lengths, texts, links and the items that documents name
   fuzz [seconds]      run each fuzz target for so many seconds (default 15), as many at a time as there are CPUs
   mutants [--sample N] [--seed S]
                       change the core in N places (default 20), one at a time, and name the changes that no test notices
@@ -35,9 +35,9 @@ usage: cargo xtask <command>
                       names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
   count [method…]     count locks, clock reads, allocations and system calls a sample and side (needs valgrind)
   count pairs|participants N
-                      processor time and memory of N writers and N readers on as many topics, or of N participants in one
+                      measure processor time and memory of N writers and N readers on as many topics, or of N participants in one
                       process: until they have met, and idle
-  count readers       what a write, an ACKNACK and a match cost a writer of 1 to 4,000 readers
+  count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only
                       those; with --check, run each of them briefly

@@ -21,7 +21,7 @@ const SAMPLE: usize = 20;
 /// Survivors that are known, each with the reason why no test can or need notice it.
 const ACCEPTED: &str = "xtask/accepted-mutants.txt";
 
-/// What the command line asks for.
+/// The request of the command line.
 struct Wanted {
     sample: usize,
     /// Which of the samples: another seed tests other mutants.
@@ -131,7 +131,7 @@ fn test(tool: &Path, shard: usize, shards: usize) -> Outcome<Vec<(String, String
     command.args(["--shard", &format!("{shard}/{shards}")]).arg("--output").arg(&folder);
     packages(&mut command, "--package", &MUTATED);
     command.args(["--test-package", &TESTING.join(",")]);
-    // It fails when a mutant survives, too; what it found is in its report.
+    // It fails when a mutant survives, too; its findings are in its report.
     let status = command.status().map_err(|error| format!("{TOOL}: {error}"))?;
     let path = folder.join("mutants.out").join("outcomes.json");
     let text =

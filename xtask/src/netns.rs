@@ -5,10 +5,10 @@ use std::process::Command;
 use crate::Outcome;
 use crate::workspace::{has, is_root, output};
 
-/// What the names of all our namespaces begin with; the process that made one follows.
+/// Prefix of the names of all our namespaces; the process that made one follows.
 pub const PREFIX: &str = "thalweg-";
 
-/// Whether this process can make network namespaces, and if not, why.
+/// Whether this process can make network namespaces, or the reason why not.
 pub fn available() -> Outcome {
     if !is_root() {
         return Err("network namespaces need root".to_owned());

@@ -2,7 +2,7 @@
 
 use crate::workspace::in_ci;
 
-/// How one suite went.
+/// The outcome of one suite.
 pub struct SuiteRow {
     pub suite: &'static str,
     pub passed: usize,

@@ -8,10 +8,10 @@ use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
 use crate::{Outcome, browser, compare, netns, peers};
 
-/// How many simulated worlds a test run sees; a long run takes 20,000.
+/// Number of simulated worlds of a test run; a long run takes 20,000.
 const SEEDS: &str = "200";
 
-/// The suites in the order they run: what is quick and most telling first.
+/// The suites in the order they run: quick and most telling ones first.
 const SUITES: [Suite; 12] = [
     ("workspace", workspace),
     ("doc", documentation),
@@ -30,7 +30,7 @@ const SUITES: [Suite; 12] = [
 /// A name and what runs under it.
 type Suite = (&'static str, fn() -> Outcome<Tally>);
 
-/// What a suite that could run has to tell.
+/// The report of a suite that could run.
 struct Tally {
     passed: usize,
     failed: usize,

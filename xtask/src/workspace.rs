@@ -1,4 +1,4 @@
-//! Where things are, and how a program is run.
+//! Folders of the workspace, and running programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,12 +12,12 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Where cargo builds: `CARGO_TARGET_DIR`, or `target` in the repository.
+/// Cargo's build folder: `CARGO_TARGET_DIR`, or `target` in the repository.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
-/// Whether nobody can be asked to install what is missing.
+/// Whether missing programs are failures, because no user can install them.
 pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
@@ -47,7 +47,7 @@ pub fn run(command: &mut Command) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", name(command))) }
 }
 
-/// Runs the program and returns what it printed; an error carries what it said.
+/// Runs the program and returns its output; an error has its standard error.
 pub fn output(command: &mut Command) -> Outcome<String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{}: {error}", name(command)))?;
     said(command, &output)
@@ -71,7 +71,7 @@ pub fn output_within(command: &mut Command, limit: Duration) -> Outcome<String> 
     }
 }
 
-/// What a program printed, or why it failed.
+/// The output of a program, or the reason of its failure.
 fn said(command: &Command, output: &Output) -> Outcome<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

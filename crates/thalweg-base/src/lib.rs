@@ -1,4 +1,4 @@
-//! What the protocols (RTPS, CoAP) and the transport share, so that none of them reaches into another: instants, seeded random numbers,
+//! Code that the protocols (RTPS, CoAP) and the transport share, so that none depends on another: instants, seeded random numbers,
 //! addresses, payloads, datagrams to be sent, their class in the network, and the points of a sample's way.
 //!
 //! No I/O, no clock, no entropy, no threads of its own.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where a datagram is sent to: transport kind, port and address (RTPS 2.5 §9.3.2.4).
+/// Destination of a datagram: transport kind, port and address (RTPS 2.5 §9.3.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locator {
     /// 1 = UDPv4, 2 = UDPv6; others belong to vendors.

@@ -1,4 +1,4 @@
-//! Datagrams ready to be sent: what the state machines write and the transport reads.
+//! Datagrams ready to be sent: the state machines write them and the transport reads them.
 
 use std::ops::Range;
 
@@ -174,7 +174,7 @@ impl Outbox {
         self.open.as_ref().map_or(0, |open| open.len + self.bytes.len() - open.copied_from)
     }
 
-    /// The buffer to append headers to; what is appended belongs to the open datagram.
+    /// The buffer to append headers to; appended bytes belong to the open datagram.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes

@@ -46,7 +46,7 @@ impl Payload {
         Payload { slab: Arc::clone(&self.slab), start: self.start + range.start, end: self.start + range.end }
     }
 
-    /// Appends to a payload that nobody else refers to and that ends where its buffer ends; false for others.
+    /// Appends to a payload without other references that ends where its buffer ends; false for others.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         match Arc::get_mut(&mut self.slab) {
@@ -59,7 +59,7 @@ impl Payload {
         }
     }
 
-    /// Lets `pool` reuse the buffer once nobody refers to it any more.
+    /// Lets `pool` reuse the buffer once its last reference is gone.
     pub fn remember_in(&self, pool: &mut SlabPool) {
         pool.remember(&self.slab);
     }
@@ -123,7 +123,7 @@ pub struct SlabPool {
 
 /// Buffers found free again in one [`SlabPool::take`]: more than the one it hands out, so that the list grows.
 const RECLAIMS_MAX: usize = 4;
-/// How many lent buffers are looked at beyond one that is held for long, before a new one is made.
+/// Number of lent buffers that are checked beyond one that is held for long, before a new one is made.
 const PROBES_MAX: usize = 4;
 
 impl SlabPool {
@@ -132,7 +132,7 @@ impl SlabPool {
         SlabPool { free: VecDeque::new(), lent: VecDeque::new(), slab_bytes, slabs_max }
     }
 
-    /// A buffer that nobody else refers to; its content and length are those of its last use (capacity ≥ `slab_bytes`).
+    /// A buffer without other references; its content and length are those of its last use (capacity ≥ `slab_bytes`).
     ///
     /// Fill it by `Arc::get_mut`, which succeeds until it is cloned, then hand it to [`SlabPool::remember`].
     #[inline]
@@ -175,7 +175,7 @@ impl SlabPool {
         None
     }
 
-    /// An empty payload in a recycled buffer that nobody else refers to, for [`Payload::append`].
+    /// An empty payload in a recycled buffer without other references, for [`Payload::append`].
     pub fn take_empty(&mut self) -> Payload {
         let mut slab = self.take();
         if let Some(buffer) = Arc::get_mut(&mut slab) {
@@ -236,7 +236,7 @@ impl PayloadPool {
         filled.map(|()| Payload::new(slab))
     }
 
-    /// A recycled buffer of exactly `bytes` bytes of unspecified content that nobody else refers to. Hand it to
+    /// A recycled buffer of exactly `bytes` bytes of unspecified content without other references. Hand it to
     /// [`PayloadPool::remember`] when it is complete, so that it can be reused.
     pub fn take_sized(&mut self, bytes: usize) -> Arc<Vec<u8>> {
         let mut slab = match self.class_of(bytes) {

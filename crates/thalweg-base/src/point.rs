@@ -1,4 +1,4 @@
-//! The points on a sample's way at which somebody may look at the clock.
+//! The trace points on a sample's way.
 
 /// A point on a sample's way; in the order of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

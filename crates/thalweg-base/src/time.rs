@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The duration that DDS calls infinite.
 pub const INFINITE: Duration = Duration::MAX;
 
-/// A point in monotonic protocol time: nanoseconds since an arbitrary zero chosen by whoever drives the participant.
+/// A point in monotonic protocol time: nanoseconds since an arbitrary zero chosen by the driver of the participant.
 ///
 /// Never compared with wall-clock time: boards boot in 1970 and clocks step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,9 +91,9 @@ impl Timestamp {
     }
 }
 
-/// How far wall-clock time is ahead of protocol time, as whoever drives a participant measured it last.
+/// Offset of wall-clock time from protocol time, as the driver of a participant measured it last.
 ///
-/// Only what the wire needs goes through it: stamps on our discovery data, and the age of samples that expire.
+/// It serves two needs of the wire only: time stamps of our discovery data, and the age of samples that expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochOffset {
     nanos: i64,
@@ -106,12 +106,12 @@ impl EpochOffset {
         EpochOffset { nanos: wall.saturating_sub_unsigned(now.0) }
     }
 
-    /// What the wall clock shows at `at`.
+    /// The wall-clock time at `at`.
     pub fn timestamp(self, at: Instant) -> Timestamp {
         Timestamp::from_unix(Duration::from_nanos(at.0.saturating_add_signed(self.nanos)))
     }
 
-    /// When the wall clock shows `timestamp`; [`Instant::ZERO`] for what lies before that.
+    /// The instant at which the wall clock shows `timestamp`; [`Instant::ZERO`] for earlier ones.
     pub fn instant(self, timestamp: Timestamp) -> Instant {
         let wall = i64::try_from(timestamp.to_unix().as_nanos()).unwrap_or(i64::MAX);
         Instant(u64::try_from(wall.saturating_sub(self.nanos)).unwrap_or(0))

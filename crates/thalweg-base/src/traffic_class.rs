@@ -5,7 +5,7 @@
 pub struct TrafficClass(u8);
 
 impl TrafficClass {
-    /// What unmarked datagrams belong to: best effort.
+    /// The class of unmarked datagrams: best effort.
     pub const DEFAULT: TrafficClass = TrafficClass(0);
     /// Less than best effort (RFC 8622): the network serves it when nothing else waits.
     pub const LOWER_EFFORT: TrafficClass = TrafficClass(1);

@@ -1,4 +1,4 @@
-//! What a type must be able to do to travel.
+//! Traits of types with a CDR encoding.
 
 use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Layout};
 
@@ -17,7 +17,7 @@ pub trait Encode: Layout {
     /// When the value exceeds a bound or cannot be held by its wire type.
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError>;
 
-    /// Writes what of the value identifies an instance: its key members, or all of it if it has none
+    /// Writes the part of the value that identifies an instance: its key members, or all members if it has none
     /// (the key holder of DDS-XTypes 1.3 §7.6.8.3).
     ///
     /// # Errors
@@ -137,7 +137,7 @@ pub trait Topic: Encode + Decode {
     const TYPE_NAME: &'static str;
     /// Whether the type has key members, so that its topics have instances.
     const KEYED: bool;
-    /// How the type may change between versions.
+    /// Permitted changes of the type between versions.
     const EXTENSIBILITY: Extensibility;
     /// Whether every key fits into 16 bytes, so that the key hash is the key itself and not its MD5.
     const KEY_FITS_HASH: bool;
@@ -175,11 +175,11 @@ pub trait Bounded: Encode + Decode {
 /// The parts of which a bounded type's key size is made, since it cannot be a constant function of a trait.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundedKeySize {
-    /// What stands in front of the elements.
+    /// The header in front of the elements.
     pub prefix: crate::KeySize,
     /// One element.
     pub element: crate::KeySize,
-    /// How many elements are written beside those that count: the terminator of a string.
+    /// Number of further written elements: the terminator of a string.
     pub extra: usize,
 }
 

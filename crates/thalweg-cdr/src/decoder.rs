@@ -9,7 +9,7 @@ use crate::{ByteOrder, DecodeError, Encapsulation, Extensibility, Representation
 
 /// Reads values from a payload in one of the encodings.
 ///
-/// Nothing that the bytes claim is believed: lengths are held against what is left, memory against the size of the
+/// No claim of the bytes is trusted: lengths are checked against the remaining bytes, memory against the size of the
 /// input, nesting against [`NESTING_MAX`]. A clone is a second cursor at the same place and costs nothing.
 #[derive(Debug, Clone)]
 pub struct Decoder<'a> {
@@ -21,18 +21,18 @@ pub struct Decoder<'a> {
     byte_order: ByteOrder,
     /// The outermost type stands without the frame that its extensibility asks for.
     unframed: bool,
-    /// What comes next is an inner dimension of an array.
+    /// The next value is an inner dimension of an array.
     in_array: bool,
-    /// What comes next is the outermost type, behind whose last key member nothing is of interest to a key hash.
+    /// The next value is the outermost type; a key hash ignores all members behind its last key member.
     outermost: bool,
     /// The payload holds the key members only.
     key_only: bool,
     depth: u32,
-    /// How many more bytes of elements may be made from this input.
+    /// Number of further bytes of elements that may be made from this input.
     budget_bytes: usize,
 }
 
-/// How many bytes of elements one byte of input may become: a sequence of absent 64-byte optional members just fits.
+/// Most bytes of elements that one byte of input may become: a sequence of absent 64-byte optional members just fits.
 /// Chosen by us; [`BUDGET_START_BYTES`] come on top, so that small inputs are never refused.
 const BUDGET_PER_INPUT_BYTE: usize = 64;
 const BUDGET_START_BYTES: usize = 1 << 20;
@@ -55,7 +55,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A decoder of what follows the encapsulation header, and what that header says.
+    /// A decoder of the bytes behind the encapsulation header, and the content of that header.
     ///
     /// # Errors
     /// When the header is cut off or names an encoding that is none of XCDR1 and XCDR2.
@@ -85,17 +85,17 @@ impl<'a> Decoder<'a> {
         self.representation
     }
 
-    /// How many bytes from the start of the payload the next value is read.
+    /// Offset of the next value from the start of the payload, in bytes.
     pub fn offset(&self) -> usize {
         self.position
     }
 
-    /// How many bytes are left in the innermost frame.
+    /// Bytes left in the innermost frame.
     pub fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.position)
     }
 
-    /// Whether the innermost frame is used up: what an appendable type's newer members then take is their default.
+    /// Whether the innermost frame is used up: newer members of an appendable type then take their default.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.position >= self.bytes.len()
@@ -178,7 +178,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an appendable type's members; what a newer sender added behind them is skipped.
+    /// Reads an appendable type's members; members that a newer sender added behind them are skipped.
     #[inline]
     pub fn appendable_type<T>(
         &mut self,
@@ -288,7 +288,7 @@ impl<'a> Decoder<'a> {
     /// Skips something that starts with its length: an appendable or mutable type or a collection of XCDR2.
     ///
     /// # Errors
-    /// When the length is cut off or more than what is left.
+    /// When the length is cut off or exceeds the remaining bytes.
     pub fn skip_delimited(&mut self) -> Result<(), DecodeError> {
         self.delimited(|_| Ok(()))
     }
@@ -325,8 +325,8 @@ impl<'a> Decoder<'a> {
         self.key_only = true;
     }
 
-    /// Reads the outermost type: the encapsulation tells how it is framed, which need not be what its own
-    /// extensibility would make of it.
+    /// Reads the outermost type: the encapsulation gives its framing, which may differ from that of its own
+    /// extensibility.
     pub(crate) fn outermost<T>(
         &mut self,
         extensibility: Extensibility,
@@ -407,7 +407,7 @@ impl<'a> Decoder<'a> {
             let parameter = self.parameter_header_xcdr1()?;
             match parameter.id {
                 PARAMETER_LIST_END => return Ok(None),
-                // What RTPS ends its lists with. A member 1 of no size cannot be meant.
+                // The end of lists in RTPS. A member 1 of size 0 cannot occur.
                 PARAMETER_SENTINEL if parameter.length == 0 => return Ok(None),
                 PARAMETER_IGNORE => self.confined(parameter.length, |_| Ok(()))?,
                 _ => return Ok(Some(parameter)),

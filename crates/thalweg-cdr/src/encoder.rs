@@ -2,7 +2,7 @@
 
 use crate::{ByteOrder, EncodeError, LengthCode, Representation};
 
-/// How deeply collections and boxes may nest in a value, while encoding and while decoding.
+/// Deepest nesting of collections and boxes in a value, while encoding and while decoding.
 ///
 /// Chosen by us: deeper than any data type in use, shallow enough for a thread's stack when hostile bytes claim more.
 pub const NESTING_MAX: u32 = 64;
@@ -10,7 +10,7 @@ pub const NESTING_MAX: u32 = 64;
 /// Appends values to a buffer in one of the encodings.
 ///
 /// Alignment counts from the end of the buffer at the time the encoder is made. When an `encode` fails, the buffer
-/// holds what was written so far; [`encode`](crate::encode()) removes that.
+/// holds the bytes written so far; [`encode`](crate::encode()) removes that.
 #[derive(Debug)]
 pub struct Encoder<'b> {
     out: &'b mut Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Encoder<'b> {
     byte_order: ByteOrder,
     purpose: Purpose,
     depth: u32,
-    /// What comes next is an inner dimension of an array.
+    /// The next value is an inner dimension of an array.
     in_array: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct Encoder<'b> {
 pub struct Member {
     /// The member's id, below 2^28.
     pub id: u32,
-    /// What a receiver does that does not know the id: drop the member, or (true) the whole sample.
+    /// Reaction of a receiver that does not know the id: it drops the member, or (true) the whole sample.
     pub must_understand: bool,
 }
 
@@ -176,7 +176,7 @@ impl<'b> Encoder<'b> {
             Representation::Xcdr1 => self.parameter_xcdr1(member, |encoder| {
                 write(encoder)?;
                 // The text of 2020 counts a value without its padding; RTI's products and Wireshark follow the older
-                // one, which counts it, and everybody reads that.
+                // one, which counts it, and every vendor reads that.
                 encoder.align(4);
                 Ok(())
             }),
@@ -233,7 +233,7 @@ impl<'b> Encoder<'b> {
         self.is_native() && self.out.len().wrapping_sub(self.origin) & mask == 0
     }
 
-    /// Makes room for this many more bytes, so that what follows need not grow the buffer.
+    /// Makes room for this many more bytes, so that later writes need not grow the buffer.
     #[inline]
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.out.reserve(bytes);

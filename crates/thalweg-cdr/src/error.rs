@@ -1,4 +1,4 @@
-//! What can go wrong with a value or with bytes, and where.
+//! Errors of encoding and decoding, with their place.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -33,12 +33,12 @@ impl DecodeError {
         self
     }
 
-    /// Where decoding stopped: bytes from the start of the payload.
+    /// Offset at which decoding stopped: bytes from the start of the payload.
     pub fn offset(&self) -> usize {
         self.0.offset
     }
 
-    /// What should have stood at the offset.
+    /// The expected content at the offset.
     pub fn expected(&self) -> &str {
         &self.0.expected
     }
@@ -69,7 +69,7 @@ struct EncodeFailure {
 }
 
 impl EncodeError {
-    /// An error with the sentence that says what cannot be written.
+    /// An error with a sentence about the value that cannot be written.
     #[cold]
     pub fn new(problem: impl Into<Cow<'static, str>>) -> Self {
         EncodeError(Box::new(EncodeFailure { problem: problem.into(), place: None }))
@@ -83,7 +83,7 @@ impl EncodeError {
         self
     }
 
-    /// What cannot be written, as a sentence.
+    /// The value that cannot be written, as a sentence.
     pub fn problem(&self) -> &str {
         &self.0.problem
     }

@@ -23,7 +23,7 @@ pub fn key_hash<T: Topic>(value: &T) -> Result<[u8; 16], EncodeError> {
 
 /// The key hash of an encoded sample (`key_only` false) or key (true), read from its key members alone.
 ///
-/// What follows the last key member is not looked at. Takes no memory for keys of numbers, enums, strings and structs
+/// Bytes behind the last key member are ignored. Takes no memory for keys of numbers, enums, strings and structs
 /// of those, once a thread has made a hash.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     result
 }
 
-/// What a thread keeps for its next key hash; chosen by us, to be larger than any sensible key.
+/// Bytes that a thread keeps for its next key hash; chosen by us, to be larger than any sensible key.
 const SCRATCH_BYTES_MAX: usize = 4096;
 
 thread_local! {

@@ -1,8 +1,8 @@
-//! What is known of a type's wire form before there is a value.
+//! Properties of a type's wire form that do not depend on the value.
 
 use crate::Representation;
 
-/// Facts about a type's wire form that are the same for every value of it.
+/// Properties of a type's wire form that are the same for all its values.
 ///
 /// A supertrait of [`Encode`](crate::Encode) and [`Decode`](crate::Decode). Its defaults describe a type about which
 /// nothing is known, so that a hand-written implementation starts as `impl Layout for MyType {}`.
@@ -24,15 +24,15 @@ pub trait Layout {
     const PLAIN: bool = false;
     /// The alignment of the first number in the type, which decides the padding in front of it.
     const START_ALIGNMENT: usize = 1;
-    /// How the header of a mutable type's member tells the member's length.
+    /// Encoding of a member's length in the header of a mutable type's member.
     const LENGTH_CODE: LengthCode = LengthCode::Stated;
-    /// The largest size that the type has as a key, to decide what a key hash is made of.
+    /// The largest size of the type as a key: it decides whether a key hash is the key itself or its MD5.
     const KEY_SIZE: KeySize = KeySize::OVER;
-    /// The fewest bytes a value takes: a claimed count of elements is checked against what is left of the input.
+    /// The fewest bytes a value takes: a claimed count of elements is checked against the remaining input.
     const MIN_BYTES: usize = 0;
 }
 
-/// How an XCDR2 member header tells the length of the member (DDS-XTypes 1.3 §7.4.3.4.2). The values are the codes.
+/// Encoding of a member's length in an XCDR2 member header (DDS-XTypes 1.3 §7.4.3.4.2). The values are the codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum LengthCode {
@@ -79,7 +79,7 @@ const OVER_BYTES: u8 = 17;
 const MAX_ALIGNMENT: usize = Representation::Xcdr2.max_alignment();
 
 impl KeySize {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: KeySize = KeySize([0; 4]);
     /// More than 16 bytes, or without a bound.
     pub const OVER: KeySize = KeySize([OVER_BYTES; 4]);

@@ -33,7 +33,7 @@ pub fn encoded_size_hint<T: Topic>(value: &T) -> usize {
 
 /// Reads a sample: XCDR1 or XCDR2, in either byte order.
 ///
-/// Whether the outermost type is framed is taken from the encapsulation, so that a final type is read from a sender that
+/// The encapsulation tells whether the outermost type is framed, so that a final type is read from a sender that
 /// calls it appendable, and the other way round.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
-//! The ways a payload can be encoded, and the four bytes in front of it that say which one it is.
+//! The encodings of a payload, and the encapsulation header of four bytes that names one of them.
 
 /// The two generations of the encoding (DDS-XTypes 1.3 §7.4; DATA_REPRESENTATION ids 0 and 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Representation {
-    /// XCDR version 1: PLAIN_CDR, and PL_CDR for mutable types. What ROS 2 sends; numbers align to their size, up to 8.
+    /// XCDR version 1: PLAIN_CDR, and PL_CDR for mutable types. ROS 2 sends it; numbers align to their size, up to 8.
     Xcdr1,
     /// XCDR version 2: PLAIN_CDR2, DELIMITED_CDR2 and PL_CDR2. Numbers align to their size, up to 4.
     Xcdr2,
@@ -19,7 +19,7 @@ impl Representation {
     }
 }
 
-/// How far two versions of a type may differ and still exchange data (DDS-XTypes 1.3 §7.2.2.4.8).
+/// Permitted differences between two versions of a type that exchange data (DDS-XTypes 1.3 §7.2.2.4.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extensibility {
     /// Both sides have the same members; nothing is added to the values.
@@ -44,12 +44,12 @@ impl ByteOrder {
     pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 }
 
-/// What the encapsulation header of a payload says (RTPS 2.5 §10.2, DDS-XTypes 1.3 §7.6.3.1.2).
+/// The content of a payload's encapsulation header (RTPS 2.5 §10.2, DDS-XTypes 1.3 §7.6.3.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encapsulation {
     /// The generation of the encoding.
     pub representation: Representation,
-    /// How the outermost type is framed; with XCDR1, final and appendable types look alike and are both `Final` here.
+    /// The framing of the outermost type; with XCDR1, final and appendable types look alike and are both `Final` here.
     pub extensibility: Extensibility,
     /// The byte order of the body. The header itself is always big-endian.
     pub byte_order: ByteOrder,
@@ -79,7 +79,7 @@ impl Encapsulation {
         }
     }
 
-    /// The meaning of a received id; `None` for XML and for ids that nobody assigned.
+    /// The meaning of a received id; `None` for XML and for unassigned ids.
     ///
     /// 0x0010–0x0015 are the ids of the table in DDS-XTypes; the field uses those of RTPS, so both are accepted.
     pub const fn from_id(id: u16) -> Option<Self> {

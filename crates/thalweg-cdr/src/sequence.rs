@@ -249,7 +249,7 @@ fn decode_dimension<T: Decode, const N: usize>(
     })
 }
 
-/// IDL's `@external` member: the same on the wire as what is in the box, and a way to recursive types.
+/// IDL's `@external` member: the same on the wire as the value in the box; it permits recursive types.
 impl<T: Layout> Layout for Box<T> {
     const PRIMITIVE: bool = T::PRIMITIVE;
     const LENGTH_CODE: LengthCode = T::LENGTH_CODE;

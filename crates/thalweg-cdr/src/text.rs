@@ -68,7 +68,7 @@ impl Bounded for String {
 
 fn encode_str(text: &str, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
     if text.as_bytes().contains(&0) {
-        return Err(EncodeError::new("the string has a NUL in it, which ends strings on the wire"));
+        return Err(EncodeError::new("the string contains a NUL, which ends strings on the wire"));
     }
     encoder.length(text.len() + 1)?;
     encoder.reserve(text.len() + 1);
@@ -98,7 +98,7 @@ fn decode_str<'a>(decoder: &mut Decoder<'a>, max_len: usize) -> Result<&'a str, 
 
 /// IDL's `wstring`: UTF-16 behind its length in bytes, without terminator (DDS-XTypes 1.3 §7.4.4.2).
 ///
-/// Rust has no use for it; it exists to exchange data with those who chose `wstring` in their IDL.
+/// Rust has no use for it; it exists to exchange data with types that have a `wstring` in their IDL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WString(pub String);
 

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+#[cfg(test)]
+mod documented;
 mod interrupt;
 mod network_options;
 mod outcome;

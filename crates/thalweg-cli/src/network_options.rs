@@ -1,4 +1,4 @@
-//! Where a participant looks for others.
+//! Network options: domain, interfaces, peers.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::outcome::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
-    /// Join domain N, 0 to 232; only participants of one domain meet (default: 0).
+    /// Join domain N, 0 to 232; only participants of the same domain discover each other (default: 0).
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=232))]
     pub domain: u32,
 
-    /// Meet only participants that announce the same TAG; use it to keep experiments apart within a domain (default: none).
+    /// Discover only participants that announce the same TAG; use it to keep experiments apart within a domain (default: none).
     #[arg(long, value_name = "TAG", default_value = "", hide_default_value = true)]
     pub domain_tag: String,
 
@@ -31,7 +31,7 @@ pub struct NetworkOptions {
     #[arg(long = "interface", value_name = "NAME")]
     pub interfaces: Vec<String>,
 
-    /// Neither send nor receive multicast; others are found on this host and through --peer only (default: multicast is used).
+    /// Neither send nor receive multicast; participants are discovered on this host and through --peer only (default: multicast is used).
     #[arg(long)]
     pub no_multicast: bool,
 }
@@ -44,17 +44,17 @@ pub struct MemberOptions {
     /// The domain and the ways into it.
     pub network: NetworkOptions,
 
-    /// Join communication group NAME, once for each; participants that share no group ignore each other, and '*' meets
-    /// everybody (default: the group of those that name none).
+    /// Join communication group NAME, once for each; participants that share no group ignore each other, and '*' shares
+    /// a group with all (default: the group `default`, as participants that name no group).
     #[arg(long = "group", value_name = "NAME")]
     pub groups: Vec<String>,
 
-    /// Count as gone for the others after DURATION of silence, with ms or s as its unit, 1s to 3600s; a crash is noticed sooner
-    /// with a short lease, a busy machine or lossy network wants a long one (default: 20s).
+    /// Let the others drop this participant after DURATION of silence, with ms or s as its unit, 1s to 3600s; a short lease shows a
+    /// crash sooner, a busy machine or lossy network needs a long one (default: 20s).
     #[arg(long, value_name = "DURATION", value_parser = crate::parse::lease)]
     pub lease: Option<Duration>,
 
-    /// Remember at most N writers and as many readers of each participant; what is beyond is refused and told (default: 16384).
+    /// Remember at most N writers and as many readers of each participant; further ones are refused with a warning (default: 16384).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub endpoints_max: Option<u32>,
 }

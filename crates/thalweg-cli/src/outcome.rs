@@ -1,21 +1,21 @@
-//! How a command ends: exit codes, and errors that say what to do.
+//! The end of a command: exit codes, and errors with a remedy.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked to.
+/// The reason why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
     /// Something went wrong; the text is for the user. Exit code 1.
     Failed(String),
     /// The command line cannot be carried out as given. Exit code 2, as for errors that the parser finds.
     Usage(String),
-    /// What was waited for did not come in time. Exit code 3.
+    /// A wait ended without result. Exit code 3.
     TimedOut(String),
     /// Ctrl-C or SIGTERM came before the work was done. Exit code 130.
     Interrupted,
-    /// Whoever read our output has enough of it. Exit code 0, and no word.
+    /// The reader of our output closed the pipe. Exit code 0, without a message.
     ClosedPipe,
 }
 
@@ -41,17 +41,17 @@ impl Failure {
 
 /// Exit codes, for the end of `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done (also when the reader of our output closes the pipe); 1 failed, standard error says \
-    why; 2 wrong usage; 3 what was waited for did not come in time; 130 interrupted before the work was done.";
+    why; 2 wrong usage; 3 timed out; 130 interrupted before the work was done.";
 
-/// Writes a line for the user on standard error; a closed standard error is nothing to die of.
+/// Writes a line for the user on standard error; a closed standard error is ignored.
 pub fn remark(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Writes one line of output and hands it on at once, so that whoever reads a pipe sees it now.
+/// Writes one line of output and flushes it, so that the reader of a pipe sees it at once.
 ///
 /// # Errors
-/// [`Failure::ClosedPipe`] when nobody reads any more, [`Failure::Failed`] for other reasons, such as a full disk.
+/// [`Failure::ClosedPipe`] when the reader closed the pipe, [`Failure::Failed`] for other reasons, such as a full disk.
 pub fn print_line(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| match error.kind() {

@@ -116,7 +116,7 @@ impl QosOptions {
         Ok(())
     }
 
-    /// What a writer gets: the options over `pub`'s defaults, which are reliable and keep-all, so that nothing is lost.
+    /// The QoS of a writer: the options over `pub`'s defaults, which are reliable and keep-all, so that no sample is lost.
     pub fn writer(&self) -> WriterQos {
         let mut qos = WriterQos { history: self.history.unwrap_or(History::KeepAll), ..WriterQos::default() };
         qos.reliability = self.reliability();
@@ -130,7 +130,7 @@ impl QosOptions {
         qos
     }
 
-    /// What a reader gets: the options over `sub`'s defaults, which are reliable and keep-all.
+    /// The QoS of a reader: the options over `sub`'s defaults, which are reliable and keep-all.
     pub fn reader(&self) -> ReaderQos {
         let mut qos = ReaderQos { history: self.history.unwrap_or(History::KeepAll), ..ReaderQos::default() };
         qos.reliability = self.reliability();

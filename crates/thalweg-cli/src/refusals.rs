@@ -1,4 +1,4 @@
-//! What a participant refused because nothing proved where it came from, and what to do then.
+//! Messages that a participant refused because their origin was not proved, with remedies.
 
 use serde::Serialize;
 use thalweg::explain::ParticipantExplanation;
@@ -15,7 +15,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Those that a participant tells.
+    /// The counts of a participant's explanation.
     pub fn new(told: &ParticipantExplanation) -> Refusals {
         Refusals {
             foreign_source: told.foreign_source,
@@ -33,19 +33,19 @@ impl Refusals {
             (
                 self.foreign_source,
                 "message",
-                "in the name of a known participant came from an address that is not its own and counted for nothing: it is \
-                 forged, or an address translator lies between; capture such messages to see where they come from",
+                "in the name of a known participant came from an address that is not its own and had no effect: such messages are \
+                 forged, or an address translator lies on the path; capture such messages to find their origin",
             ),
             (
                 self.wrong_proofs,
                 "answer",
-                "did not prove the address of its participant: it is forged, or older than this participant; if somebody stays \
-                 undiscovered, capture what comes from there",
+                "did not prove the address of its participant: it is forged, or older than this participant; if a participant stays \
+                 undiscovered, capture the messages from its address",
             ),
             (
                 self.unprovable,
                 "announcement",
-                "came from a participant that cannot prove its address and stays undiscovered: let it have the readers of \
+                "came from a participant that cannot prove its address and stays undiscovered: enable its readers of \
                  endpoint discovery (SEDP)",
             ),
             (
@@ -63,7 +63,7 @@ impl Refusals {
             (
                 self.endpoints_over_limit,
                 "announcement",
-                "of writers and readers found no room, so that these match nobody here: raise \
+                "of writers and readers found no room, so that these endpoints are not matched here: raise \
                  endpoints_per_participant_max or the bytes of the limits of discovery \
                  (DomainParticipantBuilder::discovery_limits, --endpoints-max)",
             ),

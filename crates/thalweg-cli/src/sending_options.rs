@@ -1,4 +1,4 @@
-//! By what way a writer's samples travel, as options and as a profile's file.
+//! Transmission method and destination of a writer, as options and as a profile's file.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::outcome::Failure;
 #[command(next_help_heading = "Transmission")]
 pub struct SendingOptions {
     /// Let samples share datagrams in this way; --max-bytes, --max-samples and --flush-delay limit what coalesce and batch collect, whichever is
-    /// reached first (default: auto, or what --profile says).
+    /// reached first (default: auto, or the method of --profile).
     #[arg(long, value_enum, value_name = "METHOD")]
     pub method: Option<MethodName>,
 
@@ -47,22 +47,22 @@ pub struct SendingOptions {
     pub kind: Option<KindName>,
 }
 
-/// How samples share datagrams.
+/// Ways to pack samples into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodName {
     /// The way that the writer finds best: at once while idle, together under pressure.
     Auto,
     /// Each sample at once, in a datagram of its own.
     Immediate,
-    /// Samples wait for each other, each a submessage of its own, for readers of any vendor.
+    /// Samples are collected, each a submessage of its own, for readers of any vendor.
     Coalesce,
-    /// Samples wait for each other and leave as one submessage, acknowledged as one.
+    /// Samples are collected and leave as one submessage, acknowledged as a whole.
     Batch,
-    /// A write only files the sample; a flow controller says when it leaves.
+    /// A write only adds the sample to the history; a flow controller decides when it leaves.
     Asynchronous,
 }
 
-/// Where datagrams go to.
+/// Destinations of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DestinationName {
     /// The one that costs less.

@@ -38,14 +38,14 @@ impl<'a> MismatchedEndpoints<'a> {
         }
     }
 
-    /// Why nobody matches, in a sentence.
+    /// The reason why no endpoint matches, in a sentence.
     pub fn explain(&self) -> String {
         let mut reasons: Vec<String> = self.reasons().iter().map(ToString::to_string).collect();
         reasons.sort();
         reasons.dedup();
         match reasons.is_empty() {
-            true => "nobody else with this topic was found in the domain".to_owned(),
-            false => format!("who shares the topic does not match: {}", reasons.join("; ")),
+            true => "no other endpoint of this topic was found in the domain".to_owned(),
+            false => format!("endpoints of the topic do not match: {}", reasons.join("; ")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Why nobody is found: the facts, and what to do about each.
+//! The reasons why no participant is found, with remedies.
 
 mod similar;
 
@@ -29,7 +29,7 @@ pub struct SurveyOptions {
     pub patience: Duration,
 }
 
-/// A survey that a command may want in the end.
+/// A survey that a command may need later.
 pub struct Lookaround<'a> {
     participant: &'a DomainParticipant,
     network: &'a NetworkOptions,
@@ -39,27 +39,27 @@ pub struct Lookaround<'a> {
 }
 
 impl<'a> Lookaround<'a> {
-    /// Prepares to look around; that begins with [`Lookaround::begin`].
+    /// Prepares a survey; [`Lookaround::begin`] starts it.
     pub fn new(participant: &'a DomainParticipant, options: &'a SurveyOptions) -> Self {
         let SurveyOptions { member, patience } = options;
         Lookaround { participant, network: &member.network, patience: *patience, started: Instant::now(), survey: None }
     }
 
-    /// Begins unless it has, or is not wanted.
+    /// Begins the survey unless it has begun or is switched off.
     pub fn begin(&mut self) {
         if self.survey.is_none() && !self.patience.is_zero() {
             self.survey = Some(self.participant.survey());
         }
     }
 
-    /// Begins after a second in which nobody was found; most find others at once.
+    /// Begins after a second without a discovered participant; most commands discover one at once.
     pub fn begin_late(&mut self) {
         if self.started.elapsed() >= BEGIN_AFTER {
             self.begin();
         }
     }
 
-    /// Ends without a word: somebody was found.
+    /// Ends silently, because a participant was found.
     pub fn end(&mut self) {
         self.survey = None;
         self.patience = Duration::ZERO;
@@ -70,7 +70,7 @@ impl<'a> Lookaround<'a> {
         self.survey.as_ref().is_some_and(|survey| survey.listened() < self.patience)
     }
 
-    /// What was found out, by somebody who looks for `topic`, if it has begun. Ends it.
+    /// Ends the survey and returns its findings about `topic`, if it has begun.
     pub fn take(&mut self, topic: Option<&str>) -> Option<NobodyFound> {
         let survey = self.survey.take()?;
         self.patience = Duration::ZERO;
@@ -84,14 +84,14 @@ impl<'a> Lookaround<'a> {
     }
 }
 
-/// What is around somebody who finds nobody.
+/// The findings of a command that finds no participant.
 #[derive(Serialize)]
 pub struct NobodyFound {
     domain: u32,
     domain_tag: String,
     /// Other participants of the domain with the same tag and a common group.
     participants: usize,
-    /// The topic that is looked for, and what is like it; null without one.
+    /// The requested topic, and similar ones; null without one.
     topic: Option<SoughtTopic>,
     multicast: bool,
     peers: Vec<String>,
@@ -102,11 +102,11 @@ pub struct NobodyFound {
     /// Participants of the domain that are ignored, by their groups, and the groups.
     ignored: usize,
     other_groups: Vec<String>,
-    /// What to do, most likely first.
+    /// Remedies, most likely first.
     advice: Vec<String>,
 }
 
-/// A topic that is looked for.
+/// The requested topic.
 #[derive(Serialize)]
 struct SoughtTopic {
     name: String,
@@ -128,7 +128,7 @@ struct InterfaceView {
     used: bool,
     /// Whether a multicast datagram came back; null where none was sent.
     multicast_works: Option<bool>,
-    /// Why it is not used, or what became of a multicast datagram.
+    /// The reason why it is not used, or the result of the multicast test.
     finding: String,
 }
 
@@ -180,7 +180,7 @@ impl NobodyFound {
         found
     }
 
-    /// What to do about what was found out.
+    /// Remedies for the findings.
     fn advise(&self) -> Vec<String> {
         let mut advice = Vec::new();
         if let Some(topic) = &self.topic {
@@ -190,24 +190,26 @@ impl NobodyFound {
         }
         if self.ignored > 0 {
             let group = self.other_groups.first().map_or("default", String::as_str);
-            advice.push(format!("--group {group} joins a group of those that are ignored, --group '*' joins all"));
+            advice.push(format!("--group {group} joins a group of ignored participants, --group '*' joins all groups"));
         }
-        // Where the topic is used in this domain, something else keeps its endpoints apart.
+        // If others use the topic in this domain, the reason for the missing match is not another domain.
         let advised = if self.topic_is_used() { 0 } else { SHOWN_MAX };
         for heard in self.heard.iter().take(advised) {
             advice.push(match (heard.domain == self.domain, heard.domain_tag == self.domain_tag) {
                 (true, true) => {
-                    "those of this domain are heard and do not answer: let unicast UDP between the hosts pass \
-                     (firewall), and let both announce addresses that the other reaches (--interface)"
+                    "participants of this domain are heard, but do not answer: let unicast UDP between the hosts pass \
+                     (firewall), and let both sides announce addresses that the other side reaches (--interface)"
                         .to_owned()
                 }
                 (true, false) if heard.domain_tag.is_empty() => {
-                    "leave out --domain-tag to meet those of this domain without tag".to_owned()
+                    "leave out --domain-tag to discover participants of this domain without tag".to_owned()
                 }
-                (true, false) => format!("--domain-tag {} meets those with that tag", heard.domain_tag),
-                (false, _) if heard.domain_tag.is_empty() => format!("--domain {} meets those there", heard.domain),
+                (true, false) => format!("--domain-tag {} discovers participants with that tag", heard.domain_tag),
+                (false, _) if heard.domain_tag.is_empty() => {
+                    format!("--domain {} discovers these participants", heard.domain)
+                }
                 (false, _) => {
-                    format!("--domain {} --domain-tag {} meets those there", heard.domain, heard.domain_tag)
+                    format!("--domain {} --domain-tag {} discovers these participants", heard.domain, heard.domain_tag)
                 }
             });
         }
@@ -234,23 +236,23 @@ impl NobodyFound {
                     7400 + 250 * self.domain,
                     7400 + 250 * self.domain + 75
                 ),
-                (true, true) => "networks that do not carry multicast (Wi-Fi, other subnets, containers, clouds) want --peer \
-                     ADDRESS with the other host's address, on one side at least"
+                (true, true) => "networks that do not carry multicast (Wi-Fi, other subnets, containers, clouds) need --peer \
+                     ADDRESS with the other host's address, at least on one side"
                     .to_owned(),
-                (true, false) => "without multicast others are found on this host only; name other hosts with --peer \
-                     ADDRESS, on one side at least"
+                (true, false) => "without multicast, participants are discovered on this host only; name other hosts with --peer \
+                     ADDRESS, at least on one side"
                     .to_owned(),
             });
         }
         advice
     }
 
-    /// Whether others in the domain use the topic that is looked for.
+    /// Whether others in the domain use the requested topic.
     fn topic_is_used(&self) -> bool {
         self.topic.as_ref().is_some_and(|topic| topic.writers + topic.readers > 0)
     }
 
-    /// The facts and the advice for people, in lines; of the network only where it is what keeps others away.
+    /// The facts and the advice for people, in lines; of the network only if no participant was found.
     pub fn to_text(&self) -> String {
         self.describe(self.participants == 0)
     }
@@ -278,12 +280,12 @@ impl NobodyFound {
         if with_network || !self.topic_is_used() {
             self.heard.iter().take(LINES_MAX).for_each(|heard| heard.describe(&mut out));
             if let Some(more) = self.heard.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
-                let _ = writeln!(out, "  and {more} more, which `thalweg doctor --json` lists");
+                let _ = writeln!(out, "  and {more} more; `thalweg doctor --json` lists all");
             }
         }
         if with_network && self.multicast && self.heard.is_empty() {
             let (domains, seconds) = (self.domains_listened, self.listened_s);
-            let others = if self.participants == 0 { "nobody" } else { "nobody else" };
+            let others = if self.participants == 0 { "no participant" } else { "no other participant" };
             let _ = writeln!(out, "  {others} heard in any of {domains} domains within {seconds} s");
         }
         for advice in &self.advice {
@@ -337,7 +339,7 @@ impl InterfaceView {
         let interface = &surveyed.listed.interface;
         let finding = match &surveyed.usage {
             InterfaceUsage::Used(Some(trial)) => trial.to_string(),
-            InterfaceUsage::Used(None) if !interface.multicast => "it cannot multicast".to_owned(),
+            InterfaceUsage::Used(None) if !interface.multicast => "it does not support multicast".to_owned(),
             InterfaceUsage::Used(None) => "multicast is not used".to_owned(),
             InterfaceUsage::Down => "it is down".to_owned(),
             InterfaceUsage::NoAddress => "it has no address".to_owned(),
@@ -412,7 +414,7 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// How long nobody is found before a survey begins that is not known to be needed.
+/// Time without a discovered participant before a survey begins.
 const BEGIN_AFTER: Duration = Duration::from_secs(1);
 /// Domains and tags that are named.
 const LINES_MAX: usize = 8;

@@ -8,10 +8,10 @@ pub trait TextValue: thalweg::TopicType {
     /// Reads a value from what the user typed.
     ///
     /// # Errors
-    /// What is wrong and what would be right.
+    /// The text is not a value of the type; the error says what is expected.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// One line that says what the value is.
+    /// The value in one line.
     fn to_text(&self) -> String;
 
     /// The value with its members' names; `parse` accepts it as well.
@@ -39,7 +39,7 @@ pub struct Bytes {
     pub data: Vec<u8>,
 }
 
-/// `ShapeType`: what the shapes demonstration of every DDS vendor sends; `color` is the key.
+/// `ShapeType`: the type of the shapes demonstration of every DDS vendor; `color` is the key.
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(name = "ShapeType", extensibility = "appendable")]
 pub struct ShapeType {
@@ -174,7 +174,7 @@ fn hex(digits: &str) -> Result<Vec<u8>, String> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong())).collect()
 }
 
-/// How many bytes of a value fit a line of text.
+/// Bytes of a value that fit a line of text.
 const SHOWN_BYTES_MAX: usize = 32;
 /// `string<128>` of the shapes demonstration.
 const COLOR_MAX_BYTES: usize = 128;

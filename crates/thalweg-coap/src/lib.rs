@@ -1,4 +1,4 @@
-//! CoAP middleware: the protocol as a state machine without I/O, and what is built upon it.
+//! CoAP middleware: the protocol as a state machine without I/O, and the layers above it.
 //!
 //! [`message`] and [`link_format`] are codecs. [`endpoint`] is the message layer of RFC 7252 for both roles with
 //! observation, block-wise transfer and caching: bytes and `now` go in, bytes, events and deadlines come out.

@@ -1,4 +1,4 @@
-//! What `#[topic(…)]` says on a type, a member or a variant.
+//! The attributes `#[topic(…)]` of types, members and variants.
 
 use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
@@ -6,7 +6,7 @@ use syn::parse::Parse;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, LitInt, LitStr, Pat, Path, Result, Token, Type, parse_quote};
 
-/// How a type may change between versions.
+/// Permitted changes of a type between versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ExtensibilityAttribute {
     Final,
@@ -14,14 +14,14 @@ pub enum ExtensibilityAttribute {
     Mutable,
 }
 
-/// How members get their ids.
+/// Assignment of member ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AutoId {
     Sequential,
     Hash,
 }
 
-/// What stands on the type.
+/// The attributes of the type.
 pub struct TypeAttributes {
     pub name: Option<LitStr>,
     pub extensibility: Option<ExtensibilityAttribute>,
@@ -31,7 +31,7 @@ pub struct TypeAttributes {
     pub key: Option<Span>,
     pub bit_bound: Option<LitInt>,
     pub discriminator: Option<Type>,
-    /// Where the generated code finds thalweg-cdr.
+    /// The path of thalweg-cdr in generated code.
     pub cdr: Path,
 }
 
@@ -89,14 +89,14 @@ impl TypeAttributes {
 /// The value of a member that the sender's version of the type does not have.
 #[derive(Clone)]
 pub enum DefaultValue {
-    /// What XTypes gives members of the type: zero, empty, the first literal.
+    /// XTypes' default of the type: zero, empty, the first literal.
     OfType,
     /// `Default::default()`.
     OfRust,
     Given(Box<Expr>),
 }
 
-/// What stands on a member of a struct, or on the value in a variant of a union.
+/// The attributes of a member of a struct, or of the value in a variant of a union.
 pub struct MemberAttributes {
     pub key: Option<Span>,
     pub id: Option<LitInt>,
@@ -136,7 +136,7 @@ impl MemberAttributes {
     }
 }
 
-/// What stands on a variant of an enum or union.
+/// The attributes of a variant of an enum or union.
 pub struct VariantAttributes {
     /// The labels of a union's branch, as a pattern; the first one is written.
     pub case: Option<Pat>,

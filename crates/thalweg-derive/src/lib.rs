@@ -22,7 +22,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// Implements `Layout`, `Encode`, `Decode` and, for structs and unions, `Topic` of thalweg-cdr.
 ///
 /// A struct is an IDL struct, an enum without data an IDL enum, an enum with data an IDL union, and a newtype a typedef:
-/// the same on the wire as what it wraps. An `Option<…>` member is optional.
+/// the same on the wire as its inner type. An `Option<…>` member is optional.
 ///
 /// ```
 /// use thalweg_derive::Topic;
@@ -118,7 +118,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///
 /// # Errors
 ///
-/// What DDS does not know does not compile:
+/// Types without a counterpart in DDS do not compile:
 ///
 /// ```compile_fail
 /// # use thalweg_derive::Topic;

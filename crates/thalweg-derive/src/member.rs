@@ -11,7 +11,7 @@ pub struct DerivedMember {
     pub field: Ident,
     /// The name in IDL: raw identifiers lose their `r#`.
     pub name: String,
-    /// The type of the value: what is in the `Option` for an optional member.
+    /// The type of the value: of an optional member, the type in the `Option`.
     pub value_type: Type,
     pub optional: bool,
     pub key: bool,
@@ -80,7 +80,7 @@ impl DerivedMember {
         quote!(.map_err(|error| error.in_member(#type_name, #name)))
     }
 
-    /// Writes `value`, a reference; the whole of it or, with `function` `encode_key`, its key.
+    /// Writes `value`, a reference; all members or, with `function` `encode_key`, its key.
     pub fn encode_value(&self, cdr: &Path, value: &TokenStream, function: &TokenStream) -> TokenStream {
         let value_type = &self.value_type;
         let written = quote!(<#value_type as #cdr::Encode>::#function(#value, encoder));

@@ -1,4 +1,4 @@
-//! Newtypes: IDL's typedefs, the same on the wire as what they wrap.
+//! Newtypes: IDL's typedefs, the same on the wire as their inner type.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -9,7 +9,7 @@ use crate::member::DerivedMember;
 use crate::structure_key;
 use crate::{ImplHeader, type_name};
 
-/// A struct, with what its attributes say.
+/// A struct and its attributes.
 pub struct DerivedStructure<'a> {
     pub cdr: &'a Path,
     pub name: String,

@@ -2,7 +2,7 @@ use syn::parse_str;
 
 use crate::expand;
 
-/// What the derive says about a declaration: its first error, or nothing.
+/// The derive's first error about a declaration, or none.
 #[track_caller]
 fn check(declaration: &str, expected: &str) {
     let input = parse_str(declaration).expect("a declaration");

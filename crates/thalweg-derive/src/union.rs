@@ -9,7 +9,7 @@ use crate::branch::{Branch, Wanted, parse_branches};
 use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
 
-/// A union, with what its attributes say.
+/// A union and its attributes.
 struct Union<'a> {
     cdr: &'a Path,
     name: String,

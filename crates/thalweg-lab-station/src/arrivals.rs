@@ -12,7 +12,7 @@ pub struct ArrivalBitmap {
 }
 
 impl ArrivalBitmap {
-    /// Nothing has arrived; there is room for `count` samples, at most half a billion, before memory has to be found for more.
+    /// No arrivals yet; there is room for `count` samples, at most half a billion, before memory has to be found for more.
     pub fn with_room_for(count: u64) -> ArrivalBitmap {
         let words = count.min(ROOM_MAX) / 64 + 1;
         ArrivalBitmap { seen: Vec::with_capacity(words as usize), ..ArrivalBitmap::default() }
@@ -55,7 +55,7 @@ impl ArrivalBitmap {
         self.out_of_order
     }
 
-    /// What is wrong with the arrivals of a reliable, ordered writer that sent `sent` samples; `None` when all is well.
+    /// The fault of the arrivals of a reliable, ordered writer that sent `sent` samples; `None` without one.
     pub fn fault(&self, sent: u64) -> Option<String> {
         let faults = [
             (sent.saturating_sub(self.received), "never arrived"),
@@ -71,7 +71,7 @@ impl ArrivalBitmap {
 
 /// Numbers beyond this come from damaged samples: at a million samples a second they would take 19 hours.
 const NUMBERS_MAX: u64 = 1 << 36;
-/// Room asked for at once: 64 MiB, which take memory only as far as they are used.
+/// Room requested at once: 64 MiB, which take memory only as far as they are used.
 const ROOM_MAX: u64 = 1 << 29;
 
 #[cfg(test)]

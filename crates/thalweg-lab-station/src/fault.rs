@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a process of a run cannot go on; the text says what failed and what to do.
+/// The reason why a process of a run cannot go on; the text names the failure and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The controller closed the process's input, or another endpoint of the process failed.

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerMessage {
@@ -39,7 +39,7 @@ impl Stop {
         Stop(flag)
     }
 
-    /// Asks everybody who holds this request to stop soon.
+    /// Asks all holders of this request to stop soon.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -49,13 +49,13 @@ impl Stop {
         &self.0
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Where a worker says what it says.
+/// The output of a worker.
 pub type Output = Box<dyn Write + Send>;
 
 /// A worker's way to its parent.
@@ -73,7 +73,7 @@ impl ParentPipe {
         &self.stop
     }
 
-    /// Waits for what the parent says after the order; `None` once it closed the worker's input.
+    /// Waits for the parent's next message after the order; `None` once it closed the worker's input.
     ///
     /// # Errors
     /// It says something else than was expected.
@@ -152,7 +152,7 @@ fn watch_for_end(stop: Stop, further: SyncSender<String>) {
     std::thread::spawn(move || {
         let mut line = String::new();
         while std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {
-            // A parent that says more than anybody listens to is told nothing and loses nothing it could use.
+            // Further messages of the parent have no receiver and are dropped.
             let _ = further.try_send(std::mem::take(&mut line));
         }
         stop.request();

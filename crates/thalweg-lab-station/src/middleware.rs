@@ -1,4 +1,4 @@
-//! What a middleware has to offer so that a station can measure it.
+//! The interface of a middleware that a station can measure.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::order::{Order, PublisherPlace, SubscriberPlace, WriterEffort};
 
 /// A middleware under measurement.
 pub trait Middleware {
-    /// What it has to know beside the order's other parts: domain, profile, size of a sample.
+    /// Its settings besides the order's other parts: domain, profile, size of a sample.
     type Setup: DeserializeOwned + Sync;
 
     /// Joins as one publisher; a participant of its own.
@@ -22,7 +22,7 @@ pub trait Middleware {
     /// Called once in each process when the first measured sample is about to be due.
     fn begin_measurement(_order: &Order<Self::Setup>) {}
 
-    /// Called once in each process when nobody sends any more; writes into the order's folder what was noticed since the beginning,
+    /// Called once in each process after the end of sending; writes its records since the beginning into the order's folder,
     /// times since `origin_ns`.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ pub trait Publication: Send {
     /// The middleware cannot tell.
     fn wait_for_acknowledgements(&self, patience: Duration) -> Result<bool, Fault>;
 
-    /// What it did on the wire, as far as the middleware tells.
+    /// Its counters on the wire, as far as the middleware has them.
     fn effort(&self) -> WriterEffort {
         WriterEffort::default()
     }
@@ -66,7 +66,7 @@ pub trait Subscription {
     /// Writers matched now, by all its topics together.
     fn matched(&self) -> usize;
 
-    /// Gives each arrival to `note` until `over` holds, and returns it. What arrived before the call may be dropped.
+    /// Gives each arrival to `note` until `over` holds, and returns it. Earlier arrivals may be dropped.
     ///
     /// # Errors
     /// A sample is none of ours, or the middleware cannot go on.

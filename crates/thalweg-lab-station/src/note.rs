@@ -1,4 +1,4 @@
-//! What a subscriber notes of each arrival.
+//! The record that a subscriber keeps of each arrival.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::so_far::Tally;
 use crate::timetable::Timetable;
 use crate::usage::monotonic_nanos;
 
-/// How far a subscriber is, for the thread that waits for its end.
+/// Progress of a subscriber, for the thread that waits for its end.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) different: AtomicU64,

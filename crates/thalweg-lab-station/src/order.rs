@@ -1,4 +1,4 @@
-//! What the controller and the processes of a run tell each other.
+//! Messages between the controller and the processes of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::process_usage::ProcessUsage;
 use crate::timetable::Timetable;
 
-/// What a process of a run is told first.
+/// The first message to a process of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order<Setup> {
-    /// What the middleware has to know beside the rest.
+    /// Settings of the middleware.
     pub setup: Setup,
-    /// How samples are delivered.
+    /// QoS of the samples.
     pub qos: Qos,
     /// When samples are due.
     pub timetable: Timetable,
-    /// How the timetable is followed.
+    /// The pace of the timetable.
     pub pace: TimetablePace,
     /// The publishers that live in this process.
     pub publishers: Vec<PublisherPlace>,
     /// The subscribers that live in it.
     pub subscribers: Vec<SubscriberPlace>,
-    /// Where it writes what its endpoints saw.
+    /// Folder for the records of its endpoints.
     pub folder: PathBuf,
 }
 
 impl<Setup> Order<Setup> {
-    /// What tells the process from the others of a run: its first endpoint.
+    /// Name of the process within a run: its first endpoint.
     pub fn process_name(&self) -> String {
         match (self.publishers.first(), self.subscribers.first()) {
             (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
@@ -37,14 +37,14 @@ impl<Setup> Order<Setup> {
     }
 }
 
-/// How samples are delivered, at both ends.
+/// QoS of the samples, at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Qos {
     /// Whether lost samples are sent again. Default reliable.
     pub reliability: ReliabilitySetting,
-    /// What writers and readers keep. Default all, up to 256 samples.
+    /// History of writers and readers. Default all, up to 256 samples.
     pub history: HistorySetting,
-    /// How long a write may wait for room. Default 10 s.
+    /// Longest wait of a write for room. Default 10 s.
     #[serde(rename = "max_blocking_ns", with = "nanoseconds")]
     pub max_blocking: Duration,
 }
@@ -60,7 +60,7 @@ pub enum ReliabilitySetting {
     Reliable,
 }
 
-/// What writers and readers keep. Not DDS's own policy, in which the room of KEEP_ALL is a policy of its own.
+/// History of writers and readers. Not DDS's own policy, in which the room of KEEP_ALL is a policy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistorySetting {
@@ -70,23 +70,23 @@ pub enum HistorySetting {
     KeepAll(u32),
 }
 
-/// How a timetable is followed.
+/// The pace of a timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimetablePace {
     /// A sample that cannot be written within this time after it was due is not sent at all.
     #[serde(rename = "behind_max_ns", with = "nanoseconds")]
     pub behind_max: Duration,
-    /// How a publisher waits for the time of a sample.
+    /// The way in which a publisher waits for the time of a sample.
     pub wake: Wake,
     /// Subscribers wait for missing samples until nothing came for so long.
     #[serde(rename = "drain_ns", with = "nanoseconds")]
     pub drain: Duration,
-    /// How long endpoints look for each other.
+    /// Time limit for endpoints to match.
     #[serde(rename = "match_ns", with = "nanoseconds")]
     pub matching: Duration,
 }
 
-/// How a publisher waits for the time of a sample.
+/// The way in which a publisher waits for the time of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wake {
@@ -96,33 +96,33 @@ pub enum Wake {
     Spin,
 }
 
-/// A publisher: where it runs and whom it serves.
+/// A publisher: its CPU and its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherPlace {
     /// Its number among the publishers, from 0.
     pub index: u32,
     /// The logical CPU it is bound to.
     pub cpu: Option<usize>,
-    /// What it writes to.
+    /// Its topic.
     pub topic: String,
     /// Readers that it waits for.
     pub readers: usize,
 }
 
-/// A subscriber: where it runs and whom it hears.
+/// A subscriber: its CPU and its writers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscriberPlace {
     /// Its number among the subscribers, from 0.
     pub index: u32,
     /// The logical CPU it is bound to.
     pub cpu: Option<usize>,
-    /// What it reads; of several topics the samples are handled one at a time, as by an executor of one thread.
+    /// Its topics; of several topics the samples are handled one at a time, as by an executor of one thread.
     pub topics: Vec<String>,
     /// Numbers of the publishers that it hears.
     pub writers: Vec<u32>,
 }
 
-/// What a process is told later.
+/// A later message to a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StationCommand {
@@ -140,7 +140,7 @@ pub enum StationCommand {
     Finish,
 }
 
-/// What a process tells on the way.
+/// Progress of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
@@ -152,7 +152,7 @@ pub enum Word {
     Drained,
 }
 
-/// What a process tells at the end.
+/// The result of a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Its subscribers.
@@ -161,7 +161,7 @@ pub struct WorkerReport {
     pub usage: ProcessUsage,
 }
 
-/// What a publisher did.
+/// Counts of a publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherReport {
     /// Its number.
@@ -172,11 +172,11 @@ pub struct PublisherReport {
     pub refused: u64,
     /// Whether all readers acknowledged everything in the end.
     pub acknowledged: bool,
-    /// What it did on the wire.
+    /// Its counters on the wire.
     pub effort: WriterEffort,
 }
 
-/// What a subscriber noticed beside its samples.
+/// Counts of a subscriber besides its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscriberReport {
     /// Its number.
@@ -191,7 +191,7 @@ pub struct SubscriberReport {
     pub unkept: u64,
 }
 
-/// What a writer did on the wire.
+/// Counters of a writer on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterEffort {
     /// Submessages with samples or fragments, sent for the first time.

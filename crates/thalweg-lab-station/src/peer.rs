@@ -1,4 +1,4 @@
-//! What the programs that measure other middleware have to know.
+//! Settings of the programs that measure other middleware.
 
 use std::net::Ipv4Addr;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 /// The setup of a peer's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerSetup {
-    /// Apart from others: a DDS domain, or what the middleware has in its place, 0 to 232.
+    /// Apart from others: a DDS domain, or the middleware's equivalent, 0 to 232.
     pub domain: u32,
     /// The address of the network interface to use: 127.0.0.1 where all processes live on one host.
     pub address: Ipv4Addr,
-    /// The address of each publisher's host, by the publisher's number: for those who connect instead of being found.
+    /// The address of each publisher's host, by the publisher's number: for middleware that connects instead of discovering.
     pub publishers: Vec<Ipv4Addr>,
     /// The set of settings.
     pub profile: PeerProfile,
-    /// How subscribers learn of data, where the middleware has this way; else as it prefers.
+    /// The way in which subscribers wait for data, if the middleware has it; else the middleware's own.
     pub wait: WaitMode,
     /// Bytes of a serialized sample without its encapsulation header: number, length and octets together make so many.
     pub sample_bytes: u64,

@@ -1,4 +1,4 @@
-//! What this process used: CPU of each thread, memory, context switches, datagrams dropped at its sockets.
+//! Resources that this process used: CPU of each thread, memory, context switches, datagrams dropped at its sockets.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::cpu_time;
 
-/// What a process used so far, or between two moments.
+/// Resources that a process used so far, or between two moments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
     /// CPU time of all threads in nanoseconds, also of those that ended.
@@ -22,10 +22,10 @@ pub struct ProcessUsage {
     pub socket_drops: u64,
 }
 
-/// What a thread used.
+/// CPU time of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUsage {
-    /// The kernel's number of it.
+    /// Its number in the kernel.
     pub id: u32,
     /// Its name, as far as the kernel keeps it: 15 bytes.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct ThreadUsage {
 }
 
 impl ProcessUsage {
-    /// What this process used so far.
+    /// Resources that this process used so far.
     pub fn read() -> ProcessUsage {
         let status = read("/proc/self/status");
         ProcessUsage {
@@ -52,7 +52,7 @@ impl ProcessUsage {
         }
     }
 
-    /// What it used since `before`; memory is that of now.
+    /// Resources used since `before`; memory is that of now.
     pub fn since(&self, before: &ProcessUsage) -> ProcessUsage {
         let thread = |now: &ThreadUsage| {
             let default = ThreadUsage::default();

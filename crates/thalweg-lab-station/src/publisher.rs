@@ -130,8 +130,8 @@ pub(crate) fn parts(id: u64) -> (u32, u64) {
 
 /// More samples than a run may have; the rest is enough for any number of publishers.
 const NUMBER_BITS: u32 = 40;
-/// How late Linux wakes a sleeper on an idle machine.
+/// Delay with which Linux wakes a sleeping thread on an idle machine.
 const SPIN_NANOS: u64 = 200_000;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-/// How long a publisher that is through waits for acknowledgements.
+/// Time for which a publisher waits for acknowledgements at its end.
 pub const ACKNOWLEDGEMENT_PATIENCE: Duration = Duration::from_secs(10);

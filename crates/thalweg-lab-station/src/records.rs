@@ -30,7 +30,7 @@ pub struct ReceivedSample {
     pub received_ns: u64,
 }
 
-/// What all endpoints of a run saw, by their numbers.
+/// Records of all endpoints of a run, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawRecords {
     /// In the order of the writes.
@@ -66,7 +66,7 @@ impl RawRecords {
     }
 }
 
-/// Writes what a publisher did.
+/// Writes the records of a publisher.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -75,7 +75,7 @@ pub fn write_written(folder: &Path, index: u32, samples: &[WrittenSample]) -> Re
     write_rows(&publisher_file(folder, index), WRITTEN_HEADER, samples.iter().map(row))
 }
 
-/// Writes what a subscriber saw.
+/// Writes the records of a subscriber.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -107,7 +107,7 @@ fn write_rows<const N: usize>(path: &Path, header: &str, rows: impl Iterator<Ite
             line.push('\n');
             out.write_all(line.as_bytes())?;
         }
-        // What the disk refuses later than this is a disk that loses files.
+        // After this, only a faulty disk loses the file.
         out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
     };
     write().map_err(|error: std::io::Error| not_written(path, &error))

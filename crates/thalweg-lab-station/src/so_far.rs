@@ -1,4 +1,4 @@
-//! How far the processes of a run are, in small files that are written anew once a second, for those who watch the run.
+//! Progress of the processes of a run, in small files that are written anew once a second, for `lab top`.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 use crate::records::not_written;
 
-/// What an endpoint counts of the samples that are measured.
+/// Counts of an endpoint over the measured samples.
 #[derive(Debug)]
 pub(crate) struct Tally {
     origin_ns: AtomicU64,
@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     arrived: Vec<AtomicU64>,
 }
 
-/// What endpoints did so far with the samples that are measured.
+/// Counts of endpoints so far over the measured samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SoFar {
     /// Samples that publishers wrote.
@@ -68,7 +68,7 @@ impl SoFar {
         }
     }
 
-    /// Writes it for the process `name`, so that nobody reads half of it.
+    /// Writes it for the process `name`, atomically for its readers.
     pub(crate) fn write(&self, folder: &Path, name: &str) -> Result<(), Fault> {
         let (path, new) = (folder.join(format!("{PREFIX}{name}")), folder.join(format!("new-{PREFIX}{name}")));
         let text = serde_json::to_string(self).map_err(Fault::here)?;
@@ -81,7 +81,7 @@ impl SoFar {
         let _ = fs::remove_file(folder.join(format!("{PREFIX}{name}")));
     }
 
-    /// What all processes together did that write into this folder; nothing where none does.
+    /// Sum over all processes that write into this folder; zero without any.
     pub fn read(folder: &Path) -> SoFar {
         let names = fs::read_dir(folder).into_iter().flatten().flatten();
         let own = names.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));

@@ -116,7 +116,7 @@ fn measure<Setup>(order: &Order<Setup>, course: &Course, origin_ns: u64) -> Resu
     Ok(())
 }
 
-/// Whether so many endpoints told that they are matched; `false` as soon as one of them ended without it.
+/// Whether so many endpoints reported that they are matched; `false` as soon as one of them ended without it.
 fn all_matched(course: &Course, matched: &Receiver<bool>, count: usize) -> bool {
     let mut found = 0;
     while found < count && !course.stop.is_requested() {
@@ -130,7 +130,7 @@ fn all_matched(course: &Course, matched: &Receiver<bool>, count: usize) -> bool 
 }
 
 fn matches(told: &Sender<bool>) {
-    // Nobody listens any more only when another endpoint has failed.
+    // The receiver is gone only when another endpoint has failed.
     let _ = told.send(true);
 }
 
@@ -141,7 +141,7 @@ fn tell_failure<T>(told: &Sender<bool>, result: Result<T, Fault>) -> Result<T, F
     result
 }
 
-/// What all threads came to, or the error of one that was not only interrupted by another's.
+/// Results of all threads, or the error of the one that failed first.
 fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, Fault>>>) -> Result<Vec<T>, Fault> {
     let join = |thread: ScopedJoinHandle<'_, Result<T, Fault>>| {
         thread.join().unwrap_or_else(|_| Err(Fault::Here("the thread of an endpoint failed".to_owned())))
@@ -170,7 +170,7 @@ fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), Fault> {
     }
 }
 
-/// What the endpoints of a process learn from its controller.
+/// Messages of the controller for the endpoints of a process.
 pub(crate) struct Course {
     stop: Stop,
     state: Mutex<State>,
@@ -181,7 +181,7 @@ pub(crate) struct Course {
 #[derive(Default)]
 struct State {
     origin_ns: Option<u64>,
-    /// Since when subscribers wait for the rest, and what was written.
+    /// The time since which subscribers wait for the rest, and the numbers of samples written.
     drain: Option<(u64, Vec<u64>)>,
 }
 
@@ -203,7 +203,7 @@ impl Course {
         }
     }
 
-    /// What an endpoint counts in.
+    /// Counters of an endpoint.
     pub(crate) fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::new());
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));

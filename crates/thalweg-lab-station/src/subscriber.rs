@@ -12,7 +12,7 @@ use crate::records::ReceivedSample;
 use crate::station::{Course, pin, wait_until};
 use crate::usage::monotonic_nanos;
 
-/// What a subscriber saw.
+/// Arrivals of a subscriber.
 pub(crate) struct Drained {
     pub(crate) report: SubscriberReport,
     pub(crate) samples: Vec<ReceivedSample>,
@@ -50,7 +50,7 @@ pub(crate) fn run<M: Middleware>(
     Ok(Drained { report, samples: note.finish(origin_ns) })
 }
 
-/// Whether everything that was written arrived, or nothing came for a while after the last publisher was through.
+/// Whether all written samples arrived, or none came for a while after the end of the last publisher.
 fn is_over(course: &Course, writers: &[u32], progress: &Progress, drain: Duration) -> bool {
     let Some((since_ns, written)) = course.drain() else { return false };
     let expected: u64 = writers.iter().filter_map(|writer| written.get(*writer as usize)).sum();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timetable {
     /// Samples a second of each publisher.
     pub rate_hz: f64,
-    /// How many publishers share the period.
+    /// Number of publishers that share the period.
     pub publishers: u32,
     /// Whether their samples are due at the same time.
     pub phase: PublisherPhase,

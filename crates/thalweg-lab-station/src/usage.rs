@@ -39,7 +39,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 /// The CPU does not exist, or the program cannot be started.
 pub fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
     let Some(cpu) = cpu else { return command.spawn() };
-    // A child inherits what the thread may use that starts it.
+    // A child inherits the limits of the thread that starts it.
     let own = sched_getaffinity(None)?;
     pin_to_cpu(cpu)?;
     let child = command.spawn();
@@ -53,11 +53,11 @@ pub fn request_exact_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Kills the process group of `leader`, a process that was started as one, with all that it started; where nobody is left in it, nothing
+/// Kills the process group of `leader`, a process that was started as one, with all its children; where no process is left in it, nothing
 /// happens.
 pub fn kill_group(leader: u32) {
     let group = i32::try_from(leader).ok().and_then(Pid::from_raw);
-    // That nobody is left is the only way in which this fails for a group of ours.
+    // This fails for a group of ours only when no process is left in it.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_lab_station::Fault;
 
-/// Why an experiment ended without a result; the text says what failed, where and what to do.
+/// The reason why an experiment ended without a result; the text names the failure, its place and a remedy.
 #[derive(Debug)]
 pub enum LabError {
     /// The user asked to stop.
@@ -21,18 +21,18 @@ pub enum LabError {
     Died {
         /// Which process.
         process: String,
-        /// How it ended: exit code or signal.
+        /// Its end: exit code or signal.
         status: String,
-        /// What it wrote on stderr last; may be empty.
+        /// Its last lines on stderr; may be empty.
         last_words: String,
     },
     /// A process of the experiment lives and says nothing.
     Silent {
         /// Which process.
         process: String,
-        /// How long nothing was heard.
+        /// Time of its silence.
         patience: Duration,
-        /// What it wrote on stderr last; may be empty.
+        /// Its last lines on stderr; may be empty.
         last_words: String,
     },
     /// A process of the experiment reported that it cannot go on.

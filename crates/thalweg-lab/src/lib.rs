@@ -5,16 +5,16 @@
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
 //! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
 //! * [`presets`] computes scenarios that follow from a paper and from this machine;
-//! * [`scenario`] reads files that say what to measure;
+//! * [`scenario`] reads files that describe a measurement;
 //! * [`trial`] makes one run of a scenario and follows every sample;
 //! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
 //! * [`peers`] finds and builds the programs that measure other middleware;
 //! * [`perf`] measures latency and throughput between processes;
-//! * [`profile`] holds what was found best on a machine, in a file that programs load;
+//! * [`profile`] holds the best settings found on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
 //! * [`coap_load`] makes load for CoAP servers and verifies their answers;
-//! * [`statistics`] computes what a set of runs amounts to, and refuses quantiles that too few values carry;
-//! * [`host`] tells what the machine is and what else it did;
+//! * [`statistics`] summarizes a set of runs, and refuses quantiles of too few values;
+//! * [`host`] describes the machine and its other load;
 //! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
 //! * [`plot`], [`table`] and [`report`] show results, [`pages`] those of earlier runs.

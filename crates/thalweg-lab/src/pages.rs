@@ -11,7 +11,7 @@ use crate::paper5::{self, Paper5Result};
 use crate::report::Page;
 use crate::study::{self, StudyResult, load_json};
 
-/// What every file of results says of itself.
+/// Members common to every file of results.
 #[derive(Deserialize)]
 struct Head {
     schema: String,
@@ -49,7 +49,7 @@ fn after_paper4(page: Page) -> Page {
     Page { title: "Paper 4, measured again".to_owned(), subtitle: format!("{} · {source}", page.subtitle), ..page }
 }
 
-/// What the preset calls its scenario.
+/// The preset's name of its scenario.
 const PAPER4: &str = "paper4";
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::quick::bursts::{self, BurstOrder};
 use crate::quick::duel::{self, DuelOrder};
 use crate::trial::{self, TrialOrder};
 
-/// What a worker is told to do.
+/// The order of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The reading end of `perf`.
@@ -34,7 +34,7 @@ pub(crate) enum Order {
     PairReceiver(PairOrder),
     /// Endpoints of one run of a scenario.
     Trial(TrialOrder),
-    /// The switch between hosts that impairs what it forwards.
+    /// The switch between hosts, which impairs forwarded frames.
     Relay(RelayOrder),
     /// The clients of a CoAP server.
     CoapLoad(LoadOrder),

@@ -1,6 +1,6 @@
 //! Sans-IO implementation of RTPS 2.5.
 //!
-//! Nothing in this crate opens a socket, reads a clock, draws entropy, logs or starts a thread: bytes and `now` go in,
+//! The crate opens no socket, reads no clock, draws no entropy, logs nothing and starts no thread: bytes and `now` go in,
 //! bytes and deadlines come out. Production and the simulator compose the same [`participant::Participant`].
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The lock of what an application handle and the I/O thread use in turn, and the order in which such locks are taken.
+//! The lock of state that an application handle and the I/O thread use in turn, and the order in which such locks are taken.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell as Bits;
@@ -47,7 +47,7 @@ impl<T: Ranked> Shared<T> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> Held<'_, T> {
-        // Before it waits: the wrong order is told where it would else be a deadlock.
+        // Before it waits: a wrong order is reported where it would otherwise be a deadlock.
         let place = Place::enter(T::RANK);
         Held { state: self.0.state.lock().unwrap_or_else(PoisonError::into_inner), place }
     }
@@ -95,7 +95,7 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-/// Fails while the thread holds a lock: what follows may take long, or call what takes one. Nothing without debug assertions.
+/// Fails while the thread holds a lock: the following call may take long, or take a lock. Does nothing without debug assertions.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn debug_assert_none_held() {

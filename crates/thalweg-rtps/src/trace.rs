@@ -1,4 +1,4 @@
-//! Points on a sample's way at which somebody may look at the clock; off, each costs one branch that is always predicted.
+//! Trace points on a sample's way; while tracing is off, each costs one branch that is always predicted.
 //!
 //! This crate reads no clock: it tells a sink of the process that a point was passed, and the sink knows what time it is.
 
@@ -16,7 +16,7 @@ pub enum Mark {
     Granted,
     /// These samples of a writer, the last one possibly in part, lie in the datagrams that this thread sends next.
     Packed {
-        /// Who wrote them.
+        /// Their writer.
         writer: Guid,
         /// The first one.
         first: SequenceNumber,
@@ -36,15 +36,15 @@ pub enum Mark {
 /// A sample on its way to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: Guid,
-    /// Who reads it.
+    /// Its reader.
     pub reader: Guid,
     /// Its number.
     pub sequence: SequenceNumber,
 }
 
-/// What is told of every point while tracing is on.
+/// The report of a point while tracing is on.
 pub type Sink = fn(Mark);
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -56,18 +56,18 @@ pub fn start(sink: Sink) {
     IS_ON.store(true, Ordering::Release);
 }
 
-/// Tells nobody any more.
+/// Stops reporting.
 pub fn stop() {
     IS_ON.store(false, Ordering::Release);
 }
 
-/// Whether points are told.
+/// Whether points are reported.
 #[inline]
 pub fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// Tells of a point if somebody wants to know.
+/// Reports a point if tracing is on.
 #[inline]
 pub(crate) fn pass(mark: impl FnOnce() -> Mark) {
     if is_on() {

@@ -111,7 +111,7 @@ pub struct Guid {
 }
 
 impl Guid {
-    /// Names nobody.
+    /// The unknown GUID prefix.
     pub const UNKNOWN: Guid = Guid { prefix: GuidPrefix::UNKNOWN, entity: EntityId::UNKNOWN };
 
     /// Joins both halves.
@@ -190,7 +190,7 @@ impl Sub for SequenceNumber {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 16]);
 
-/// Who made an implementation (RTPS 2.5 §8.3.3.1.3).
+/// The vendor of an implementation (RTPS 2.5 §8.3.3.1.3).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct VendorId(pub [u8; 2]);
 
@@ -232,7 +232,7 @@ pub struct ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    /// What Thalweg announces.
+    /// Thalweg's vendor id.
     pub const V2_5: ProtocolVersion = ProtocolVersion { major: 2, minor: 5 };
 }
 

@@ -1,4 +1,4 @@
-//! What the applications of a world do with their writers and readers.
+//! The applications of a world: their use of writers and readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,9 +25,9 @@ pub(crate) struct WriterApplication {
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
     pub(crate) left_in_burst: u32,
-    /// The last number of which the writer said that everybody has it.
+    /// The last number that the writer reported as acknowledged by all readers.
     pub(crate) promised: SequenceNumber,
-    /// How many of the changes written each reader was seen to have.
+    /// Number of written changes that each reader was seen to have.
     pub(crate) kept: BTreeMap<usize, usize>,
     rng: Rng,
 }
@@ -57,7 +57,7 @@ impl WriterApplication {
         }
     }
 
-    /// Lets go of the writer; what it counted stays in the record.
+    /// Drops the writer; its counters stay in the record.
     pub(crate) fn close(&mut self) -> Option<Shared<Writer>> {
         let handle = self.handle.take();
         if let Some(handle) = &handle {

@@ -5,9 +5,9 @@ use thalweg_rtps::time::Instant;
 /// Monotonic clock of one host as a function of the world's time.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
-    /// What it shows at the world's zero, in nanoseconds.
+    /// Its time at the world's zero, in nanoseconds.
     pub offset_nanos: u64,
-    /// How many microseconds it gains in each second; negative when it is slow.
+    /// Microseconds that it gains in each second; negative when it is slow.
     pub drift_ppm: i32,
 }
 
@@ -17,7 +17,7 @@ impl HostClock {
     /// A clock that shows the world's time.
     pub const EXACT: HostClock = HostClock { offset_nanos: 0, drift_ppm: 0 };
 
-    /// What the clock shows at `world`.
+    /// The time of the clock at `world`.
     pub fn local(&self, world: Instant) -> Instant {
         let passed = i128::from(world.as_nanos());
         let shown = passed + passed * i128::from(self.drift_ppm) / MILLION;

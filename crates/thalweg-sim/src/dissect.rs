@@ -1,4 +1,4 @@
-//! One line that tells a person what a datagram says.
+//! The content of a datagram in one line for people.
 
 use std::fmt::Write;
 

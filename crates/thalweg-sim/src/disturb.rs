@@ -12,7 +12,7 @@ use crate::simulation::{Happening, Simulation};
 const WIDER_KNOWN_AFTER: Duration = Duration::from_millis(500);
 
 impl Simulation {
-    /// When to go on with what a process that does not run would have to do. Timeouts that are void are not kept.
+    /// The time at which a paused process goes on. Void time-outs are not kept.
     pub(crate) fn postpone(&mut self, happening: &Happening) -> Option<Instant> {
         let process = match *happening {
             Happening::Receive(process) | Happening::Timeout(process) => process,
@@ -66,7 +66,7 @@ impl Simulation {
         let mtu_bytes = self.plan.paths[number].mtu_bytes;
         self.network.set_mtu(mtu_bytes);
         self.note(0, format!("paths carry packets of {mtu_bytes} bytes"));
-        // Nothing is refused that would tell of a wider path.
+        // No refused datagram would tell of a wider path.
         for host in (0..self.plan.hosts.len()).filter(|host| self.network.mtu_known(*host) < mtu_bytes) {
             self.queue.plan(self.now + WIDER_KNOWN_AFTER, Happening::TellPath(host));
         }
@@ -85,7 +85,7 @@ impl Simulation {
         }
     }
 
-    /// Tells a participant what its host knows of the path to another one.
+    /// Tells a participant the path MTU that its host knows.
     pub(crate) fn measure_path(&mut self, number: usize, peer: GuidPrefix) {
         let process = &mut self.processes[number];
         let now = process.local(self.now);

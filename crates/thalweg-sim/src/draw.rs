@@ -16,7 +16,7 @@ use crate::plan::{
     Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
 };
 
-/// What a test wants to be so and not otherwise.
+/// Properties of a world that a test fixes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fixed {
     pub(crate) hosts: Option<usize>,
@@ -35,9 +35,9 @@ pub(crate) struct Fixed {
     pub(crate) calm: bool,
 }
 
-/// The lease of every process: longer than any split, so that nobody is taken for dead who is not.
+/// The lease of every process: longer than any split, so that no live process is taken for dead.
 const LEASE: Duration = Duration::from_secs(20);
-/// The lease where somebody ends: others wait for him no longer.
+/// The lease in worlds in which a process ends: others wait no longer for it.
 const SHORT_LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
@@ -129,7 +129,7 @@ fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
     Weather { loss: fixed.loss.unwrap_or(weather.loss), ..weather }
 }
 
-/// What a topic's endpoints have in common.
+/// QoS common to a topic's endpoints.
 struct Kind {
     reliable: bool,
     durable: bool,
@@ -203,7 +203,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
 }
 
 fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> ReaderPlan {
-    // A few readers request what they may not get.
+    // A few readers request QoS that their writers may not offer.
     let bold = !fixed.calm && rng.chance(0.08);
     let reliable = if bold { rng.chance(0.5) } else { kind.reliable && rng.chance(0.85) };
     let durable = if bold { rng.chance(0.5) } else { kind.durable && rng.chance(0.8) };
@@ -242,7 +242,7 @@ fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
         let until = milliseconds(from + 100 + rng.below(length));
         plan.splits.push(SplitPlan { from: milliseconds(from), until, hosts, cut: Cut::BothWays });
     }
-    // Who ends in a split cannot say so: the others would wait for his lease.
+    // The farewell of a process that ends in a split is lost: the others would wait for its lease.
     if plan.processes.len() > 2 && plan.splits.is_empty() && rng.chance(0.4) {
         let process = rng.below(plan.processes.len() as u64) as usize;
         let at = plan.processes[process].starts + Duration::from_millis(500 + rng.below(2_000));
@@ -284,7 +284,7 @@ pub(crate) fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
     from[rng.below(N as u64) as usize]
 }
 
-/// How long writers wait for a reader whose application hangs; without an end they would wait for ever.
+/// Patience of writers with a reader whose application hangs; without an end they would wait for ever.
 const HANGING_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn milliseconds(count: u64) -> Instant {

@@ -16,10 +16,10 @@ use crate::plan::{
     WriterPlan,
 };
 
-/// Worlds of this seed and those above have every kind of trouble; those below have what they always had.
+/// Worlds of this seed and higher ones have every kind of disturbance; lower ones are the small worlds.
 pub const WIDE_SEEDS_FROM: u64 = 10_000_000;
 
-/// How many processes a wide world has.
+/// Number of processes of a wide world.
 pub(crate) fn draw_crowd(rng: &mut Rng) -> usize {
     match rng.chance(0.15) {
         true => 6 + rng.below(7) as usize,
@@ -96,7 +96,7 @@ pub(crate) fn draw_troubles(rng: &mut Rng, plan: &mut Plan) {
 }
 
 /// Counts begin shortly before they wrap, as signed or unsigned numbers; sequence numbers before their lower half overflows. An
-/// intruder lies about numbers that nobody reaches.
+/// intruder forges numbers that no writer reaches.
 fn draw_ends_of_numbers(rng: &mut Rng, plan: &mut Plan) {
     for process in &mut plan.processes {
         process.first_count = pick(rng, [u32::MAX, i32::MAX as u32]) - rng.below(30) as u32;
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::draw::{Fixed, draw};
 
-    /// Whether a plan has a kind of trouble.
+    /// Whether a plan has a kind of disturbance.
     type Is<'a> = &'a dyn Fn(&Plan) -> bool;
 
     #[test]

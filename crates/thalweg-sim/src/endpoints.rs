@@ -105,7 +105,7 @@ impl Simulation {
         self.write(number);
     }
 
-    /// Writes what is left of the burst, until a write is refused.
+    /// Writes the rest of the burst, until a write is refused.
     pub(crate) fn write(&mut self, number: usize) {
         let index = self.writers[number].record.index;
         let process = self.writers[number].record.process;
@@ -164,7 +164,7 @@ impl Simulation {
             self.send(process);
             self.outbox.clear();
             sending = handle.lock().continue_sending(now, now, datagrams, &mut self.outbox);
-            // News is earlier than what was told before.
+            // The new deadline is earlier than the one reported before.
             pause = handle.lock().pause_to_arm().or(pause);
         }
         pause
@@ -208,7 +208,7 @@ impl Simulation {
         let held = handle.lock().cache().len();
         let instances = handle.lock().cache().instances();
         let limits = self.plan.topics[index.topic].readers[index.place].qos.resource_limits;
-        // A lost writer is told beyond the limit, once for each instance.
+        // A lost writer is reported beyond the limit, once for each instance.
         if limits.max_samples.is_some_and(|max| held > max as usize + instances) {
             self.breach(format!("reader {number} holds {held} samples"));
         }
@@ -242,7 +242,7 @@ impl Simulation {
         }
     }
 
-    /// What a reader gets must be what its writer wrote under that number.
+    /// A reader's sample must be the one that its writer wrote under that number.
     fn check_content(&mut self, number: usize, taken: &TakenSample) {
         if self.plan.weather.corruption > 0.0 {
             return;

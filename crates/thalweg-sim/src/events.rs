@@ -1,4 +1,4 @@
-//! What participants tell, and what the applications and the record make of it.
+//! Events of participants, and their handling by the applications and the record.
 
 use thalweg_rtps::participant::Event;
 use thalweg_rtps::types::{EntityId, Guid, SequenceNumber};

@@ -10,7 +10,7 @@ use thalweg_rtps::time::Instant;
 /// A datagram on its way to a process.
 #[derive(Clone, Debug)]
 pub struct DatagramInTransit {
-    /// Where it came from.
+    /// Its source address.
     pub source: SocketAddr,
     /// Its bytes, shared by all receivers.
     pub bytes: Payload,

@@ -1,4 +1,4 @@
-//! Somebody on a host of his own who overhears the network and sends forged and repeated datagrams from his own address.
+//! An intruder on a host of its own, which overhears the network and sends forged and repeated datagrams from its own address.
 
 use std::net::SocketAddr;
 
@@ -14,14 +14,14 @@ use crate::trace::Step;
 const OVERHEARD_MAX: usize = 64;
 /// Participants that he pretends to be.
 pub(crate) const GHOSTS: u64 = 64;
-/// Where he sends from.
+/// Its address.
 const PORT: u16 = 7999;
 /// A number that no writer of a world reaches.
 const FAR: SequenceNumber = SequenceNumber(1 << 40);
 /// The writer of participant announcements (RTPS 2.5 §9.3.1.5).
 const ANNOUNCER: EntityId = EntityId([0, 1, 0, 0xc2]);
 
-/// What one of them remembers.
+/// State of one intruder.
 #[derive(Debug)]
 pub(crate) struct Intruder {
     rng: Rng,
@@ -44,7 +44,7 @@ impl Intruder {
         }
     }
 
-    /// The next datagram, and to whom.
+    /// The next datagram, and its destination.
     fn next(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
         let place = self.rng.below(self.overheard.len().max(1) as u64) as usize;
         let (to, bytes) = self.overheard.get(place)?;
@@ -56,7 +56,7 @@ impl Intruder {
         Some((to, forged.unwrap_or_else(|| bytes.to_vec())))
     }
 
-    /// A datagram in the name of whoever sent `bytes`, which says what he would not.
+    /// A datagram in the name of the sender of `bytes`, with forged content.
     fn forge(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let message = Message::parse(bytes).ok()?;
         let prefix = bytes.get(8..20)?;
@@ -100,7 +100,7 @@ impl Intruder {
     }
 }
 
-/// What a writer never said: that everything is gone, or that nothing more is to come.
+/// A forged claim of a writer: that all samples are gone, or that no more will come.
 fn lie_about(forged: &mut Vec<u8>, writer: EntityId, reader: EntityId, trick: u64) {
     match trick {
         0 => {

@@ -1,4 +1,4 @@
-//! One direction of a host's link: so many bits a second behind a queue of so many bytes that drops what does not fit.
+//! One direction of a host's link: so many bits a second behind a queue of so many bytes that drops datagrams that do not fit.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use thalweg_rtps::time::Instant;
 
 use crate::network::PACKET_BYTES;
 
-/// What one direction of a link carries.
+/// The rate and the queue of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// Bits in each second, headers included; `u64::MAX` is no limit and takes no time.
@@ -24,14 +24,14 @@ pub struct HostLink {
     pub inbound: Lane,
 }
 
-/// What passed a lane and what did not.
+/// Counts of datagrams that passed a lane or were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounters {
     /// Datagrams that passed.
     pub datagrams: u64,
     /// Their bytes, with the headers of their packets.
     pub bytes: u64,
-    /// Datagrams that found no room in the queue for all of their packets, apart from those to addresses where nobody is.
+    /// Datagrams that found no room in the queue for all of their packets, except those to unused addresses.
     pub dropped: u64,
     /// The payload bytes of those.
     pub dropped_bytes: u64,
@@ -93,7 +93,7 @@ impl BusyLane {
         self.counters
     }
 
-    /// What [`BusyLane::admit`] said of a datagram to an address where nobody is does not count if it was dropped: nobody can tell.
+    /// Takes back a drop by [`BusyLane::admit`] of a datagram to an unused address: no receiver misses it.
     pub(crate) fn forgive(&mut self, bytes: usize, departs: Option<Instant>) {
         if departs.is_none() {
             self.counters.dropped -= 1;

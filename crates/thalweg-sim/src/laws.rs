@@ -35,7 +35,7 @@ pub const ALL: &[(&str, Law)] = &[
     ("resources::quiet_when_idle", resources::quiet_when_idle),
 ];
 
-/// The first so many of [`ALL`] hold in damaged worlds too: nobody panics, storms or hoards.
+/// The first so many of [`ALL`] hold in damaged worlds too: no panic, no storm, bounded memory.
 pub const WHATEVER_IS_DAMAGED: usize = 2;
 
 /// The laws that apply to a world.

@@ -16,21 +16,21 @@ use crate::trace::Trace;
 /// The whole of it.
 #[derive(Debug)]
 pub struct Record {
-    /// What was planned.
+    /// The plan.
     pub plan: Plan,
-    /// What the writers did, in the order of [`Plan::writers`].
+    /// Records of the writers, in the order of [`Plan::writers`].
     pub writers: Vec<WriterRecord>,
-    /// What the readers got, in the order of [`Plan::readers`].
+    /// Records of the readers, in the order of [`Plan::readers`].
     pub readers: Vec<ReaderRecord>,
-    /// What the processes knew.
+    /// Records of the processes.
     pub processes: Vec<ProcessRecord>,
-    /// What passed the link of each host.
+    /// Counts of the link of each host.
     pub lanes: Vec<HostLanes>,
     /// When everything was delivered, acknowledged and taken; `None`: it never was.
     pub settled_at: Option<Instant>,
     /// When the world ended.
     pub ended_at: Instant,
-    /// What was not settled at the end.
+    /// Unsettled state at the end.
     pub unsettled: Vec<String>,
     /// Laws that were seen broken while the world ran.
     pub breaches: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Record {
     pub trace: Trace,
 }
 
-/// What passed the link of one host with the network, and what its queues dropped.
+/// Counts of one host's link with the network: carried and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostLanes {
     /// From the host to the network.
@@ -53,7 +53,7 @@ pub struct HostLanes {
     pub inbound: LaneCounters,
 }
 
-/// What one writer did.
+/// Record of one writer.
 #[derive(Debug)]
 pub struct WriterRecord {
     /// Which of the plan.
@@ -62,7 +62,7 @@ pub struct WriterRecord {
     pub process: usize,
     /// Its GUID; `None` when it was never created.
     pub guid: Option<Guid>,
-    /// What it wrote, in order.
+    /// Its written samples, in order.
     pub written: Vec<WrittenRecord>,
     /// Readers it was matched with, in order of the events.
     pub matches: Vec<MatchRecord>,
@@ -72,9 +72,9 @@ pub struct WriterRecord {
     pub longest_wait: Duration,
     /// Writes that were given up after max_blocking_time and tried again.
     pub timeouts: u32,
-    /// What the writer itself counted until its end or that of the world.
+    /// The writer's own counters at its end or at that of the world.
     pub counters: WriterCounters,
-    /// What the network took of it.
+    /// Its datagrams that the network dropped.
     pub toll: Toll,
 }
 
@@ -106,7 +106,7 @@ pub struct MatchRecord {
     pub after: SequenceNumber,
 }
 
-/// What one reader got.
+/// Record of one reader.
 #[derive(Debug)]
 pub struct ReaderRecord {
     /// Which of the plan.
@@ -115,7 +115,7 @@ pub struct ReaderRecord {
     pub process: usize,
     /// Its GUID; `None` when it was never created.
     pub guid: Option<Guid>,
-    /// What its application took, in order.
+    /// Samples that its application took, in order.
     pub taken: Vec<TakenRecord>,
     /// Writers it was matched with, in order of the events.
     pub matches: Vec<MatchRecord>,
@@ -124,7 +124,7 @@ pub struct ReaderRecord {
 /// One sample that an application took.
 #[derive(Clone, Copy, Debug)]
 pub struct TakenRecord {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: Guid,
     /// Its number.
     pub sequence: SequenceNumber,
@@ -140,7 +140,7 @@ pub struct TakenRecord {
     pub at: Instant,
 }
 
-/// What one process knew and cost.
+/// Record of one process: known participants, and costs.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessRecord {
     /// First half of its GUIDs.
@@ -202,7 +202,7 @@ impl Record {
 /// A writer and a reader of the same topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// Where it happened.
+    /// The place.
     pub record: &'a Record,
     /// The writer.
     pub writer: &'a WriterRecord,
@@ -235,7 +235,7 @@ impl<'a> Pair<'a> {
         &self.record.plan.topics[self.writer.index.topic]
     }
 
-    /// Whether DDS wants them to match.
+    /// Whether they match by the rules of DDS.
     pub fn should_match(&self) -> bool {
         self.record.plan.should_match(self.topic(), self.writer_plan(), self.reader_plan())
     }
@@ -259,7 +259,7 @@ impl<'a> Pair<'a> {
     }
 
     /// The one match of the writer with this reader. `None` when there was none, or more than one: then the reader may
-    /// have missed samples or have got them twice, and nobody is to blame but the network.
+    /// have missed samples or have got them twice, and only the network is the cause.
     pub fn only_match(&self) -> Option<&'a MatchRecord> {
         let mut of_writer = self.writer.matches.iter().filter(|one| one.peer == self.reader_guid);
         let mut of_reader = self.reader.matches.iter().filter(|one| one.peer == self.writer_guid);
@@ -291,7 +291,7 @@ impl<'a> Pair<'a> {
         self.writer.given_up.contains(&self.reader_guid)
     }
 
-    /// What the reader's application took of this writer.
+    /// Samples of this writer that the reader's application took.
     pub fn taken(&self) -> impl Iterator<Item = &'a TakenRecord> {
         let writer = self.writer_guid;
         self.reader.taken.iter().filter(move |taken| taken.writer == writer)

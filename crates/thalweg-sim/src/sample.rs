@@ -1,4 +1,4 @@
-//! The samples of simulated applications: they tell who wrote them and which they are, and they show damage.
+//! The samples of simulated applications: they contain their writer, their number and a checksum.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use thalweg_rtps::participant::KeyOf;
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::types::KeyHash;
 
-/// What a sample says.
+/// The content of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedSample {
     /// Owner of the instance: the writer, or zero when writers share instances.
     pub owner: u32,
     /// Instance within the owner's.
     pub instance: u8,
-    /// How many samples its writer had written before.
+    /// Number of samples that its writer had written before.
     pub index: u32,
 }
 
@@ -58,7 +58,7 @@ impl SimulatedSample {
     /// Reads a sample, or tells how it is damaged. Up to three bytes of padding may follow.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its fault.
     pub fn decode(encoded: &[u8], bytes: usize) -> Result<SimulatedSample, String> {
         let bytes = bytes.max(SAMPLE_BYTES_MIN);
         if encoded.len() < bytes || encoded.len() > bytes.next_multiple_of(4) {
@@ -79,7 +79,7 @@ impl SimulatedSample {
         (head[..4] == ENCAPSULATION).then_some(SimulatedSample { owner, instance: head[8], index: 0 })
     }
 
-    /// How a participant finds the instance of such samples.
+    /// The key function of such samples.
     pub fn key_of() -> KeyOf {
         Arc::new(|encoded: &[u8], _: PayloadKind| SimulatedSample::decode_key(encoded).map(|sample| sample.key()))
     }

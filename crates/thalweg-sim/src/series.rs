@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::world::{Breach, World, WorldOutcome};
 
-/// What a series of seeds showed.
+/// The result of a series of seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Worlds that were run.
@@ -47,7 +47,7 @@ impl Report {
     }
 }
 
-/// Runs the worlds of `seeds` on `jobs` threads (at least one) and checks every law in each. `progress` hears of each world
+/// Runs the worlds of `seeds` on `jobs` threads (at least one) and checks every law in each. `progress` is called for each world
 /// when it is over, in no order, and may break the series off.
 pub fn run_seeds(
     seeds: RangeInclusive<u64>,

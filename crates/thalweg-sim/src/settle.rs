@@ -1,4 +1,4 @@
-//! Is everything done? And what is known when the world is over.
+//! Detects that a world has settled, and completes its record at the end.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Simulation {
         }
     }
 
-    /// Everything that is still to be done, in words.
+    /// The remaining work, in words.
     pub(crate) fn unsettled(&self) -> Vec<String> {
         let mut left = Vec::new();
         self.unmatched(&mut left);
@@ -65,7 +65,7 @@ impl Simulation {
         left
     }
 
-    /// Whether readers of a reliable writer have not acknowledged everything although their applications take what arrives.
+    /// Whether readers of a reliable writer have unacknowledged samples although their applications take arriving ones.
     fn has_late_readers(&self, writer: &Writer, topic: usize) -> bool {
         let takes = |reader: &Guid| {
             let place = self.reader_numbers.get(reader).map(|number| self.readers[*number].record.index.place);
@@ -157,7 +157,7 @@ impl Simulation {
         }
     }
 
-    /// What must not be held any more once everything is delivered.
+    /// State that must be gone once all samples are delivered.
     fn check_leftovers(&mut self) {
         if self.settled_at.is_none() || self.plan.weather.corruption > 0.0 {
             return;
@@ -166,7 +166,7 @@ impl Simulation {
         for (number, process) in self.processes.iter().enumerate() {
             let Some(participant) = &process.participant else { continue };
             let bytes = participant.reassembly_bytes();
-            // What best effort has begun may stay unfinished until the next sample, what is not waited for for ever.
+            // A begun best-effort sample may stay unfinished until the next one, and the last one for ever.
             let mut readers = self.plan.readers().filter(|(_, reader)| reader.process == number);
             let hanging = (0..self.plan.topics.len()).any(|topic| self.hanging_readers(topic) > 0);
             let waited_for = !hanging && self.writers.iter().all(|writer| writer.record.given_up.is_empty());
@@ -188,7 +188,7 @@ impl Simulation {
             let volatile = plan.qos.durability == Durability::Volatile;
             let held = handle.lock().held();
             if volatile && held > 0 && self.hanging_readers(index.topic) == 0 {
-                leftovers.push(format!("writer {} holds {held} samples that everybody has", writer.number));
+                leftovers.push(format!("writer {} holds {held} samples that all readers have", writer.number));
             }
         }
         for words in leftovers {
@@ -205,7 +205,7 @@ impl WriterRecord {
 }
 
 impl ReaderRecord {
-    /// How many values its application took.
+    /// Number of values that its application took.
     pub fn values(&self) -> usize {
         self.taken.iter().filter(|taken| taken.valid).count()
     }

@@ -64,7 +64,7 @@ pub(crate) enum Happening {
     TellPath(usize),
     /// An intruder does something.
     Intrude(usize),
-    /// What does everybody keep?
+    /// Checks the memory of all participants.
     Look,
     /// Is everything done?
     Check,
@@ -76,9 +76,9 @@ const TIMEOUTS_AT_ONCE_MAX: u32 = 1_000;
 const STEPS_MAX: u64 = 4_000_000;
 /// Breaches after which the world need not go on.
 const BREACHES_MAX: usize = 20;
-/// How long the world goes on after it has settled, to see that it becomes quiet.
+/// Time for which the world goes on after it has settled, to check that it becomes quiet.
 pub(crate) const QUIET: Duration = Duration::from_secs(5);
-/// How long after it has settled the world may still be busy with what had crossed on its way.
+/// Time for which the settled world may still be busy with crossing messages.
 pub(crate) const CALMING_DOWN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Simulation {
@@ -99,7 +99,7 @@ pub(crate) struct Simulation {
     pub(crate) exceeded: Vec<String>,
     /// Readers with more values than KEEP_LAST allows.
     pub(crate) overfull: Vec<String>,
-    /// What did not arrive of whom.
+    /// Missing samples by writer.
     pub(crate) tolls: Tolls,
     /// Which reader has which GUID.
     pub(crate) reader_numbers: BTreeMap<Guid, usize>,
@@ -207,7 +207,7 @@ impl Simulation {
                 break;
             }
             if self.trace.steps() > STEPS_MAX {
-                self.breach(format!("more than {STEPS_MAX} steps: somebody does not stop sending"));
+                self.breach(format!("more than {STEPS_MAX} steps: a participant does not stop sending"));
                 break;
             }
             let Some((at, turn, happening)) = self.queue.pop() else { break };

@@ -1,4 +1,4 @@
-//! What the network takes of each writer's samples.
+//! Counts of each writer's datagrams that the network drops.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What happened, as a number that must be the same in every run of a seed and as lines that a person can read.
+//! The course of a world, as a hash that must be the same in every run of a seed, and as lines for people.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::dissect::dissect;
 pub enum Step {
     /// A process sent a datagram.
     Sent {
-        /// To whom.
+        /// The destination.
         to: std::net::SocketAddr,
-        /// What.
+        /// The content.
         bytes: Payload,
     },
     /// A process did not get a datagram.
@@ -28,7 +28,7 @@ pub enum Step {
     },
     /// A process handled a datagram.
     Received {
-        /// From whom.
+        /// The source.
         from: std::net::SocketAddr,
         /// Bytes of the datagram.
         bytes: usize,
@@ -73,7 +73,7 @@ pub enum Missed {
 /// Lines kept to be shown when a law is broken.
 const TAIL_MAX: usize = 60;
 
-/// What a trace remembers beside its hash.
+/// Lines that a trace keeps besides its hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// The last steps.
@@ -115,7 +115,7 @@ impl Trace {
         self.hash
     }
 
-    /// How many steps there were.
+    /// Number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -1,4 +1,4 @@
-//! How datagrams travel: out of a participant, through the network, into a receive buffer, into a participant.
+//! The way of datagrams: out of a participant, through the network, into a receive buffer, into a participant.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What may happen to a simulated network and its processes beside loss: splits, pauses, moves, narrow paths, intruders.
+//! Disturbances of a simulated network and its processes besides loss: splits, pauses, moves, narrow paths, intruders.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ pub enum Cut {
     /// The parts do not hear each other.
     #[default]
     BothWays,
-    /// Nobody hears [`SplitPlan::hosts`], and they hear everybody.
+    /// No other host receives from [`SplitPlan::hosts`], and they receive from all.
     FromHosts,
-    /// [`SplitPlan::hosts`] hear nobody but themselves, and everybody hears them.
+    /// [`SplitPlan::hosts`] receive only from themselves, and all others receive from them.
     ToHosts,
 }
 
@@ -54,7 +54,7 @@ pub struct MovePlan {
     pub host: usize,
     /// When.
     pub at: Instant,
-    /// How much later its processes are told.
+    /// Delay after which its processes are told.
     pub told_after: Duration,
 }
 
@@ -67,10 +67,10 @@ pub struct PathPlan {
     pub mtu_bytes: u32,
 }
 
-/// A host with somebody on it who overhears the network and sends what others must not believe, from his own address.
+/// A host with an intruder that overhears the network and sends forged datagrams from its own address.
 #[derive(Clone, Copy, Debug)]
 pub struct IntruderPlan {
-    /// Where he is; no process runs there.
+    /// Its host; no process runs there.
     pub host: usize,
     /// When he begins.
     pub from: Instant,

@@ -1,4 +1,4 @@
-//! What is looked at while a world runs: whether acknowledgements are true, and whether memory stays within its bounds.
+//! Checks while a world runs: whether acknowledgements are true, and whether memory stays within its bounds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::plan::{InstanceSharing, TopicPlan, WriterPlan};
 use crate::record::WrittenRecord;
 use crate::simulation::{Happening, Simulation};
 
-/// Time between two looks at what everybody keeps.
+/// Time between two checks of memory.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 /// The same after everything planned has happened.
 const LOOK_PERIOD_LATE: Duration = Duration::from_millis(500);
@@ -56,7 +56,7 @@ impl Simulation {
         }
     }
 
-    /// The first number that an acknowledged pair lacks of what the reader is owed.
+    /// The first number that the reader of an acknowledged pair lacks although it is owed.
     fn unkept(&mut self, writer: usize, reader: usize) -> Option<SequenceNumber> {
         let index = self.writers[writer].record.index;
         let topic = &self.plan.topics[index.topic];
@@ -153,7 +153,7 @@ impl Simulation {
     }
 }
 
-/// Whether a reader's newest values of an instance are those of this writer: nobody else writes it, and it does not end.
+/// Whether a reader's newest values of an instance are those of this writer: no other writer writes it, and it does not end.
 fn is_told_apart(topic: &TopicPlan, written: &[WrittenRecord]) -> bool {
     let own = topic.keyed == Keyed::Yes && topic.instances == InstanceSharing::Own;
     (own || topic.writers.len() == 1) && written.iter().all(|one| one.kind == ChangeKind::Write)
@@ -176,7 +176,7 @@ fn newest<'a>(
     newest
 }
 
-/// What a writer keeps too much of.
+/// Resources of which a writer keeps too much.
 fn writer_excess(plan: &WriterPlan, readers: usize, kept: &WriterFootprint) -> Option<&'static str> {
     let instances = usize::from(plan.instances.max(1));
     let samples = match plan.qos.history {
@@ -208,7 +208,7 @@ fn collected_max(plan: &WriterPlan) -> usize {
     }
 }
 
-/// What a reader keeps too much of, given what there is in all.
+/// Resources of which a reader keeps too much, given the totals.
 fn reader_excess(topic: &TopicPlan, kept: &ReaderFootprint) -> Option<&'static str> {
     let written: usize = topic.writers.iter().map(|writer| writer.samples as usize * writer.payload_bytes).sum();
     let writers = topic.writers.len();

@@ -1,4 +1,4 @@
-//! Worlds: what a test fixes, what the seed decides, and the judgement when it is over.
+//! Worlds: properties fixed by a test, properties drawn from the seed, and the verdict at the end.
 
 use thalweg_rtps::qos::{History, Method};
 
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::simulation::Simulation;
 use crate::trace::Detail;
 
-/// A world to be: what is not fixed by a method follows from the seed.
+/// A world to run: properties that no method fixes follow from the seed.
 #[derive(Clone, Debug)]
 pub struct World {
     seed: u64,
@@ -83,7 +83,7 @@ impl World {
         self
     }
 
-    /// Everybody is volatile.
+    /// All endpoints are VOLATILE.
     pub fn volatile(mut self) -> World {
         self.fixed.durable = Some(false);
         self
@@ -95,7 +95,7 @@ impl World {
         self
     }
 
-    /// How the writers' samples share datagrams.
+    /// The transmission method of the writers.
     pub fn method(mut self, method: Method) -> World {
         self.fixed.method = Some(method);
         self
@@ -119,7 +119,7 @@ impl World {
         self
     }
 
-    /// What is going to happen.
+    /// The plan.
     pub fn plan(&self) -> Plan {
         draw(self.seed, &self.fixed)
     }
@@ -148,7 +148,7 @@ pub struct Breach {
     pub seed: u64,
     /// Name of the law.
     pub law: String,
-    /// How it was broken.
+    /// The way in which it was broken.
     pub how: String,
     /// The last things that happened.
     pub tail: String,
@@ -161,7 +161,7 @@ impl std::fmt::Display for Breach {
 }
 
 impl WorldOutcome {
-    /// What happened.
+    /// The record.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -209,7 +209,7 @@ impl WorldOutcome {
     }
 }
 
-/// Everything that happens in the world of `seed`, a line for each step, its hash, and the law it breaks if it does.
+/// The course of the world of `seed`, a line for each step, its hash, and the law that it breaks, if any.
 pub fn trace(seed: u64) -> String {
     let outcome = run(World::new(seed).plan(), Detail::Full);
     let verdict = match outcome.verify() {

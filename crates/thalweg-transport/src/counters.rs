@@ -20,7 +20,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What was sent since the sockets were opened.
+    /// Counts of sent datagrams since the sockets were opened.
     SendCounts, SendCounters {
         /// System calls that handed datagrams to the kernel.
         calls,
@@ -44,7 +44,7 @@ counters! {
 }
 
 counters! {
-    /// What was received since the sockets were opened.
+    /// Counts of received datagrams since the sockets were opened.
     ReceiveCounts, ReceiveCounters {
         /// System calls that asked the kernel for datagrams.
         calls,

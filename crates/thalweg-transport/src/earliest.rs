@@ -49,7 +49,7 @@ mod models {
 
     use super::Earliest;
 
-    /// The kernel's timer, and the deadline that is wanted of it.
+    /// The kernel's timer, and its requested deadline.
     struct Timer {
         earliest: Earliest,
         set_to: Mutex<u64>,

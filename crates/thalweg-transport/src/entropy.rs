@@ -12,7 +12,7 @@ pub fn seed() -> io::Result<u64> {
     bytes().map(u64::from_ne_bytes)
 }
 
-/// 256 bits that nobody can guess, for keys.
+/// 256 unpredictable bits, for keys.
 ///
 /// # Errors
 /// As [`seed`].
@@ -20,7 +20,7 @@ pub fn key() -> io::Result<[u8; 32]> {
     bytes()
 }
 
-/// So many bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
 /// As [`seed`].

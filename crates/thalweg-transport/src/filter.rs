@@ -1,5 +1,5 @@
 //! Instructions for the machine that looks at each datagram before it is put into a socket's receive buffer: the classic
-//! Berkeley Packet Filter of Linux (`SO_ATTACH_FILTER`, networking/filter.rst). Whoever sends pays for its time on this
+//! Berkeley Packet Filter of Linux (`SO_ATTACH_FILTER`, networking/filter.rst). The sender pays for its time on this
 //! host, and a datagram that it drops costs its receiver nothing.
 //!
 //! The machine has an accumulator A, an index X and a datagram whose bytes 0 to 7 are the UDP header. Jumps go forward only.

@@ -13,7 +13,7 @@ pub struct FramePort {
     socket: Socket,
 }
 
-/// What became of a frame that was to be sent.
+/// The outcome of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameSent {
     /// The interface took it.
@@ -23,8 +23,8 @@ pub enum FrameSent {
 }
 
 impl FramePort {
-    /// Bytes before each Ethernet header that belong to the kernel: what is still to be done about checksums. They are handed back as
-    /// they came, so that a frame whose checksum nobody has computed yet stays acceptable.
+    /// Bytes before each Ethernet header that belong to the kernel: unfinished checksums. They are handed back as
+    /// they came, so that a frame with an uncomputed checksum stays acceptable.
     pub const PREFIX_BYTES: usize = 10;
 
     /// Opens the interface `name` of this network namespace.
@@ -38,7 +38,7 @@ impl FramePort {
         Ok(FramePort { socket: packet::open(found.index, RECEIVE_BUFFER_BYTES)? })
     }
 
-    /// Takes the next frame, prefix included; `None` when none waits. What does not fit into `buffer` is cut off.
+    /// Takes the next frame, prefix included; `None` when none waits. A frame that does not fit into `buffer` is cut off.
     ///
     /// # Errors
     /// The interface is gone.

@@ -23,7 +23,7 @@ fn read_first(paths: &[&str]) -> Vec<u8> {
     paths.iter().find_map(|path| fs::read(path).ok().filter(|text| !text.is_empty())).unwrap_or_default()
 }
 
-/// Spreads both identities over sixteen bytes; a plain mixing function will do, since nobody gains by a collision.
+/// Spreads both identities over sixteen bytes; a plain mixing function is enough, since no attacker gains by a collision.
 fn mix(kernel: &[u8], (device, inode): (u64, u64)) -> [u8; 16] {
     let absorb = |start: u64| {
         let mut state = start;

@@ -12,7 +12,7 @@ use crate::sys::interfaces as system;
 pub struct Interface {
     /// Its name, such as `eth0`.
     pub name: String,
-    /// The kernel's number of it; it changes when the interface is made anew.
+    /// The kernel's number of the interface; it changes when the interface is made anew.
     pub index: u32,
     /// Its addresses of both families, IPv4 first.
     pub addresses: Vec<InterfaceAddress>,
@@ -91,7 +91,7 @@ impl InterfaceSelection {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// The first entry of `allow` that no interface of `listed` has as its name or address. Entries of `deny` may name what is
+    /// The first entry of `allow` that no interface of `listed` has as its name or address. Entries of `deny` may name interfaces that are
     /// not there: they are obeyed all the same.
     pub fn unknown(&self, listed: &[ListedInterface]) -> Option<&str> {
         let is_known = |entry: &&String| listed.iter().any(|listed| is_named(&listed.interface, entry));
@@ -132,7 +132,7 @@ impl fmt::Display for ListedInterface {
 /// All interfaces of this host, in the kernel's order.
 ///
 /// # Errors
-/// What the system call says, such as too many open files.
+/// The system's error, such as too many open files.
 pub fn list() -> io::Result<Vec<ListedInterface>> {
     let mut listed: Vec<ListedInterface> = Vec::new();
     for entry in system::addresses()? {

@@ -1,7 +1,7 @@
 //! UDP for Thalweg on Linux: sockets, vectored sending and receiving, interfaces, clock, entropy, host identity.
 //!
-//! Everything here is about moving the datagrams of an [`Outbox`](thalweg_base::outbox::Outbox) out and turning what
-//! arrives into [`Payload`](thalweg_base::payload::Payload)s; no RTPS is interpreted.
+//! The crate sends the datagrams of an [`Outbox`](thalweg_base::outbox::Outbox) and turns
+//! arriving ones into [`Payload`](thalweg_base::payload::Payload)s; no RTPS is interpreted.
 
 #[forbid(unsafe_code)]
 pub mod batch;

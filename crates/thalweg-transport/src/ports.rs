@@ -11,7 +11,7 @@ const BASE: u32 = 7400;
 const PER_DOMAIN: u32 = 250;
 const PER_PARTICIPANT: u32 = 2;
 
-/// Where participants announce themselves by multicast.
+/// Port at which participants announce themselves by multicast.
 ///
 /// # Panics
 /// When `domain` is above [`DOMAIN_MAX`].
@@ -19,7 +19,7 @@ pub fn metatraffic_multicast(domain: u32) -> u16 {
     port(domain, 0)
 }
 
-/// Where user data is sent by multicast.
+/// Port of user data by multicast.
 ///
 /// # Panics
 /// As [`metatraffic_multicast`].
@@ -27,7 +27,7 @@ pub fn user_multicast(domain: u32) -> u16 {
     port(domain, 1)
 }
 
-/// Where participant number `index` of a host listens for discovery.
+/// Port at which participant number `index` of a host listens for discovery.
 ///
 /// # Panics
 /// As [`metatraffic_multicast`].
@@ -35,7 +35,7 @@ pub fn metatraffic_unicast(domain: u32, index: u32) -> u16 {
     port(domain, 10 + PER_PARTICIPANT * index)
 }
 
-/// Where participant number `index` of a host listens for user data.
+/// Port at which participant number `index` of a host listens for user data.
 ///
 /// # Panics
 /// As [`metatraffic_multicast`].

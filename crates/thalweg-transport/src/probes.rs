@@ -5,7 +5,7 @@
 
 use thalweg_base::point::Point;
 
-/// Fires the probe of `point` with the writer's entity id and the sample's number. One NOP while nobody listens.
+/// Fires the probe of `point` with the writer's entity id and the sample's number. One NOP while no tracer is attached.
 pub fn fire(point: Point, writer: u32, sequence: i64) {
     crate::sys::probes::fire(point, writer, sequence);
 }

@@ -27,7 +27,7 @@ pub(crate) struct UdpSocket {
     path_news: AtomicBool,
 }
 
-/// What happens to a datagram that is larger than its path's MTU.
+/// Treatment of a datagram that is larger than its path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Oversize {
     /// This host and the routers on the way cut it into IP fragments (RFC 791 §2.3; by this host only over IPv6).
@@ -54,7 +54,7 @@ pub(crate) struct Buffers {
 
 /// 239.255.0.1, the group of RTPS 2.5 §9.6.2.4.1.
 pub const GROUP_V4: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
-/// ff02::ffff:239.255.0.1, what other implementations use over IPv6.
+/// ff02::ffff:239.255.0.1, the group of other implementations over IPv6.
 pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 
 impl UdpSocket {
@@ -76,7 +76,7 @@ impl UdpSocket {
         }
         hear_joined_groups_only(&socket, family)?;
         prepare(&socket, family)?;
-        // What is granted may be less; the buffer then only overflows earlier.
+        // The system may grant less; the buffer then only overflows earlier.
         let receive_buffer_bytes = grow_receive_buffer(&socket, buffers.receive_bytes)?;
         grow_send_buffer(&socket, buffers.send_bytes)?;
         socket.bind(&address.into())?;
@@ -283,7 +283,7 @@ fn grow_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<usize> {
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// As [`grow_receive_buffer`] for what is to be sent.
+/// As [`grow_receive_buffer`] for the send buffer.
 fn grow_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     match options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, value) {

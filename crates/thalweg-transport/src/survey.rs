@@ -1,4 +1,4 @@
-//! What sockets of their own find out about a host's network: whether multicast works, and what is said in other domains.
+//! Survey of a host's network by sockets of its own: whether multicast works, and announcements in other domains.
 
 use std::fmt;
 use std::io;
@@ -11,18 +11,18 @@ use crate::entropy;
 use crate::interfaces::Interface;
 use crate::udp::{GROUP_V4, GROUP_V6};
 
-/// What became of a datagram that was sent to the discovery group by one interface. Displays as a sentence without its subject.
+/// The outcome of a datagram that was sent to the discovery group by one interface. Displays as a sentence without its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MulticastTrial {
-    /// It came back to this host. Whether the network carries it further, only another host can tell.
+    /// It came back to this host. Only another host can tell whether the network carries it further.
     CameBack,
     /// It did not come back within this time.
     Lost(Duration),
     /// The system refused.
     Refused {
-        /// What was attempted.
+        /// The attempted operation.
         attempted: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
 }
@@ -46,13 +46,13 @@ impl fmt::Display for MulticastTrial {
 }
 
 /// Sends a datagram to the discovery group by `interface` and waits at most `patience` for it. It goes to a port that the system
-/// chooses and carries a number that nobody else knows: no participant gets it, and no other datagram passes for it. An interface
+/// chooses and carries an unpredictable number: no participant gets it, and no other datagram passes for it. An interface
 /// without IPv4 address is tried over IPv6.
 pub fn try_multicast(interface: &Interface, patience: Duration) -> MulticastTrial {
     let attempt = |attempted| move |error: io::Error| MulticastTrial::Refused { attempted, cause: error.to_string() };
     let run = || {
         let socket = open_trial(interface).map_err(attempt("open a socket in the discovery group"))?;
-        let port = socket.local_addr().map_err(attempt("tell the port of a socket"))?.port();
+        let port = socket.local_addr().map_err(attempt("read the port of a socket"))?.port();
         let group = if interface.v4().is_some() {
             SocketAddr::V4(SocketAddrV4::new(GROUP_V4, port))
         } else {
@@ -98,7 +98,7 @@ fn open_trial(interface: &Interface) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Listens to what is sent to the discovery group on several ports, over IPv4.
+/// Listens to the discovery group on several ports, over IPv4.
 #[derive(Debug)]
 pub struct GroupListener {
     /// Sockets with their ports.
@@ -118,7 +118,7 @@ impl GroupListener {
         self.sockets.iter().map(|(port, _)| *port)
     }
 
-    /// Hands what has arrived to `handle`, with the port where it did and its source. Does not wait.
+    /// Hands arrived datagrams to `handle`, with their port and source. Does not wait.
     pub fn receive(&self, mut handle: impl FnMut(u16, SocketAddr, &[u8])) {
         let mut buffer = vec![0; DATAGRAM_MAX];
         for (port, socket) in &self.sockets {

@@ -21,7 +21,7 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
     process::set_nice(nice)
 }
 
-/// How late timed waits of the calling thread may end. Linux's default is 50 µs, as long as a whole round trip here.
+/// Timer slack: the delay with which timed waits of the calling thread may end. Linux's default is 50 µs, as long as a whole round trip here.
 pub fn set_timer_slack(slack: Duration) {
     process::set_timer_slack(u32::try_from(slack.as_nanos()).unwrap_or(u32::MAX));
 }

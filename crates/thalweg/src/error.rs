@@ -5,7 +5,7 @@ use std::fmt;
 
 use thalweg_rtps::qos::{QosError, QosErrorKind};
 
-/// Why a call failed: DDS's return code, what failed on which topic, the measured cause, and what to do.
+/// The reason of a failed call: DDS's return code, the operation and its topic, the measured cause, and a remedy.
 ///
 /// Displays as one sentence, such as `write on topic "pose" timed out after 100ms: 2 of 3 readers owe an acknowledgement;
 /// raise max_blocking_time or the history's limits`. One pointer wide, so that calls that succeed pay nothing for it.
@@ -36,7 +36,7 @@ pub enum ErrorKind {
     OutOfResources,
     /// RETCODE_INCONSISTENT_POLICY: QoS that contradicts itself.
     InconsistentPolicy,
-    /// RETCODE_TIMEOUT: what was waited for did not come in time.
+    /// RETCODE_TIMEOUT: the wait ended without result.
     Timeout,
 }
 

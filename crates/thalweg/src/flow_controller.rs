@@ -44,12 +44,12 @@ pub struct FlowController {
 }
 
 impl FlowController {
-    /// What writers name it by.
+    /// The name that writers refer to.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Changes it at once, for what waits already too. Tokens that are there stay, as far as they fit.
+    /// Changes it at once, also for waiting samples. Present tokens stay, as far as they fit.
     ///
     /// # Errors
     /// [`ErrorKind::InconsistentPolicy`] for settings under which nothing would ever be sent, [`ErrorKind::BadParameter`] when
@@ -59,7 +59,7 @@ impl FlowController {
         set.map_err(|error| failed("set_flow_controller", error))
     }
 
-    /// What it works with.
+    /// Its settings.
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`] when it was deleted.
@@ -68,7 +68,7 @@ impl FlowController {
         settings.map_err(|error| failed("flow_controller_settings", error))
     }
 
-    /// Its tokens and what waits for them now, and what it let through since it was created.
+    /// Its tokens, the samples that wait for them now, and its output since its creation.
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`] when it was deleted.

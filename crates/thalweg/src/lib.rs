@@ -45,7 +45,7 @@ pub mod qos {
     pub use thalweg_rtps::qos::*;
 }
 
-/// What discovery tells about participants, writers and readers.
+/// Participants, writers and readers as discovery knows them.
 pub mod discovery {
     pub use crate::participant::ProcessDescription;
     pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};

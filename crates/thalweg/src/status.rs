@@ -8,17 +8,17 @@ pub use thalweg_rtps::history::RejectReason;
 pub use thalweg_rtps::participant::LostReason;
 pub use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 
-/// How many endpoints of the other kind an endpoint is matched with: PUBLICATION_MATCHED of a writer,
+/// Number of endpoints that an endpoint is matched with: PUBLICATION_MATCHED of a writer,
 /// SUBSCRIPTION_MATCHED of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     /// Matches ever made.
     pub total: usize,
-    /// Of these, since the status was last asked for or told.
+    /// Of these, since the status was last read or told.
     pub total_change: usize,
     /// Matches now.
     pub current: usize,
-    /// Difference to when the status was last asked for or told.
+    /// Change since the status was last read or told.
     pub current_change: isize,
     /// The endpoint whose match was made or ended last.
     pub last: Option<Guid>,
@@ -57,7 +57,7 @@ impl Matched {
 pub struct IncompatibleQos {
     /// Incompatible endpoints ever found.
     pub total: usize,
-    /// Of these, since the status was last asked for or told.
+    /// Of these, since the status was last read or told.
     pub total_change: usize,
     /// The endpoint that was found last.
     pub last: Option<Guid>,
@@ -86,12 +86,12 @@ impl IncompatibleQos {
 }
 
 /// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
-/// Thalweg. What they missed they count as lost once they acknowledge again.
+/// Thalweg. They count missed samples as lost once they acknowledge again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadersGivenUp {
-    /// How often a reader was given up.
+    /// Number of times that a reader was given up.
     pub total: usize,
-    /// Of these, since the status was last asked for or told.
+    /// Of these, since the status was last read or told.
     pub total_change: usize,
     /// Readers that are given up now: matched, and not waited for.
     pub current: usize,
@@ -115,12 +115,12 @@ impl ReadersGivenUp {
 
 /// Samples that were written and that this reader will never hand over: SAMPLE_LOST. Each counts once.
 ///
-/// What KEEP_LAST replaced, what the writer declared irrelevant and what expired by LIFESPAN is not lost.
+/// Samples that KEEP_LAST replaced, that the writer declared irrelevant or that expired by LIFESPAN are not lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLost {
     /// Samples ever lost.
     pub total: u64,
-    /// Of these, since the status was last asked for or told.
+    /// Of these, since the status was last read or told.
     pub total_change: u64,
     /// Why the last one was lost; `None` before the first.
     pub last_reason: Option<LossReason>,
@@ -152,7 +152,7 @@ impl SampleLost {
 pub struct SampleRejected {
     /// Samples ever rejected.
     pub total: u64,
-    /// Of these, since the status was last asked for or told.
+    /// Of these, since the status was last read or told.
     pub total_change: u64,
     /// Which limit the last one met; `None` before the first.
     pub last_reason: Option<RejectReason>,
@@ -190,7 +190,7 @@ pub enum WriterStatus {
     ReadersGivenUp(ReadersGivenUp),
 }
 
-/// News about a participant and about what is in it, as its status listener gets them; see
+/// News about a participant and its entities, as its status listener gets them; see
 /// [`DomainParticipantBuilder::on_status`](crate::DomainParticipantBuilder::on_status).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -213,7 +213,7 @@ pub enum ParticipantStatus {
         participant: GuidPrefix,
         /// Which limit.
         limit: DiscoveryLimit,
-        /// How many announcements of this kind were refused so far.
+        /// Number of announcements of this kind that were refused so far.
         refused: u64,
     },
     /// News about a writer of this participant that has no status listener of its own.
@@ -240,7 +240,7 @@ pub enum ReaderStatus {
     SubscriptionMatched(Matched),
     /// A writer offers less than the reader requests.
     RequestedIncompatibleQos(IncompatibleQos),
-    /// Samples will never be taken. News that come together are told together.
+    /// Samples were lost. News that come together are told together.
     SampleLost(SampleLost),
     /// Samples found no room.
     SampleRejected(SampleRejected),

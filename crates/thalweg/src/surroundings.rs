@@ -1,4 +1,4 @@
-//! What a participant can find out about its network when it finds nobody there.
+//! The survey of a participant's network, for cases in which it discovers no other participant.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ use crate::discovery::ProcessDescription;
 pub use thalweg_transport::interfaces::{Interface, InterfaceAddress, ListedInterface};
 pub use thalweg_transport::survey::MulticastTrial;
 
-/// What is around a participant, for those who wonder why it finds nobody.
+/// The findings of a survey, to explain why a participant discovers no other.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Domain of the participant.
@@ -33,7 +33,7 @@ pub struct Surroundings {
     pub multicast: bool,
     /// All interfaces of the host, in the kernel's order.
     pub interfaces: Vec<SurveyedInterface>,
-    /// How long announcements of other participants were listened for; zero without multicast.
+    /// Time for which the survey listened to announcements; zero without multicast.
     pub listened: Duration,
     /// Domains whose announcements were listened for: 0 to 232 but for those whose port something else has.
     pub domains_listened: usize,
@@ -43,16 +43,16 @@ pub struct Surroundings {
     pub other_groups: Vec<IgnoredParticipant>,
 }
 
-/// An interface, and what the participant makes of it.
+/// An interface, and its use by the participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyedInterface {
     /// The interface.
     pub listed: ListedInterface,
-    /// Whether it is used.
+    /// Its use.
     pub usage: InterfaceUsage,
 }
 
-/// Whether a participant uses an interface, and why not.
+/// The use of an interface by a participant, or the reason against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceUsage {
     /// It does; what became of a datagram sent to the discovery group there, or `None` where no multicast is used.
@@ -75,22 +75,22 @@ pub struct HeardDomain {
     pub domain_id: u32,
     /// Their tag; empty for none.
     pub domain_tag: String,
-    /// Who they are, in the order of their prefixes.
+    /// The participants, in the order of their prefixes.
     pub participants: Vec<HeardParticipant>,
 }
 
 /// A participant that announced itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeardParticipant {
-    /// Who it is.
+    /// Its GUID prefix.
     pub guid_prefix: GuidPrefix,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: VendorId,
     /// Name that its application gave it; empty for none.
     pub entity_name: String,
-    /// Where it runs, as far as it says so.
+    /// Its host, process and program, as far as announced.
     pub process: ProcessDescription,
-    /// Where its announcement came from.
+    /// The source address of its announcement.
     pub address: IpAddr,
 }
 
@@ -101,7 +101,7 @@ pub struct Survey {
     thread: Option<JoinHandle<SurveyFindings>>,
 }
 
-/// What the background finds out.
+/// The findings of the background thread.
 #[derive(Default)]
 struct SurveyFindings {
     interfaces: Vec<SurveyedInterface>,
@@ -119,7 +119,7 @@ impl Survey {
         Survey { started: Instant::now(), stop, thread }
     }
 
-    /// How long it has listened.
+    /// Time that it has listened.
     pub fn listened(&self) -> Duration {
         self.started.elapsed()
     }
@@ -163,7 +163,7 @@ impl Drop for Survey {
     }
 }
 
-/// What the background thread does.
+/// The work of the background thread.
 fn look_around(config: &UdpConfig, own: GuidPrefix, stop: &AtomicBool) -> SurveyFindings {
     let listed = interfaces::list().unwrap_or_default();
     let mut findings = SurveyFindings::default();
@@ -186,7 +186,7 @@ fn look_around(config: &UdpConfig, own: GuidPrefix, stop: &AtomicBool) -> Survey
         findings.interfaces.push(SurveyedInterface { listed, usage });
     }
     loop {
-        // Once more after the end was asked for, so that a survey that ends at once has looked.
+        // Once more after the end was requested, so that a survey that ends at once has polled.
         let last = stop.load(Ordering::Relaxed);
         listener.receive(|port, source, bytes| {
             if let Some(domain) = domain_of.get(&port) {
@@ -231,7 +231,7 @@ impl SurveyFindings {
     }
 }
 
-/// What a participant announces in a datagram of its discovery.
+/// The participant announced in a datagram of discovery.
 fn announcement(bytes: &[u8]) -> Option<ParticipantData> {
     let message = Message::parse(bytes).ok()?;
     message.submessages().map_while(Result::ok).find_map(|submessage| match submessage {
@@ -243,9 +243,9 @@ fn announcement(bytes: &[u8]) -> Option<ParticipantData> {
     })
 }
 
-/// How long a datagram may take from this host to itself.
+/// Time limit of a datagram from this host to itself.
 const TRIAL_PATIENCE: Duration = Duration::from_millis(300);
-/// How often arrivals are looked for.
+/// Interval at which arrivals are polled.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 /// Participants that are remembered; chosen for a text that people read.
 const HEARD_MAX: usize = 1_000;

@@ -1,4 +1,4 @@
-//! Topics: a name, a type and how instances are told apart.
+//! Topics: a name, a type and the identification of instances.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,7 +26,7 @@ pub struct Topic<T> {
     type_marker: PhantomData<fn() -> T>,
 }
 
-/// What endpoints of a topic share.
+/// State shared by the endpoints of a topic.
 pub(crate) struct TopicDescription {
     pub(crate) name: String,
     pub(crate) type_name: String,
@@ -34,7 +34,7 @@ pub(crate) struct TopicDescription {
     pub(crate) keys: TopicKeys,
 }
 
-/// What tells the instance of a serialized sample of a topic.
+/// Computes the instance of a serialized sample of a topic.
 pub(crate) enum TopicKeys {
     /// The hash that writers may send along.
     Wire,
@@ -45,7 +45,7 @@ pub(crate) enum TopicKeys {
 }
 
 impl TopicKeys {
-    /// Who computes the keys of samples that a reader receives.
+    /// The source of the keys of samples that a reader receives.
     pub(crate) fn source(&self) -> KeySource {
         match self {
             TopicKeys::Wire => KeySource::Wire,

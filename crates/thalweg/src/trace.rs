@@ -32,9 +32,9 @@ use thalweg_transport::{clock, probes};
 pub struct Passage {
     /// Which point.
     pub point: Point,
-    /// Who wrote the sample.
+    /// The writer of the sample.
     pub writer: Guid,
-    /// Who reads it; unknown up to [`Point::SendExit`].
+    /// The reader; unknown up to [`Point::SendExit`].
     pub reader: Guid,
     /// Its number.
     pub sequence: SequenceNumber,
@@ -50,12 +50,12 @@ pub fn start(every: NonZeroU32) {
     trace::start(note);
 }
 
-/// Traces nothing any more; what was traced stays.
+/// Stops tracing; recorded passages stay.
 pub fn stop() {
     trace::stop();
 }
 
-/// Takes out what was traced since the last call, by time.
+/// Removes and returns the passages since the last call, in the order of time.
 pub fn take() -> Vec<Passage> {
     let rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut out: Vec<Passage> = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) fn received() {
     }
 }
 
-/// Those who wait for data of `reader` are about to be told.
+/// Listeners and waiting threads of `reader` are about to be told.
 #[inline]
 pub(crate) fn notified(reader: Guid) {
     if trace::is_on() {
@@ -138,7 +138,7 @@ pub(crate) fn taken(reader: Guid, samples: &[TakenSample]) {
     }
 }
 
-/// What a thread knows of the samples that it works on.
+/// A thread's state of the samples that it works on.
 struct Tracer {
     ring: Arc<Mutex<VecDeque<Passage>>>,
     thread: u32,
@@ -149,7 +149,7 @@ struct Tracer {
     packed: Vec<(Guid, SequenceNumber)>,
     received: Option<Instant>,
     parsed: Option<Instant>,
-    /// Chosen samples that nobody was told of yet.
+    /// Chosen samples that were not told to any listener yet.
     cached: Vec<Place>,
 }
 
@@ -277,7 +277,7 @@ fn note(mark: Mark) {
 /// Lets `work` use this thread's tracer; a thread that is ending has none any more.
 fn with(work: impl FnOnce(&mut Tracer)) {
     let _ = TRACER.try_with(|tracer| {
-        // A type's `Encode` may itself write samples; what it does within a trace point is not traced.
+        // A type's `Encode` may itself write samples; these writes are not traced.
         if let Ok(mut tracer) = tracer.try_borrow_mut() {
             work(tracer.get_or_insert_with(Tracer::new));
         }
@@ -285,7 +285,7 @@ fn with(work: impl FnOnce(&mut Tracer)) {
 }
 
 fn is_chosen(sequence: SequenceNumber) -> bool {
-    // What tells of a lost writer has no number.
+    // The news of a lost writer has no sample number.
     sequence.0 > 0 && sequence.0 % i64::from(EVERY.load(Ordering::Relaxed).max(1)) == 0
 }
 
@@ -296,5 +296,5 @@ thread_local! {
 static EVERY: AtomicU32 = AtomicU32::new(1);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static RINGS: Mutex<Vec<Arc<Mutex<VecDeque<Passage>>>>> = Mutex::new(Vec::new());
-/// What a thread keeps: 5 MiB, and the hottest thread passes six points a sample.
+/// Passages that a thread keeps: 5 MiB, and the busiest thread passes six points a sample.
 const PASSAGES_MAX: usize = 65_536;

@@ -20,7 +20,7 @@ pub struct Browser {
     messages: Receiver<Value>,
     session: Value,
     last_id: u64,
-    /// What the page did, since it was last asked for.
+    /// Events of the page since the last read.
     events: Vec<Value>,
 }
 
@@ -32,7 +32,7 @@ impl Browser {
         fs::create_dir_all(folder).map_err(failed)?;
         let (to, from) = (folder.join("commands"), folder.join("messages"));
         output(Command::new("mkfifo").args([&to, &from]))?;
-        // Open for both directions: opening a pipe for one of them waits for somebody at the other end.
+        // Open for both directions: opening a pipe for one of them waits for the other end.
         let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path).map_err(failed);
         let (commands, messages) = (open(&to)?, open(&from)?);
         let mut command = Command::new("sh");
@@ -84,7 +84,7 @@ impl Browser {
         Ok(())
     }
 
-    /// What an expression of the page is worth.
+    /// The value of an expression of the page.
     pub fn evaluate(&mut self, expression: &str) -> Outcome<Value> {
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", ask)?;
@@ -94,7 +94,7 @@ impl Browser {
         }
     }
 
-    /// What the page did since this was last called: methods and parameters of the protocol's events.
+    /// Events of the page since the last call: methods and parameters of the protocol's events.
     pub fn take_events(&mut self) -> Outcome<Vec<Value>> {
         // The answer comes after everything that happened before the question.
         self.evaluate("new Promise((done) => setTimeout(done, 100))")?;

@@ -12,7 +12,7 @@ use self::devtools::Browser;
 use crate::workspace::{root, target};
 use crate::{Outcome, peers};
 
-/// What a check of the page is called and what it does.
+/// Name and function of a check of the page.
 type Check = (&'static str, fn(&mut Browser, &str) -> Outcome);
 
 const CHECKS: [Check; 7] = [
@@ -95,7 +95,7 @@ fn loads_silently(browser: &mut Browser, url: &str) -> Outcome {
     }
     let seen = browser.evaluate("document.querySelectorAll('section h2').length")?;
     expect(seen.as_u64() > Some(8), || format!("{seen} sections"))?;
-    // The policy forbids what the page does not do: a picture from elsewhere is refused before it is asked for.
+    // The policy forbids other sources: a picture from elsewhere is refused before it is requested.
     browser.evaluate("new Promise((done) => { const one = new Image(); one.onerror = () => done(1); one.src = 'http://192.0.2.1/'; })")?;
     let refused = browser
         .take_events()?
@@ -114,7 +114,7 @@ fn fits_a_phone(browser: &mut Browser, _: &str) -> Outcome {
     expect(small == 0, || format!("{small} texts of the small figures are less than 9 pixels high"))
 }
 
-/// Whether text stands out from what is behind it (WCAG 2.1, 4.5 to 1), in both schemes.
+/// Whether text has enough contrast with its background (WCAG 2.1, 4.5 to 1), in both schemes.
 fn can_be_read_in_both_schemes(browser: &mut Browser, _: &str) -> Outcome {
     let mut grounds = Vec::new();
     for scheme in ["light", "dark"] {
@@ -172,7 +172,7 @@ fn prints(browser: &mut Browser, _: &str) -> Outcome {
     expect(ground == "rgb(255, 255, 255)", || format!("prints on {ground}"))
 }
 
-/// What somebody wants to look at when a check failed, or before a release.
+/// Pictures to inspect when a check failed, or before a release.
 fn take_pictures(browser: &mut Browser, url: &str, folder: &Path) -> Outcome {
     for (name, width, scheme) in [("light", 1100, "light"), ("dark", 1100, "dark"), ("phone", 375, "light")] {
         reset(browser, url)?;

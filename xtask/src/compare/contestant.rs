@@ -1,4 +1,4 @@
-//! Who takes part, and one run of a program.
+//! The contestants, and one run of a program.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -90,17 +90,17 @@ impl Entry {
 pub struct Contestant {
     pub who: Who,
     program: PathBuf,
-    /// What it says of itself.
+    /// Its own version text.
     pub version: String,
 }
 
-/// Where runs take place.
+/// The place of runs.
 pub struct Testbed {
     /// A host with a loopback interface alone; without one, runs share this machine's interfaces.
     pub alone: Option<Host>,
     /// Two hosts joined by a link.
     pub link: Option<(Host, Host)>,
-    /// How long a stream or a series of round trips lasts, in seconds.
+    /// Duration of a stream or a series of round trips, in seconds.
     pub seconds: &'static str,
 }
 
@@ -130,7 +130,7 @@ impl Contestant {
         }
     }
 
-    /// What both ends of a continuous measurement are told.
+    /// Options of both ends of a continuous measurement.
     fn arguments(&self, row: &ComparisonRow, setting: &str, stage: &Testbed) -> Vec<String> {
         let (measurement, particular) = match row.what {
             What::Latency { wait } => ("latency", ["--wait".to_owned(), wait.to_owned()]),
@@ -144,7 +144,7 @@ impl Contestant {
             arguments.extend(["--size", &size, "--seconds", stage.seconds, "--json"].map(str::to_owned));
         }
         if self.who == Who::Thalweg {
-            // Nobody else on this machine takes part by accident.
+            // No other participant on this machine takes part by accident.
             let tag = format!("compare-{}", std::process::id());
             arguments.insert(0, "perf".to_owned());
             arguments.extend(["--method", setting, "--domain-tag", &tag].map(str::to_owned));

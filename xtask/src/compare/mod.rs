@@ -20,7 +20,7 @@ use crate::netns::Host;
 use crate::workspace::{output, target};
 use crate::{Outcome, netns};
 
-/// What was asked for.
+/// The request of the command line.
 #[derive(Debug, PartialEq)]
 struct Request {
     quick: bool,
@@ -174,7 +174,7 @@ fn measure(
     Measured { group, row, runs }
 }
 
-/// What is not reached, and how much is.
+/// The missed aims, and the number of reached ones.
 fn print_aims(measured: &[Measured]) {
     let aims = measured.iter().flat_map(|row| row.row.aims.iter().map(move |aim| (row, aim)));
     let aims: Vec<_> = aims.map(|(row, aim)| (row, aim, row.judge(aim).verdict)).collect();

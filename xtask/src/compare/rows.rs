@@ -1,4 +1,4 @@
-//! What is measured, and what the project aims at.
+//! The measurements, and the project's aims.
 //!
 //! Aims are ratios to another program of the same row: absolute figures do not carry over between machines. A ratio written
 //! as a fraction is the figure aimed at, divided by the best peer's where the aim was set (Cyclone DDS, Fast DDS and Zenoh on two
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::contestant::Entry;
 use crate::Outcome;
 
-/// Rows that are asked for together.
+/// Rows that are requested together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowGroup {
     SmallStreams,
@@ -75,7 +75,7 @@ pub enum What {
     Burst { count: usize },
 }
 
-/// Where the two ends run.
+/// The processors of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Both on core 0.
@@ -88,7 +88,7 @@ pub enum Place {
     Link,
 }
 
-/// What the project wants of one of its entries.
+/// The project's aim for one of its entries.
 pub struct Aim {
     pub figure: PrintedFigure,
     pub ours: Entry,
@@ -97,7 +97,7 @@ pub struct Aim {
     pub limit: RatioAim,
 }
 
-/// What the ratio of our figure to the other has to reach.
+/// The aimed ratio of our figure to the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RatioAim {
     AtLeast(f64),
@@ -127,7 +127,7 @@ impl PrintedFigure {
         }
     }
 
-    /// What a run gave; an error if it has none, as when nothing arrived in time.
+    /// The figure of a run; an error without one, as when no sample arrived in time.
     pub fn of(self, run: &Value) -> Outcome<f64> {
         let key = self.key().0;
         run[key].as_f64().filter(|value| *value > 0.0).ok_or_else(|| format!("no {key} in {run}"))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::contestant::{Entry, Who};
 use super::rows::{Aim, ComparisonRow, PrintedFigure, RatioAim, RowGroup};
 
-/// What the runs of a row gave.
+/// Figures of the runs of a row.
 pub struct Measured {
     pub group: RowGroup,
     pub row: ComparisonRow,
@@ -32,7 +32,7 @@ impl AimVerdict {
     }
 }
 
-/// How an aim came out.
+/// The outcome of an aim.
 #[derive(Debug, PartialEq)]
 pub struct Judged {
     /// The best of those that we are compared with; `None` if none of them has a figure.
@@ -125,7 +125,7 @@ impl Measured {
         )
     }
 
-    /// Everything, for programs.
+    /// All figures, for programs.
     pub fn to_json(&self) -> Value {
         let entries = self.row.entries.iter().zip(&self.runs);
         let entries: Vec<Value> = entries

@@ -1,4 +1,4 @@
-//! CoAP servers with other middleware, which `thalweg lab run paper5` measures; `peers/README.md` says what they have in common.
+//! CoAP servers with other middleware, which `thalweg lab run paper5` measures; `peers/README.md` describes their common interface.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -12,7 +12,7 @@ use crate::workspace::{output, root, run};
 
 /// A server below `peers/`, in the folder `coap-<middleware>`.
 pub struct CoapServer {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// The name of its folder and of its program.
     program: &'static str,

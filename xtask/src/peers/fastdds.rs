@@ -1,6 +1,6 @@
 //! Fast DDS from Debian 13's packages, unpacked below `target/peers` with the C and C++ libraries that they need.
 //!
-//! Nothing is installed and nobody needs to be root: an older system keeps its own libraries.
+//! It installs nothing and needs no root: an older system keeps its own libraries.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 const PACKAGE: &str = "libfastdds-dev";
 
-/// Where the build finds Fast DDS.
+/// Folder in which the build finds Fast DDS.
 pub fn environment() -> Outcome<Vec<(&'static str, OsString)>> {
     let folder = super::folder().join("fastdds");
     let root = folder.join("root");
@@ -37,7 +37,7 @@ fn unpack(folder: &Path, root: &Path) -> Outcome {
         return Err(format!("{KEYS} is missing: install debian-archive-keyring"));
     }
     let mirror = mirror()?;
-    println!("fetching {PACKAGE} and what it needs from {mirror} {RELEASE}");
+    println!("fetching {PACKAGE} and its dependencies from {mirror} {RELEASE}");
     let archives = Apt::new(folder, &mirror)?.download()?;
     for archive in archives {
         output(Command::new("dpkg").arg("--extract").arg(archive).arg(root))?;
@@ -45,7 +45,7 @@ fn unpack(folder: &Path, root: &Path) -> Outcome {
     std::fs::write(root.join("complete"), "").map_err(|error| error.to_string())
 }
 
-/// Where this system gets Debian's packages from.
+/// This system's mirror of Debian's packages.
 fn mirror() -> Outcome<String> {
     let format = ["indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages"];
     let list = output(Command::new("apt-get").args(format))?;
@@ -53,7 +53,7 @@ fn mirror() -> Outcome<String> {
     mirror.map(str::to_owned).ok_or_else(|| "this system's apt-get knows no mirror of Debian".to_owned())
 }
 
-/// A package manager that knows one source and nothing of what is installed.
+/// A package manager that knows one source and no installed packages.
 struct Apt {
     folder: PathBuf,
 }

@@ -18,7 +18,7 @@ use std::process::Command;
 use crate::Outcome;
 use crate::workspace::{has, is_root, output, root, target};
 
-/// Where peers are set up: `THALWEG_PEERS`, or `peers` in cargo's build folder.
+/// Folder of the peers: `THALWEG_PEERS`, or `peers` in cargo's build folder.
 fn folder() -> PathBuf {
     std::env::var_os("THALWEG_PEERS").map_or_else(|| target().join("peers"), |path| root().join(path))
 }
@@ -42,7 +42,7 @@ pub fn cyclone_python() -> Outcome<PathBuf> {
     Ok(python)
 }
 
-/// A Python interpreter that has aiocoap with what its OSCORE needs.
+/// A Python interpreter that has aiocoap with the dependencies of its OSCORE.
 pub fn aiocoap_with_oscore() -> Outcome<PathBuf> {
     let python = environment()?;
     let modules = ["-c", "import aiocoap, cbor2, cryptography, filelock, lakers"];
@@ -86,7 +86,7 @@ pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
     })
 }
 
-/// Where the C parser of [`LIBCLANG`] is; installed when it is missing.
+/// Folder of the C parser of [`LIBCLANG`]; installed when it is missing.
 fn libclang() -> Outcome<PathBuf> {
     let python = environment()?;
     let folder = ["-c", "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))"];

@@ -1,4 +1,4 @@
-//! The programs that measure other middleware, and none; `peers/README.md` says what they have in common.
+//! The programs that measure other middleware, and none; `peers/README.md` describes their common interface.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::workspace::{output, root, run as run_command};
 
 /// A program below `peers/`, in a workspace of its own.
 pub struct Program {
-    /// What it is called on the command line; the folder is `<name>-perf`.
+    /// Its name on the command line; the folder is `<name>-perf`.
     pub name: &'static str,
-    /// Sets up what the build needs and names it in environment variables.
+    /// Sets up the build's requirements and names them in environment variables.
     environment: fn() -> Outcome<Vec<(&'static str, OsString)>>,
 }
 
@@ -56,7 +56,7 @@ impl Program {
     }
 }
 
-/// What it takes to generate Rust bindings of C headers.
+/// Environment for generating Rust bindings of C headers.
 fn bindings() -> Outcome<Vec<(&'static str, OsString)>> {
     // The wheel brings the parser without its headers; those of the C compiler serve as well.
     let headers = output(Command::new("cc").arg("-print-file-name=include"))?;

@@ -1,4 +1,4 @@
-//! Who may depend on whom: the crates, and the modules inside `thalweg-rtps`.
+//! Permitted dependencies: between the crates, and between the modules inside `thalweg-rtps`.
 
 use super::{File, Findings};
 

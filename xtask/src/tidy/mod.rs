@@ -1,5 +1,6 @@
-//! `cargo xtask tidy`: what the compiler does not check.
+//! `cargo xtask tidy`: checks beyond those of the compiler.
 
+mod items;
 mod layers;
 mod names;
 mod source;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Outcome;
 use crate::workspace::{output, root};
 
-/// What the checks found.
+/// The findings of the checks.
 #[derive(Default)]
 pub struct Findings {
     errors: Vec<String>,
@@ -55,10 +56,11 @@ impl File {
     }
 }
 
-/// Runs every check; an error lists what has to change.
+/// Runs every check; an error lists the required changes.
 pub fn run() -> Outcome {
     let files = files()?;
     let mut findings = Findings::default();
+    items::check(&files, &mut findings);
     layers::check_crates(&files, &mut findings);
     layers::check_modules(&files, &mut findings);
     names::check(&files, &mut findings);

@@ -11,10 +11,10 @@ const SHARED: [(&str, &str); 3] = [
     ("Topic", "the DDS entity, and the trait that `#[derive(Topic)]` implements for its type"),
 ];
 
-/// How the name of a question begins.
+/// Prefixes of the names of questions.
 const QUESTIONS: [&str; 9] = ["is_", "has_", "can_", "may_", "wants_", "are_", "was_", "needs_", "should_"];
 
-/// Questions that change what they look at, each with the reason.
+/// Questions that change state, each with the reason.
 const REMEMBERED: [(&str, &str); 0] = [];
 
 pub fn check(files: &[File], findings: &mut Findings) {
@@ -53,7 +53,7 @@ fn public_type(line: &str) -> Option<&str> {
     ["struct", "enum", "trait", "union", "type"].contains(&keyword).then(|| identifier(rest))
 }
 
-/// Reports each function that is named like a question and may change what it is asked about.
+/// Reports each function that is named like a question and may change state.
 fn check_questions(file: &File, findings: &mut Findings) {
     let lines: Vec<(usize, &str)> = file.production_lines().collect();
     for (index, (number, line)) in lines.iter().enumerate() {

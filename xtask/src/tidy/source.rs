@@ -2,7 +2,7 @@
 
 use super::{File, Findings};
 
-/// Where unsafe code may be written. Everything else forbids it.
+/// Folders that may contain unsafe code. All others forbid it.
 const UNSAFE_ALLOWED: [&str; 2] = ["crates/thalweg-transport/src/sys/", "crates/thalweg-testing/src/allocations.rs"];
 
 /// A production file longer than this deserves a split by responsibility.
@@ -72,7 +72,7 @@ fn check_words(file: &File, findings: &mut Findings) {
     }
 }
 
-/// Each file in `fuzz/fuzz_targets` is a program of `fuzz/Cargo.toml`, or nobody runs it.
+/// Each file in `fuzz/fuzz_targets` is a program of `fuzz/Cargo.toml`; otherwise it would never run.
 fn check_fuzz_targets(files: &[File], findings: &mut Findings) {
     let manifest = files.iter().find(|file| file.path == "fuzz/Cargo.toml").map_or("", |file| file.text.as_str());
     for file in files.iter().filter(|file| file.path.starts_with("fuzz/fuzz_targets/") && file.is("rs")) {

@@ -1,4 +1,4 @@
-//! All text files: nothing of the machine they were written on, and no link to what is not there.
+//! All text files: no paths of the machine they were written on, and no broken links.
 
 use std::path::Path;
 

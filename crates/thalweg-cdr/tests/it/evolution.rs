@@ -198,7 +198,7 @@ fn bounds_and_wire_types_are_enforced_on_the_way_out() {
     check_refused(&TextKey { a: "x".repeat(12), b: 0 }, "length 12 exceeds the bound of 11 (TextKey.a)");
     let name = Generic { items: [Name("abcdefg".into())], list: vec![] };
     check_refused(&name, "length 7 exceeds the bound of 6 (Name.0)");
-    let nul = "the string has a NUL in it, which ends strings on the wire (LongTextKey.a)";
+    let nul = "the string contains a NUL, which ends strings on the wire (LongTextKey.a)";
     check_refused(&LongTextKey { a: "a\0b".into(), b: 0 }, nul);
     let pair = Pair { first: '水', second: 1 };
     check_refused(&pair, "'水' is not in ISO 8859-1, which a char holds (Pair.first)");

@@ -18,7 +18,7 @@ pub struct AgentOptions {
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:7300", hide_default_value = true)]
     pub bind: SocketAddr,
 
-    /// Work for controllers that have the key in FILE, which nobody but its owner may read (default: thalweg/lab.key in the folder of
+    /// Work for controllers that have the key in FILE, which only its owner may be able to read (default: thalweg/lab.key in the folder of
     /// your settings, ~/.config).
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,

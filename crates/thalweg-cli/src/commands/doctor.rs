@@ -1,4 +1,4 @@
-//! `thalweg doctor`: what this host's network lets a participant do, and who is around.
+//! `thalweg doctor`: the interfaces of this host, multicast, and the participants in reach.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 use crate::surroundings::{Lookaround, SurveyOptions};
 
-/// Looks around: interfaces and whether multicast works on them, who is heard in this and all other domains, with other tags and in
-/// other groups, which topics are nearly the one that is looked for, and what to do about it.
+/// Explains why no participant or topic is found: lists interfaces and whether multicast works on them, participants in all domains,
+/// with other tags and in other groups, similar topic names, and remedies.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg doctor", "thalweg doctor chatter --domain 7 --json"))]
 pub struct DoctorOptions {
-    /// Name of a topic that is looked for (default: none).
+    /// Name of the topic to look for (default: none).
     pub topic: Option<String>,
 
     /// Print one JSON object instead of text (default: text).
@@ -25,7 +25,7 @@ pub struct DoctorOptions {
     pub survey: SurveyOptions,
 }
 
-/// Listens and tells.
+/// Listens and reports.
 ///
 /// # Errors
 /// The network cannot be used, or output cannot be written.

@@ -29,12 +29,12 @@ pub struct LaboratoryOptions {
 #[derive(Debug, Subcommand)]
 pub enum Experiment {
     /// Moves three kinds of data between separate processes on this host: bursts of small samples, 5 MiB at once, and a bulk
-    /// transfer beside a topic in a hurry. Takes about a minute.
+    /// transfer beside an urgent topic. Takes about a minute.
     #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
     Quick(QuickOptions),
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
-    /// programs, searches every method's best parameters first and writes them as a profile; paper2 asks whether multicast helps when
-    /// there are many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
+    /// programs, searches every method's best parameters first and writes them as a profile; paper2 compares unicast and multicast with
+    /// many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
     /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
@@ -52,7 +52,7 @@ pub enum Experiment {
         "thalweg lab page paper4/results.json --findings findings.md"
     ))]
     Page(PageOptions),
-    /// Builds the programs that measure other middleware, and says which of them are ready.
+    /// Lists and builds the programs that measure other middleware.
     #[command(after_help = crate::after_help!("thalweg lab peers list", "thalweg lab peers install cyclone"))]
     Peers(PeersOptions),
     /// Lists the presets, and the run directories in a folder with their states.
@@ -61,18 +61,18 @@ pub enum Experiment {
     /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
     Resume(ResumeOptions),
-    /// Computes the results of a directory of `lab run FILE` again from its raw data, and says what is missing or differs.
+    /// Computes the results of a directory of `lab run FILE` again from its raw data, and reports missing and different results.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(DirectoryOptions),
     /// Writes the report of a directory of `lab run FILE` again from its raw data.
     #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
     Report(DirectoryOptions),
-    /// Shows how a directory of `lab run FILE` stands while its runs are being made: progress, the run of now with the fates and
-    /// latencies of its samples so far and how quiet the machine is, and what the whole runs of each cell amount to. Ends when the runs do.
+    /// Shows the progress of a directory of `lab run FILE` while its runs are being made: the present run with the fates and
+    /// latencies of its samples so far and the other load on the machine, and the results of each cell's complete runs. Ends when the runs do.
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
     Top(TopOptions),
-    /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for whoever has the same
-    /// key, one at a time, until Ctrl-C.
+    /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for one controller with
+    /// the same key at a time, until Ctrl-C.
     #[command(after_help = crate::after_help!("thalweg lab agent --make-key lab.key", "thalweg lab agent --bind 10.0.0.2:7300 --key lab.key"))]
     Agent(AgentOptions),
     /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.

@@ -1,4 +1,4 @@
-//! `thalweg ls`: who is in a domain.
+//! `thalweg ls`: the participants of a domain.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::refusals::Refusals;
 use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
 /// Lists the participants of a domain with vendor, host, process and program, and their writers and readers with topic, type and QoS.
-/// Where nobody is found, it says why.
+/// If it finds no participant, it explains why.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg ls --domain 0 --settle 3"))]
 pub struct ListOptions {
@@ -62,14 +62,14 @@ pub fn run(options: &ListOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     print_line(text)
 }
 
-/// Everybody in a domain but this command.
+/// The participants of a domain except this command's own.
 #[derive(Serialize)]
 struct Domain {
     domain: u32,
     participants: Vec<Member>,
     /// Those whose communication groups are not this command's.
     ignored: Vec<Stranger>,
-    /// What this command itself refused.
+    /// Refusals of this command's own participant.
     refused: Refusals,
     /// Why there are no participants; null where there are some.
     nobody_found: Option<NobodyFound>,
@@ -162,7 +162,7 @@ impl Domain {
 
     fn to_text(&self) -> String {
         let mut out = match self.participants.len() {
-            0 => format!("Nobody else is in domain {}; more may appear with a longer --settle.\n", self.domain),
+            0 => format!("No other participant is in domain {}; a longer --settle may find more.\n", self.domain),
             1 => format!("1 participant in domain {}\n", self.domain),
             count => format!("{count} participants in domain {}\n", self.domain),
         };
@@ -254,7 +254,7 @@ impl Member {
 }
 
 impl Member {
-    /// Where it runs, as far as it says so.
+    /// Host, process and program, as far as announced.
     fn process_line(&self) -> String {
         let parts = [
             self.program.as_ref().map(|program| format!("program {program}")),
@@ -330,7 +330,7 @@ impl Policies {
         }
     }
 
-    /// What differs from one endpoint to the other, the rest only when it is unusual.
+    /// The policies that usually differ; others only if they are unusual.
     pub(super) fn to_text(&self) -> String {
         let mut parts = vec![
             self.reliability.clone(),
@@ -366,5 +366,5 @@ fn names(representations: &[Representation]) -> Vec<String> {
     }
 }
 
-/// How often a wait looks whether Ctrl-C came.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);

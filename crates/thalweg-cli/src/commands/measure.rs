@@ -33,7 +33,7 @@ pub enum MeasureCommand {
     /// Measures the round trip of samples that the other process sends back at once.
     #[command(after_help = crate::after_help!("thalweg perf latency --role both --size 64 --wait block --cpu 0,1"))]
     Latency(EndOptions),
-    /// Measures how many samples a second reach the other processes, what is lost, and what that costs all. System calls are those
+    /// Measures the samples a second that reach the other processes, the losses, and the costs at both ends. System calls are those
     /// of the sockets: sends, receives and waits for readiness.
     #[command(after_help = crate::after_help!(
         "thalweg perf throughput --role both --size 1024 --seconds 5 --json",
@@ -41,8 +41,8 @@ pub enum MeasureCommand {
         "thalweg perf throughput --readers 4 --destination multicast"
     ))]
     Throughput(ThroughputOptions),
-    /// Measures the time from the first of n writes to the echo of a reader that has all n, as often as standard input asks. The end that
-    /// writes says {"ready":true,…} once it has met the other, then answers each line such as {"n":3000,"size":256,"runs":5} with
+    /// Measures the time from the first of n writes to the echo of a reader that has all n, for each request on standard input. The
+    /// writing end prints {"ready":true,…} once it is matched with the other, then answers each line such as {"n":3000,"size":256,"runs":5} with
     /// {"runs_ms":[…]} or {"error":"…"}. Each end ends with its standard input.
     #[command(after_help = crate::after_help!(
         "thalweg perf burst --role sub",
@@ -107,14 +107,14 @@ pub enum RoleName {
     Both,
 }
 
-/// How an end waits for data.
+/// Ways to wait for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WaitName {
     /// A callback in the thread that receives: the shortest way.
     Listener,
     /// A thread of the application sleeps until data are there.
     Block,
-    /// A thread of the application asks without pause: lowest latency for a whole core.
+    /// A thread of the application polls without pause: lowest latency at the price of a whole core.
     Busy,
 }
 
@@ -154,12 +154,12 @@ pub struct EndOptions {
     #[arg(long, conflicts_with = "wait")]
     pub busy_poll: bool,
 
-    /// Run the writer on logical CPU A and the readers on B and what follows, in turn; a single number places this end (default: the
+    /// Run the writer on logical CPU A and the readers on B and the following ones, in turn; a single number places this end (default: the
     /// system chooses).
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 
-    /// Trace the layers of every N-th sample meanwhile, to see what that costs; what is traced is thrown away (default: off).
+    /// Trace the layers of every N-th sample, to measure the cost of tracing; the traces are discarded (default: off).
     #[arg(long, value_name = "N")]
     pub trace: Option<std::num::NonZeroU32>,
 

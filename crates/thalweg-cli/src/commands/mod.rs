@@ -1,4 +1,4 @@
-//! One module for each command: its options and what it does.
+//! One module for each command: its options and its action.
 
 pub mod agent;
 pub mod coap;

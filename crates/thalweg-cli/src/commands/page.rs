@@ -1,4 +1,4 @@
-//! `thalweg lab page`: what an earlier run measured, drawn again.
+//! `thalweg lab page`: a page from the results of an earlier run.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub struct PageOptions {
     #[arg(long, value_name = "FILE")]
     pub findings: Option<PathBuf>,
 
-    /// Say that COMMAND made the results (default: what the results say of themselves).
+    /// Name COMMAND as the origin of the results (default: the command in the results).
     #[arg(long, value_name = "COMMAND")]
     pub command: Option<String>,
 

@@ -21,7 +21,7 @@ pub struct PeersOptions {
 /// Subcommands of `lab peers`.
 #[derive(Debug, Subcommand)]
 pub enum PeersAction {
-    /// Says of each peer whether its program is ready, and what is missing.
+    /// Lists the peers with the state of their programs.
     #[command(after_help = crate::after_help!("thalweg lab peers list"))]
     List(PeersListOptions),
     /// Builds peers' programs from the sources in `peers/` of a checkout and from the registries; all of them take a quarter of an hour
@@ -51,7 +51,7 @@ pub struct InstallOptions {
     pub peer_dir: Option<PathBuf>,
 }
 
-/// Does what the options say.
+/// Carries out the action.
 ///
 /// # Errors
 /// A peer is unknown or cannot be built, or the sources are not here.
@@ -64,7 +64,7 @@ pub fn run(options: &PeersOptions) -> Result<(), Failure> {
                 PeerProgram::ALL.map(PeerProgram::source).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)).collect()
             };
             let named: Vec<&str> = if named.is_empty() { all() } else { named };
-            remark("Building what is not up to date; a peer takes between seconds and several minutes.");
+            remark("Building the peers that are not up to date; each takes between seconds and several minutes.");
             peers::install(&named, options.peer_dir.as_deref()).map_err(from_lab)
         }
     }
@@ -92,7 +92,7 @@ fn list(options: &PeersListOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the source folder of any peer is called, or the nearest name.
+/// The source folder of a peer, or the nearest name.
 fn source_of(name: &str) -> Result<&'static str, Failure> {
     if let Ok(peer) = CoapPeer::parse(name) {
         return Ok(peer.name());

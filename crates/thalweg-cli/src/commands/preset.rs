@@ -28,7 +28,7 @@ pub struct RunOptions {
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
     /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes. Of paper4, make
-    /// what fits into a quarter of an hour (default: all that this machine carries). Of paper5, make fewer and shorter runs, what fits into
+    /// the cells that fit into a quarter of an hour (default: all that this machine carries). Of paper5, make fewer and shorter runs, within
     /// ten minutes (default: five runs of ten seconds, hours).
     #[arg(long)]
     pub quick: bool,
@@ -82,11 +82,11 @@ pub struct RunOptions {
     pub figures: Vec<String>,
 
     /// Of paper5, compare these laws for handler pools, of inline, fixed:N, vta, vta-printed, vta-authors and queue-delay, with commas
-    /// between (default: what each figure of the paper has, and the adaptive ones).
+    /// between (default: those of each figure of the paper, and the adaptive ones).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
     pub laws: Vec<String>,
 
-    /// Shuffle the turns by S, to repeat the order of an earlier run (default: the time of day, or what the scenario says).
+    /// Shuffle the turns by S, to repeat the order of an earlier run (default: the time of day, or the scenario's seed).
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 
@@ -104,7 +104,7 @@ pub struct Tokens(Option<u32>);
 pub enum LinkName {
     /// 1 Gbit/s between two network namespaces; needs root and tc.
     Tbf,
-    /// Loopback without a limit: shows what flow controllers do, not what a link does.
+    /// Loopback without a limit: shows the effect of flow controllers, not of a link.
     Loopback,
 }
 
@@ -133,7 +133,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{} is no file and no preset: {guess}Presets: {presets}", options.what)));
     }
     if let Some(option) = options.given(|_| true) {
-        return Err(Failure::Usage(format!("{option} is for presets; {} says itself what is run", options.what)));
+        return Err(Failure::Usage(format!("{option} is for presets; the scenario {} sets this itself", options.what)));
     }
     if options.live {
         return top::run_live(path, options, interrupt);
@@ -293,21 +293,21 @@ fn tokens(text: &str) -> Result<Tokens, String> {
     match text.parse() {
         _ if text == UNLIMITED => Ok(Tokens(None)),
         Ok(tokens @ 1..=TOKENS_MAX) => Ok(Tokens(Some(tokens))),
-        _ => Err(format!("a number from 1 to {TOKENS_MAX} or {UNLIMITED:?} is needed")),
+        _ => Err(format!("not a number of tokens; give 1 to {TOKENS_MAX} or {UNLIMITED:?}")),
     }
 }
 
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
-        _ => Err("a factor above 0 and at most 1 is needed, such as 0.01".to_owned()),
+        _ => Err("not a factor above 0 and at most 1; give one such as 0.01".to_owned()),
     }
 }
 
 /// 8 Gbit/s, far beyond the link.
 const TOKENS_MAX: u32 = 1_220;
 
-/// What `lab run` knows by name.
+/// The presets of `lab run`.
 pub const PRESETS: [&str; 4] = ["paper1", "paper2", "paper4", "paper5"];
 
 #[cfg(test)]

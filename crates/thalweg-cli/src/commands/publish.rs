@@ -202,13 +202,13 @@ fn wait_for_readers<T: TextValue>(
         std::thread::sleep(Duration::from_millis(5));
     }
     if !writer.qos().reliability.is_reliable() {
-        // Nobody repairs what is sent before the readers have matched us as well.
+        // Best-effort samples from before the readers have matched us would be lost.
         std::thread::sleep(BEST_EFFORT_SETTLE);
     }
     Ok(())
 }
 
-/// How writing came to its end.
+/// The end of writing.
 enum Ended {
     /// The count or the input is exhausted.
     Complete,
@@ -286,7 +286,7 @@ impl<T: TextValue + Clone> Session<'_, T> {
     }
 }
 
-/// Where the values come from.
+/// The source of the values.
 enum Source<T> {
     /// The command line, over and over.
     Given { values: Vec<T>, next: usize },
@@ -294,7 +294,7 @@ enum Source<T> {
     Input(Receiver<std::io::Result<String>>),
 }
 
-/// What the source gave.
+/// The next input of a source.
 enum Next<T> {
     Value(T),
     End,
@@ -355,9 +355,9 @@ fn sleep_until(due: Instant, interrupt: &Interrupt) {
     }
 }
 
-/// How often a wait looks whether Ctrl-C came.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-/// How long a best-effort reader may take to match us after we have matched it.
+/// Time for a best-effort reader to match us after we have matched it.
 const BEST_EFFORT_SETTLE: Duration = Duration::from_millis(300);
 /// Lines of standard input that are read before they are written.
 const LINES_AHEAD: usize = 64;

@@ -55,7 +55,7 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
     printed?;
     let (worlds, broken) = (report.seeds, report.breaches.len());
     if interrupt.came() {
-        remark(format_args!("{worlds} worlds were run, {broken} broke a promise"));
+        remark(format_args!("{worlds} worlds were run, {broken} broke a law"));
         return Err(Failure::Interrupted);
     }
     if broken > 0 {
@@ -65,11 +65,11 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
                 print_line(format_args!("seed {}: {}", breach.seed, breach.law))?;
             }
         }
-        return Err(Failure::Failed(format!("{broken} of {worlds} worlds broke a promise")));
+        return Err(Failure::Failed(format!("{broken} of {worlds} worlds broke a law")));
     }
     let (seconds, samples) = (report.simulated.as_secs_f64(), report.taken);
     print_line(format_args!(
-        "{worlds} worlds, {seconds:.0} simulated seconds, {samples} samples taken: every promise holds"
+        "{worlds} worlds, {seconds:.0} simulated seconds, {samples} samples taken: every law holds"
     ))
 }
 

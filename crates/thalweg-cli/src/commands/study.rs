@@ -1,4 +1,4 @@
-//! `thalweg lab run FILE`, and what one can do with the directory that it makes.
+//! `thalweg lab run FILE`, and the commands on the directory that it makes.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ pub struct CompareOptions {
     pub force: bool,
 }
 
-/// Makes all runs of the scenario in `file` and prints what they amount to.
+/// Makes all runs of the scenario in `file` and prints the results.
 ///
 /// # Errors
 /// The scenario cannot be run or has no result, or one of its expectations does not hold.
@@ -69,7 +69,7 @@ pub fn run(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(
     run_scenario(scenario, options, interrupt)
 }
 
-/// Makes all runs of a scenario and prints what they amount to.
+/// Makes all runs of a scenario and prints the results.
 ///
 /// # Errors
 /// As [`run`].
@@ -96,7 +96,7 @@ pub(super) fn run_scenario(
     conclude(&out, result)
 }
 
-/// Makes the runs that a directory lacks and prints what all amount to.
+/// Makes the missing runs of a directory and prints the results.
 ///
 /// # Errors
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
@@ -156,14 +156,11 @@ pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
 /// Checks a directory against its raw data.
 ///
 /// # Errors
-/// It is not what it says, or no result yet.
+/// The results differ from the raw data, or there are none yet.
 pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
     let verification = study::verify(&options.directory).map_err(from_lab)?;
     if verification.faults.is_empty() {
-        return print_line(format_args!(
-            "{} runs are what their raw data say, and so are the results",
-            verification.runs
-        ));
+        return print_line(format_args!("{} runs and the results agree with their raw data", verification.runs));
     }
     Err(Failure::Failed(verification.faults.join("\n")))
 }

@@ -95,7 +95,7 @@ fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) ->
     result
 }
 
-/// Prints what comes until there is enough of it.
+/// Prints samples until the requested number has come.
 fn follow<T: TextValue>(
     options: &SubscribeOptions,
     interrupt: &Interrupt,
@@ -144,7 +144,7 @@ impl Search<'_> {
         }
         self.lookaround.begin_late();
         if let Some(found) = self.lookaround.take_when_due(Some(&options.topic)) {
-            remark(format_args!("nobody writes to {:?} yet\n{}", options.topic, found.to_text()));
+            remark(format_args!("no writer of {:?} was found yet\n{}", options.topic, found.to_text()));
         }
     }
 }
@@ -161,7 +161,7 @@ fn too_few(options: &SubscribeOptions, printed: u64, count: u64, search: &mut Se
     ))
 }
 
-/// What became of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
+/// The counts of all samples, such as `received 10, lost 2 (2 never arrived), rejected 0`.
 fn closing_line<T>(reader: &DataReader<T>) -> String {
     let (received, lost, rejected) = (reader.counters().received, reader.sample_lost(), reader.sample_rejected());
     let why_lost = if lost.total > 0 { format!(" ({})", lost.losses) } else { String::new() };
@@ -188,7 +188,7 @@ fn tell(status: ReaderStatus) {
     }
 }
 
-/// Prints a sample; false when it cannot be decoded, which is told on standard error.
+/// Prints a sample; false when it cannot be decoded, which is reported on standard error.
 fn print<T: TextValue>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
     let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
     let value = match decoded {
@@ -249,5 +249,5 @@ fn state_name(state: InstanceState) -> &'static str {
 
 /// Samples taken at once, so that a fast writer does not delay Ctrl-C.
 const TAKEN_MAX: usize = 256;
-/// How often a wait looks whether Ctrl-C came.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -44,7 +44,7 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
             None if options.once => return print_line(snapshot.to_text().trim_end()),
             None => {
                 let line = snapshot.to_line();
-                // What only counts seconds is no news.
+                // A line that only counts seconds is no news.
                 let news = line.rsplit_once(", ").map_or(line.as_str(), |(news, _)| news).to_owned();
                 if news != told {
                     print_line(&line)?;
@@ -96,13 +96,13 @@ pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Res
         watcher = watcher.or_else(|| RunWatcher::new(&out).ok());
         let snapshot = watcher.as_mut().and_then(|watcher| watcher.look().ok());
         if let (Some(screen), Some(snapshot)) = (&screen, snapshot) {
-            let ending = if interrupt.came() { "interrupted; the run in the making ends\n" } else { "" };
+            let ending = if interrupt.came() { "interrupted; the present run ends first\n" } else { "" };
             screen.show(&format!("{}{ending}", snapshot.to_text()))?;
         }
         std::thread::sleep(if screen.is_some() { PERIOD } else { LOOK_PERIOD });
     }
     drop(screen);
-    let said = runs.join().map_err(|_| Failure::Failed("the runs could not be waited for".to_owned()))?;
+    let said = runs.join().map_err(|_| Failure::Failed("waiting for the runs failed".to_owned()))?;
     let said = said.map_err(Failure::from_cause)?;
     let (output, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     if !output.is_empty() {
@@ -128,7 +128,7 @@ impl Screen {
         Screen
     }
 
-    /// Writes over what was there; lines longer than the terminal are cut by it.
+    /// Overwrites the earlier lines; the terminal cuts lines that are too long.
     fn show(&self, text: &str) -> Result<(), Failure> {
         let lines: String = text.lines().map(|line| format!("{line}\x1b[K\r\n")).collect();
         let mut out = stdout().lock();

@@ -1,4 +1,4 @@
-//! `thalweg why`: what the writers of a topic do, and why.
+//! `thalweg why`: how the endpoints of a topic send and receive, with the reasons.
 
 mod text;
 
@@ -22,10 +22,10 @@ use crate::outcome::{Failure, print_line};
 use crate::refusals::Refusals;
 use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
-/// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader what it
-/// received, what it lost or had no room for, and why; for each that does not match, why; and what their participants refused
-/// because nothing proved where it came from. Thalweg's endpoints in other processes are
-/// asked; of other vendors' endpoints it tells what they announce.
+/// Explains a topic: for each writer its method, its destinations and the numbers behind the choice; for each reader its counts of
+/// received, lost and rejected samples, with reasons; for each pair that does not match, the reason; and messages that participants
+/// refused because their origin was not proved. Thalweg's endpoints in other processes are
+/// asked; of other vendors' endpoints it prints the announced data.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg why chatter --domain 0"))]
 pub struct WhyOptions {
@@ -78,7 +78,7 @@ pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     print_line(text.trim_end())
 }
 
-/// Everything about one topic.
+/// The explanation of one topic.
 #[derive(Serialize)]
 struct ExplainedTopic {
     domain: u32,
@@ -95,7 +95,7 @@ struct ExplainedTopic {
     nobody_found: Option<NobodyFound>,
 }
 
-/// Who an endpoint belongs to.
+/// The participant of an endpoint.
 #[derive(Clone, Serialize)]
 struct Owner {
     vendor: String,
@@ -113,7 +113,7 @@ struct WriterView {
     qos: Policies,
     /// Readers that match it by what both announce.
     matching_readers: Vec<String>,
-    /// What it says itself; null for other vendors and for those that did not answer.
+    /// Its own explanation; null for other vendors and without an answer.
     explanation: Option<Explanation>,
     /// Whether it could be asked.
     thalweg: bool,
@@ -127,10 +127,10 @@ struct ReaderView {
     #[serde(rename = "type")]
     type_name: String,
     qos: Policies,
-    /// Where it wants to be reached, if it names addresses of its own, else its participant's.
+    /// Its own addresses, else its participant's.
     addresses: Vec<String>,
     groups: Vec<String>,
-    /// What it says itself; null for other vendors and for those that did not answer.
+    /// Its own explanation; null for other vendors and without an answer.
     explanation: Option<Reception>,
     /// Whether it could be asked.
     thalweg: bool,
@@ -154,12 +154,12 @@ struct Reception {
     overwritten: u64,
     expired: u64,
     lost: u64,
-    /// How many for which reason; empty without losses.
+    /// The number for each reason; empty without losses.
     lost_why: String,
     rejected: u64,
     /// Which limit the last one met.
     rejected_why: Option<String>,
-    /// What was not believed at once.
+    /// Claims that the reader verified first.
     doubted: u64,
 }
 
@@ -186,7 +186,7 @@ struct Explanation {
     window_bytes: Option<u64>,
     in_flight_bytes: u64,
     held_samples: usize,
-    /// Answers refused because they tell of what was never sent.
+    /// Answers refused because they acknowledge or request samples that were never sent.
     implausible: u64,
     route: RouteView,
 }

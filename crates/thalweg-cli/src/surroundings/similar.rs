@@ -1,4 +1,4 @@
-//! Topic names that somebody may have meant.
+//! Topic names that the user may have meant.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub fn find(sought: &str, writers: &[String], readers: &[String]) -> Vec<Similar
     similar.collect()
 }
 
-/// How far a name is from the one that is looked for, and why it may be meant; `None` for one that is quite different.
+/// The distance of a name from the requested one, and the likely reason; `None` for a different name.
 fn difference(sought: &str, name: &str) -> Option<(usize, String)> {
     let (bare, other) = (without_ros(sought), without_ros(name));
     if bare == other {
@@ -68,7 +68,7 @@ fn without_ros(name: &str) -> &str {
     name.strip_prefix(ROS_PREFIX).unwrap_or(name).trim_start_matches('/')
 }
 
-/// What ROS 2 puts before the names of topics on the wire.
+/// ROS 2's prefix of topic names on the wire.
 const ROS_PREFIX: &str = "rt/";
 /// Names that are shown.
 const SHOWN_MAX: usize = 5;

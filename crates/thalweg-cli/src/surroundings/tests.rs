@@ -25,7 +25,7 @@ fn heard(domain: u32, domain_tag: &str, count: usize) -> HeardView {
     HeardView { domain, domain_tag: domain_tag.to_owned(), participants: (0..count).map(participant).collect() }
 }
 
-/// Somebody alone in domain 0, on a network where multicast works.
+/// A participant alone in domain 0, on a network where multicast works.
 fn alone() -> NobodyFound {
     NobodyFound {
         domain: 0,
@@ -62,7 +62,7 @@ fn interfaces_are_told_with_what_was_found_and_peers_advised_where_nobody_is_hea
         "no other participant in domain 0\n",
         "\n  uses eth0 (192.0.2.7): as found\n",
         "\n  leaves out wlan0 (192.0.2.7): as found\n",
-        "\n  nobody heard in any of 233 domains within 6 s\n",
+        "\n  no participant heard in any of 233 domains within 6 s\n",
         "--peer ADDRESS",
     ];
     check(alone(), &lines, &["make multicast work"]);
@@ -74,26 +74,30 @@ fn interfaces_are_told_with_what_was_found_and_peers_advised_where_nobody_is_hea
     let ports = "through --peer 192.0.2.8: check the address, that a participant of this domain runs there, and that UDP \
                  ports 7400 to 7475 pass";
     check(NobodyFound { peers, ..alone() }, &[ports], &[]);
-    check(NobodyFound { multicast: false, ..alone() }, &["without multicast others are found"], &["nobody heard"]);
+    check(
+        NobodyFound { multicast: false, ..alone() },
+        &["without multicast, participants are discovered"],
+        &["no participant heard"],
+    );
 }
 
 #[test]
 fn who_is_heard_elsewhere_is_named_with_the_option_that_leads_there() {
     let domain = NobodyFound { heard: vec![heard(3, "", 2)], ..alone() };
     let line = "  domain 3: 2 participants heard: Cyclone DDS \"arm\" process 0 at 192.0.2.9, Cyclone DDS";
-    check(domain, &[line, "-> --domain 3 meets those there"], &["nobody heard"]);
+    check(domain, &[line, "-> --domain 3 discovers these participants"], &["no participant heard"]);
     let tag = NobodyFound { heard: vec![heard(0, "lab", 1)], ..alone() };
-    check(tag, &["domain 0 with tag \"lab\": 1 participant heard", "-> --domain-tag lab meets"], &["--domain 0"]);
+    check(tag, &["domain 0 with tag \"lab\": 1 participant heard", "-> --domain-tag lab discovers"], &["--domain 0"]);
     let untagged = NobodyFound { domain_tag: "lab".to_owned(), heard: vec![heard(0, "", 1)], ..alone() };
     check(untagged, &["in domain 0 with tag \"lab\"", "-> leave out --domain-tag"], &[]);
     let both = NobodyFound { heard: vec![heard(3, "lab", 1)], ..alone() };
-    check(both, &["-> --domain 3 --domain-tag lab meets those there"], &[]);
+    check(both, &["-> --domain 3 --domain-tag lab discovers these participants"], &[]);
     let silent = NobodyFound { heard: vec![heard(0, "", 1)], ..alone() };
-    check(silent, &["-> those of this domain are heard and do not answer: let unicast UDP"], &[]);
+    check(silent, &["-> participants of this domain are heard, but do not answer: let unicast UDP"], &[]);
     let many = NobodyFound { heard: (1..=20).map(|domain| heard(domain, "", 9)).collect(), ..alone() };
     check(
         many,
-        &["domain 8: 9 participants heard", ", …\n", "  and 12 more, which `thalweg doctor --json` lists"],
+        &["domain 8: 9 participants heard", ", …\n", "  and 12 more; `thalweg doctor --json` lists all"],
         &["domain 9"],
     );
 }

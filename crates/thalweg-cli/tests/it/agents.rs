@@ -167,7 +167,7 @@ fn a_run_that_lost_its_agent_is_no_result_and_can_be_resumed() {
     let bind = second.name.replacen("agent:", "", 1);
     drop(second);
     let said = lab.resume().expect_code(1);
-    assert!(said.stderr.contains("nobody listens there; start `thalweg lab agent --bind"), "{}", said.stderr);
+    assert!(said.stderr.contains("no agent listens there; start `thalweg lab agent --bind"), "{}", said.stderr);
     let again = Agent::start(&lab, &bind);
     assert!(!left[0].exists(), "the next agent removes what a killed one left");
     lab.resume().expect_code(0);

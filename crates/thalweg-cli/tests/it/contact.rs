@@ -88,7 +88,10 @@ fn ls_that_finds_nobody_tells_interfaces_multicast_and_who_is_in_other_domains()
     assert_eq!(heard["participants"][0]["process_id"], other.id().to_string());
     assert!(found["domains_listened"].as_u64().is_some_and(|count| count > 200), "{found:#}");
     let text = run(&["ls", "--domain", &here, "--survey", "3", "--interface", "lo"]).expect_code(0).stdout;
-    check_contains(&text, &["Nobody else is in domain", "\n  uses lo (127.0.0.1", " heard: ", "--peer ADDRESS"]);
+    check_contains(
+        &text,
+        &["No other participant is in domain", "\n  uses lo (127.0.0.1", " heard: ", "--peer ADDRESS"],
+    );
     end(other);
     let quiet = run(&["ls", "--domain", &here, "--survey", "0", "--settle", "0.2"]).expect_code(0).stdout;
     assert!(!quiet.contains("uses lo"), "{quiet}");
@@ -106,7 +109,7 @@ fn a_tag_a_group_and_a_name_that_nearly_fit_are_what_to_try_next() {
     check_contains(&said, &["1 other participant in domain 0 with tag", "no writer and no reader of others", advice]);
     assert!(!said.contains("uses lo"), "the network works: {said}");
     let said = run(&["why", "Chatter", "--domain-tag", &tag, "--group", "*"]).expect_code(0).stdout;
-    check_contains(&said, &["Nobody uses it", "did you mean \"rt/chatter\"? "]);
+    check_contains(&said, &["No endpoint uses it", "did you mean \"rt/chatter\"? "]);
     end(reader);
 }
 
@@ -115,7 +118,7 @@ fn a_reader_that_waits_for_writers_is_told_once_why_there_are_none() {
     let tag = tag();
     let words = ["sub", "chatter", "--domain-tag", &tag, "--survey", "2", "--timeout", "5", "--peer", "127.0.0.1:9"];
     let said = run(&words).expect_code(0).stderr;
-    assert_eq!(said.matches("nobody writes to \"chatter\" yet").count(), 1, "{said}");
+    assert_eq!(said.matches("no writer of \"chatter\" was found yet").count(), 1, "{said}");
     check_contains(&said, &["uses lo", "nothing was found through --peer 127.0.0.1:9"]);
     let said = run(&["sub", "chatter", "--domain-tag", &tag, "--count", "1", "--timeout", "2"]).expect_code(3).stderr;
     check_contains(&said, &["no other participant in domain 0", "0 of 1 samples"]);

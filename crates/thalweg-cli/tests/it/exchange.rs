@@ -99,12 +99,12 @@ fn another_type_of_the_same_topic_is_named() {
 fn nobody_there_is_a_time_out_that_says_so() {
     let said = run(&["pub", "t", "x", "--match-timeout", "0.5", "--domain-tag", &tag()]).expect_code(3);
     assert!(
-        said.stderr.contains("nobody else with this topic") && said.stderr.contains("--readers 0"),
+        said.stderr.contains("no other endpoint of this topic") && said.stderr.contains("--readers 0"),
         "{}",
         said.stderr
     );
     let said = run(&["sub", "t", "--count", "1", "--timeout", "0.5", "--domain-tag", &tag()]).expect_code(3);
-    assert!(said.stderr.contains("nobody else with this topic"), "{}", said.stderr);
+    assert!(said.stderr.contains("no other endpoint of this topic"), "{}", said.stderr);
 }
 
 #[test]

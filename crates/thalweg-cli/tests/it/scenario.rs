@@ -161,13 +161,13 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     lines[last].push('0');
     fs::write(&raw, lines.join("\n")).expect("changed");
     let said = run(&["lab", "verify", text(&out)]).expect_code(1);
-    assert!(said.stderr.contains("not what its raw data amount to"), "{}", said.stderr);
+    assert!(said.stderr.contains("does not agree with its raw data"), "{}", said.stderr);
     fs::write(&raw, before).expect("restored");
     let results = out.join("results.json");
     let changed = fs::read_to_string(&results).expect("results").replacen("\"late\": 0", "\"late\": 1", 1);
     fs::write(&results, changed).expect("changed");
     let said = run(&["lab", "verify", text(&out)]).expect_code(1);
-    assert!(said.stderr.contains("results.json is not what the runs amount to"), "{}", said.stderr);
+    assert!(said.stderr.contains("results.json does not agree with the runs"), "{}", said.stderr);
 
     // A comparison with something else is refused, and told with what differs when it is forced.
     let other = folder.join("other");

@@ -115,7 +115,7 @@ fn why_names_what_keeps_endpoints_apart() {
 #[test]
 fn why_of_a_topic_that_nobody_uses_says_so() {
     let said = run(&["why", "nothing", "--domain-tag", &tag(), "--settle", "0.5"]).expect_code(0);
-    assert!(said.stdout.contains("Nobody uses it"), "{}", said.stdout);
+    assert!(said.stdout.contains("No endpoint uses it"), "{}", said.stdout);
 }
 
 #[test]

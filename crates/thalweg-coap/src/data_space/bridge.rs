@@ -35,14 +35,14 @@ struct FoundTopic {
     offered: Offered,
 }
 
-/// What has changed since the last look.
+/// Changes since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Paths of resources that are there now.
     pub added: Vec<String>,
     /// Paths of resources that are gone.
     pub removed: Vec<String>,
-    /// Topics that are no resources, and why; each is told once.
+    /// Topics without a resource, with the reason; each is reported once.
     pub refused: Vec<(String, String)>,
 }
 
@@ -104,7 +104,7 @@ impl Bridge {
         Ok(path)
     }
 
-    /// The topics of all other participants, with what their writers have in common. What a bridge makes of a topic is no
+    /// The topics of all other participants, with the common QoS of their writers. Endpoints of a bridge make no
     /// reason for another one to keep it: they would keep it for each other for ever.
     fn found_topics(&self) -> BTreeMap<String, FoundTopic> {
         let own = self.participant.guid_prefix();
@@ -149,5 +149,5 @@ fn path_of(topic_name: &str) -> String {
     format!("{RESOURCES_ROOT}/{}", topic_name.trim_start_matches('/'))
 }
 
-/// What the paths of the resources of topics begin with.
+/// Prefix of the paths of resources of topics.
 pub const RESOURCES_ROOT: &str = "topics";

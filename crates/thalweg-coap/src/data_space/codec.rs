@@ -32,7 +32,7 @@ pub fn encode(structure: &Structure, value: &Document, representation: Represent
 /// Reads a sample: XCDR1 or XCDR2, in either byte order.
 ///
 /// # Errors
-/// Where the payload is not a sample of the type, and what should have stood there.
+/// The place at which the payload is not a sample of the type, and the expected content.
 pub fn decode(structure: &Structure, payload: &[u8]) -> Result<Document, DecodeError> {
     read_outermost(structure, payload, Part::All)
 }
@@ -317,7 +317,7 @@ enum Part {
 fn read_outermost(structure: &Structure, payload: &[u8], part: Part) -> Result<Document, DecodeError> {
     use Extensibility::{Appendable, Final, Mutable};
     let (mut decoder, encapsulation) = Decoder::of_payload(payload)?;
-    // The encapsulation tells how the outermost type is framed, which need not be what its own extensibility would make of it.
+    // The encapsulation gives the framing of the outermost type, which may differ from that of its own extensibility.
     match (structure.extensibility, encapsulation.extensibility) {
         (Mutable, Mutable) => read_structure(structure, &mut decoder, part),
         (Mutable, _) => Err(DecodeError::new(0, "an encapsulation with parameter list, for a mutable type")),
@@ -359,7 +359,7 @@ fn read_members(structure: &Structure, decoder: &mut Decoder<'_>, part: Part) ->
             Some(read_member(member, decoder, part)?)
         };
         if value.is_none() && is_there && !member.is_optional && structure.extensibility == Extensibility::Final {
-            // What is missing in a type that never has fewer members is an error, which reading it finds.
+            // A missing member is an error where the type may not have fewer members; reading the member finds it.
             read_member(member, decoder, part)?;
         }
         members.push((member, value));

@@ -16,7 +16,7 @@ use crate::resource::document::{Document, MapKey};
 use crate::resource::representation::document;
 use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, WatchGuard};
 
-/// Resources of this thing as topics: each change is written, and what others write drives the resource if it takes values.
+/// Resources of this thing as topics: each change is written, and samples of others drive the resource if it takes values.
 ///
 /// The topic of `/sensors/door/level` is called `coap/sensors/door/level`; its type is one of `thalweg::things::Boolean`,
 /// `Integer`, `Real`, `Text` and `Octets`, after the resource's first value. All work is done by one thread, so that neither
@@ -28,7 +28,7 @@ pub struct Exporter {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What the thread of an [`Exporter`] works with.
+/// State of the thread of an [`Exporter`].
 #[derive(Debug)]
 struct Exporting {
     participant: Arc<DomainParticipantOf>,
@@ -57,7 +57,7 @@ struct ExportedTopic {
 enum Work {
     /// The resource of this path has changed.
     Write(String),
-    /// Somebody wrote this sample to the topic of the resource of this path.
+    /// A sample of another writer arrived on the topic of the resource of this path.
     Drive(String, Vec<u8>),
     Stop,
 }
@@ -105,7 +105,7 @@ impl Drop for Exporter {
 impl Exporting {
     fn run(self: &Arc<Self>, inbox: &Receiver<Work>) {
         while let Ok(work) = inbox.recv() {
-            // What fails is the state of one resource; its clients learn why when they ask for it.
+            // Only the state of one resource failed; its clients learn the reason when they request it.
             let (path, done) = match work {
                 Work::Write(path) => {
                     let written = self.write(&path);
@@ -123,7 +123,7 @@ impl Exporting {
         }
     }
 
-    /// Queues work. When the queue is full the oldest news are still in it, and what they find is the newest state.
+    /// Queues work. When the queue is full, the oldest news are still in it, and they read the newest state.
     fn submit(&self, work: Work) {
         match self.work.try_send(work) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
@@ -177,7 +177,7 @@ impl Exporting {
         let writer = participant.create_writer(&topic, writer_qos())?;
         let mut reader = None;
         if is_actuator {
-            // A command that is lost is worse than a best-effort writer that does not match and is told so.
+            // A lost command is worse than a best-effort writer that does not match and learns why.
             let offered = Offered { is_reliable: true, is_durable: false };
             let created = participant.create_reader(&topic, reader_qos(offered))?;
             let (working, driven) = (Arc::downgrade(self), path.to_owned());
@@ -185,7 +185,7 @@ impl Exporting {
             created.on_data(Delivery::Thread, move |reader| {
                 let Some(working) = working.upgrade() else { return };
                 let samples = reader.take(TAKEN_MAX);
-                // What this thing wrote itself is the state that it has.
+                // A sample of this thing itself is its own state.
                 let others = samples.iter().filter(|sample| sample.is_valid() && sample.info().writer.prefix != own);
                 for sample in others {
                     working.submit(Work::Drive(driven.clone(), sample.bytes().to_vec()));
@@ -209,7 +209,7 @@ impl Exporting {
     }
 }
 
-/// A reading with the unit that its type has; representations leave out what is empty.
+/// A reading with the unit of its type; representations leave out empty members.
 fn with_unit(reading: Document) -> Document {
     match reading {
         Document::Map(mut members) if !members.iter().any(|(key, _)| *key == MapKey::from("unit")) => {
@@ -220,9 +220,9 @@ fn with_unit(reading: Document) -> Document {
     }
 }
 
-/// What the names of the topics of resources begin with.
+/// Prefix of the names of topics of resources.
 pub const TOPICS_ROOT: &str = "coap";
-/// How many changes may wait; chosen by us, one for each of a thing's resources.
+/// Most changes that may wait; chosen by us, one for each of a thing's resources.
 const WORK_MAX: usize = 4096;
-/// How many samples are taken at once.
+/// Samples taken at once.
 const TAKEN_MAX: usize = 64;

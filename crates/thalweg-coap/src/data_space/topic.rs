@@ -41,16 +41,16 @@ struct Samples {
     /// By instance; each with the number of its arrival.
     instances: BTreeMap<KeyHash, (u64, Document)>,
     arrivals: u64,
-    /// What was wrong with the last sample, if it could not be understood.
+    /// The fault of the last sample, if it could not be decoded.
     failure: Option<String>,
 }
 
-/// What the writers of a topic offer, as far as it decides whether a reader matches them.
+/// The offered QoS of a topic's writers, as far as it decides whether a reader matches them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// All of them repair what was lost.
+    /// All of them are RELIABLE.
     pub is_reliable: bool,
-    /// All of them give late readers what was written before.
+    /// All of them are at least TRANSIENT_LOCAL.
     pub is_durable: bool,
 }
 
@@ -92,12 +92,12 @@ impl TopicResource {
         Ok(resource)
     }
 
-    /// Its writer, to see whom it reaches.
+    /// Its writer, with the matched readers.
     pub fn writer(&self) -> &DataWriter<Raw> {
         &self.writer
     }
 
-    /// Its reader, to see whom it hears.
+    /// Its reader, with the matched writers.
     pub fn reader(&self) -> &DataReader<Raw> {
         &self.reader
     }
@@ -193,7 +193,7 @@ impl Resource for TopicResource {
         self.link.clone()
     }
 
-    /// A write waits for nobody: its history keeps the newest sample of each instance only.
+    /// A write waits for no reader: its history keeps the newest sample of each instance only.
     fn blocks(&self) -> bool {
         false
     }
@@ -288,7 +288,7 @@ fn refusal(error: &Error) -> ResourceError {
     }
 }
 
-/// What tells the endpoints of bridges from those of applications.
+/// Mark of the endpoints of bridges, which distinguishes them from those of applications.
 fn mark() -> AttachedData {
     AttachedData { user: BRIDGE_MARK.to_vec(), ..AttachedData::default() }
 }
@@ -335,11 +335,11 @@ fn text_of(value: &Document) -> String {
 
 /// USER_DATA of a bridge's writers and readers.
 pub(super) const BRIDGE_MARK: &[u8] = b"thalweg.coap-bridge;";
-/// How many instances of a topic are kept; of more, the one that was silent longest is forgotten.
+/// Instances kept of a topic; the one that was silent for longest makes room.
 const INSTANCES_MAX: usize = 1024;
-/// How many samples are taken at once.
+/// Samples taken at once.
 const TAKEN_MAX: usize = 256;
-/// How long a client may keep a sample: it may be replaced at any time, and who wants to know at once observes.
+/// Time for which a client may keep a sample: it may be replaced at any time, and an observation reports that at once.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// When it is worth asking again for what has not arrived.
+/// Time after which a client should retry a request without a sample.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

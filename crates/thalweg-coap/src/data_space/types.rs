@@ -25,16 +25,16 @@ pub enum Type {
     Structure(Arc<Structure>),
     /// Any number of elements.
     Sequence {
-        /// What they are.
+        /// The type of the elements.
         element: Box<Type>,
         /// The most there may be.
         bound: Option<usize>,
     },
     /// A fixed number of elements; an array of arrays is one of several dimensions.
     Array {
-        /// What they are.
+        /// The type of the elements.
         element: Box<Type>,
-        /// How many.
+        /// Number of elements.
         count: usize,
     },
 }
@@ -75,7 +75,7 @@ pub struct Enumeration {
     pub name: String,
     /// The literals with their values; at least one, and the first is the default.
     pub literals: Vec<(String, i32)>,
-    /// How many bytes the wire has for it: 1, 2 or 4.
+    /// Its bytes on the wire: 1, 2 or 4.
     pub holder_bytes: usize,
 }
 
@@ -84,7 +84,7 @@ pub struct Enumeration {
 pub struct Structure {
     /// Its name with its modules: `std_msgs::msg::dds_::String_`.
     pub name: String,
-    /// How far versions of it may differ.
+    /// Permitted differences of its versions.
     pub extensibility: Extensibility,
     /// Its members in order, those of its base first.
     pub members: Vec<StructureMember>,
@@ -108,7 +108,7 @@ pub struct StructureMember {
 }
 
 impl Primitive {
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub fn size_bytes(self) -> usize {
         match self {
             Primitive::Boolean | Primitive::UInt8 | Primitive::Int8 | Primitive::Char8 => 1,

@@ -1,10 +1,10 @@
-//! What a driver must be able to do.
+//! The interface of drivers.
 
 use crate::device::{DeviceError, Unit, Value, ValueKind};
 
 /// A family of devices: finds them and opens them.
 ///
-/// Its methods may block: they are called on threads that nobody else needs.
+/// Its methods may block: they are called on threads of their own.
 pub trait Driver: Send + Sync {
     /// A short name such as `thermal`, the same for all its devices.
     fn name(&self) -> &str;
@@ -45,9 +45,9 @@ pub trait Device: Send {
 pub struct Description {
     /// Names it among the devices of its driver, in letters that a path may hold: `thermal_zone0`.
     pub name: String,
-    /// What people call it: `x86_pkg_temp`.
+    /// Its name for people: `x86_pkg_temp`.
     pub title: String,
-    /// What it measures and takes.
+    /// Its channels.
     pub channels: Vec<Channel>,
 }
 
@@ -56,22 +56,22 @@ pub struct Description {
 pub struct Channel {
     /// Names it within the device: `temperature`.
     pub name: String,
-    /// What kind of quantity it is, for the `rt` attribute of its resource: `temperature`, `load`, `switch`.
+    /// Kind of quantity, for the `rt` attribute of its resource: `temperature`, `load`, `switch`.
     pub quantity: &'static str,
     /// The type of its values.
     pub kind: ValueKind,
     /// The unit of its values.
     pub unit: Unit,
-    /// What can be done with it.
+    /// Its permitted accesses.
     pub access: Access,
 }
 
-/// What can be done with a channel.
+/// Permitted accesses to a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It is a sensor.
     Read,
-    /// It is an actuator that cannot be asked for its state.
+    /// It is an actuator whose state cannot be read.
     Act,
     /// It is an actuator that tells its state.
     ReadAndAct,

@@ -15,13 +15,13 @@ pub struct Finder {
 /// A device and the driver that can open it.
 #[derive(Clone)]
 pub struct FoundDevice {
-    /// Who opens it.
+    /// The driver that opens it.
     pub driver: Arc<dyn Driver>,
-    /// What it is.
+    /// Its description.
     pub description: Description,
 }
 
-/// What a search found, in the order of the drivers.
+/// The result of a search, in the order of the drivers.
 #[derive(Default)]
 pub struct FoundDevices {
     /// The devices.
@@ -43,7 +43,7 @@ impl Finder {
         self
     }
 
-    /// Looks for devices, for no longer than `patience`; a driver that takes longer is told among the failures.
+    /// Looks for devices, for no longer than `patience`; a driver that takes longer is listed among the failures.
     pub fn find(&self, patience: Duration) -> FoundDevices {
         let deadline = Instant::now() + patience;
         let searches: Vec<_> = self.drivers.iter().map(|driver| (driver, search(Arc::clone(driver)))).collect();
@@ -72,7 +72,7 @@ fn search(driver: Arc<dyn Driver>) -> Result<mpsc::Receiver<Outcome>, DeviceErro
     let (sender, results) = mpsc::sync_channel(1);
     let name = format!("find-{}", driver.name());
     let started = std::thread::Builder::new().name(name).spawn(move || {
-        // Nobody listens any more when the search took too long.
+        // The receiver is gone when the search took too long.
         let _ = sender.send(driver.find());
     });
     started.map_err(|error| DeviceError::Failed(format!("no thread to search with: {error}")))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::device::{Channel, Description, Device, DeviceError, Driver, Linker, Value};
 
-/// What a device is told to do.
+/// A command to a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Measure.
@@ -28,7 +28,7 @@ pub struct DeviceHandle {
 }
 
 enum Order {
-    /// Opens the device now, so that whoever links it learns of failure.
+    /// Opens the device now, so that linking it reports a failure.
     Open(SyncSender<Result<(), DeviceError>>),
     Run {
         channel: usize,
@@ -56,7 +56,7 @@ impl DeviceHandle {
         Ok(handler)
     }
 
-    /// What the device is.
+    /// The device's description.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -76,11 +76,11 @@ impl DeviceHandle {
     /// Runs a command and waits for its outcome, no longer than `patience`.
     ///
     /// # Errors
-    /// What the device failed with; [`DeviceError::TimedOut`] when it took too long.
+    /// The device's error; [`DeviceError::TimedOut`] when it took too long.
     pub fn run(&self, channel: usize, command: Command, patience: Duration) -> Result<Value, DeviceError> {
         let (sender, outcome) = mpsc::sync_channel(1);
         let completion = move |result| {
-            // Nobody listens any more when the command took too long.
+            // The receiver is gone when the command took too long.
             let _ = sender.send(result);
         };
         self.submit(channel, command, Box::new(completion));

@@ -8,9 +8,9 @@ use crate::device::{DeviceError, DeviceHandle, FoundDevice};
 /// Links found devices.
 #[derive(Clone, Debug)]
 pub struct Linker {
-    /// How long opening a device may take. Default 2 s.
+    /// Time limit of opening a device. Default 2 s.
     pub open_patience: Duration,
-    /// How many commands may wait for a device; more are refused. Default 64, above what a sensor serves in a second.
+    /// Most commands that may wait for a device; more are refused. Default 64, above what a sensor serves in a second.
     pub commands_max: usize,
 }
 
@@ -24,7 +24,7 @@ impl Linker {
     /// Opens the device on a thread of its own. A link ends when its last handler is dropped.
     ///
     /// # Errors
-    /// What opening it failed with; [`DeviceError::TimedOut`] when that takes longer than
+    /// The error of opening it; [`DeviceError::TimedOut`] when that takes longer than
     /// [`open_patience`](Self::open_patience).
     pub fn link(&self, found: &FoundDevice) -> Result<DeviceHandle, DeviceError> {
         DeviceHandle::start(Arc::clone(&found.driver), found.description.clone(), self)

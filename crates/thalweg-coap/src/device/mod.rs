@@ -6,7 +6,7 @@
 //! | [`Linker`] | opens a found device and gives it a thread of its own |
 //! | [`DeviceHandle`] | passes readings and actions to and from one linked device |
 //!
-//! A device that fails, hangs or panics holds up nobody else: each has its own thread and its own bounded queue, and whoever
+//! A device that fails, hangs or panics delays no other device: each has its own thread and its own bounded queue, and a caller that
 //! asks it waits no longer than he says.
 
 mod driver;

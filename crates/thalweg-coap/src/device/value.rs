@@ -1,4 +1,4 @@
-//! What devices measure and take: typed values with units.
+//! Values of devices: typed, with units.
 
 use std::fmt;
 

@@ -7,10 +7,10 @@ use thalweg_base::time::Instant;
 use super::secret::TableState;
 use crate::message::MessageId;
 
-/// What an answer costs beside its bytes.
+/// Cost of an answer besides its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// What a duplicate of a request gets.
+/// The answer to a duplicate of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Its handler works on it: the exchange's id.
@@ -36,7 +36,7 @@ pub struct Answers {
     sent: VecDeque<Sent>,
     /// The bytes of all answers, one after the other.
     bytes: VecDeque<u8>,
-    /// How many answers and bytes were dropped at the front, ever.
+    /// Numbers of answers and bytes dropped at the front since the start.
     dropped: u64,
     dropped_bytes: u64,
     bytes_max: usize,
@@ -72,7 +72,7 @@ impl Answers {
         self.bytes.len() + self.sent.len() * ENTRY_BYTES
     }
 
-    /// What a duplicate of this request gets; `None` for a request that is new.
+    /// The answer to a duplicate of this request; `None` for a request that is new.
     pub fn find(&self, now: Instant, key: AnswerKey) -> Option<Answer> {
         match *self.index.get(&key)? {
             State::Open(exchange) => Some(Answer::Open(exchange)),
@@ -97,7 +97,7 @@ impl Answers {
         self.index.remove(&key);
     }
 
-    /// Keeps what was sent, until `ends`; gives how many answers had to make room before their time.
+    /// Keeps a sent answer until `ends`; returns the number of answers that made room before their time.
     pub fn keep(&mut self, now: Instant, key: AnswerKey, bytes: &[u8], ends: Instant) -> usize {
         self.drop_expired(now);
         if bytes.len() + ENTRY_BYTES > self.bytes_max {

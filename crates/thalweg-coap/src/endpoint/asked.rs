@@ -1,11 +1,11 @@
-//! What the options of a message ask of the endpoint itself, read in one pass.
+//! Options of a message for the endpoint itself, read in one pass.
 
 use std::hash::{BuildHasher, Hasher};
 
 use super::secret::TableState;
 use crate::message::{Block, Code, Observe, OptionNumber, Options, parse_uint};
 
-/// What the endpoint has to know of a request.
+/// The part of a request that the endpoint itself needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     pub observe: Option<Observe>,
@@ -15,7 +15,7 @@ pub struct Asked {
     /// Classes of responses that the client does not want: bit 1 for class 2, 3 for 4, 4 for 5 (RFC 7967 §2.1).
     pub no_response: Option<u8>,
     pub echo: Option<u64>,
-    /// The same for requests that ask for the same representation, or for blocks of it.
+    /// Equal for requests for the same representation, or for its blocks.
     pub representation: u64,
 }
 
@@ -65,7 +65,7 @@ impl Asked {
         self.block2.is_some_and(|block| block.number > 0) && self.block1.is_none()
     }
 
-    /// Notes what one option asks of the endpoint; false for one that describes the representation.
+    /// Records an option for the endpoint; false for one that describes the representation.
     #[inline]
     fn obey(&mut self, number: OptionNumber, value: &[u8]) -> Result<bool, OptionRefusal> {
         match number {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use thalweg_base::time::Instant;
 
-/// What an entry costs beside its content: its places in the tables.
+/// Cost of an entry besides its content: its places in the tables.
 const ENTRY_BYTES: usize = 160;
 
 /// Entries by key; those written longest ago make room, and each ends at its time.

@@ -26,7 +26,7 @@ struct Cached {
     fresh_until: Instant,
 }
 
-/// How long a response may be used.
+/// Lifetime of a response.
 pub fn max_age(response: &Response) -> Duration {
     Duration::from_secs(u64::from(response.max_age.unwrap_or(MAX_AGE)))
 }
@@ -35,7 +35,7 @@ pub fn max_age(response: &Response) -> Duration {
 pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &CoapRequest<'_>) -> Option<u64> {
     let asked = Asked::read(request.code, request.options, table).ok()?;
     let is_plain = asked.observe.is_none() && asked.block2.is_none() && asked.no_response.is_none();
-    // A client that names its own ETags wants to see what the server says.
+    // A client that names its own ETags expects the server's own answer.
     let names_etags = request.etags().next().is_some();
     let may_share = request.code.is_safe() && is_plain && !names_etags && !peer.is_multicast();
     may_share.then(|| secret.hash((peer, asked.representation, request.payload)))
@@ -63,7 +63,7 @@ impl Cache {
         self.is_on
     }
 
-    /// A response that is fresh, with what is left of its age.
+    /// A fresh response, with its remaining lifetime.
     pub fn fresh(&self, now: Instant, key: u64) -> Option<Response> {
         let cached = self.entries.get(now, key).filter(|cached| now < cached.fresh_until)?;
         let left = cached.fresh_until.since(now).as_secs() as u32;
@@ -87,7 +87,7 @@ impl Cache {
         if is_kept { self.insert(now, key, response) } else { response }
     }
 
-    /// Forgets what was kept: the resource was changed.
+    /// Drops kept responses: the resource was changed.
     pub fn invalidate(&mut self, now: Instant, key: u64) {
         self.entries.take(now, key);
     }

@@ -14,7 +14,7 @@ use crate::message::{
 };
 use crate::oscore::ClientAssociation;
 
-/// Where a token holds the place of its request; the rest cannot be guessed.
+/// Bytes of a token that hold the place of its request; the others cannot be guessed.
 const TOKEN_PLACE_SHIFT: u32 = 40;
 const TOKEN_SECRET_MASK: u64 = (1 << TOKEN_PLACE_SHIFT) - 1;
 const REQUESTS_MAX: usize = 1 << (64 - TOKEN_PLACE_SHIFT);
@@ -24,7 +24,7 @@ const REQUESTS_MAX: usize = 1 << (64 - TOKEN_PLACE_SHIFT);
 pub(super) struct Client {
     pub requests: Slab<Outgoing>,
     pub cache: Cache,
-    /// How many tokens were made.
+    /// Number of tokens made.
     tokens: u64,
     /// Bytes of responses of which blocks are missing.
     pub body_bytes: usize,
@@ -46,10 +46,10 @@ pub(super) struct Outgoing {
     /// Number and time of the last notification.
     pub latest: Option<(u32, Instant)>,
     pub cache_key: Option<u64>,
-    /// The server asked for a proof of the address once.
+    /// The server has requested a proof of the address.
     pub is_challenged: bool,
     pub timer: Option<TimerId>,
-    /// What its messages are protected with.
+    /// The protection of its messages.
     pub protection: Option<Box<ClientAssociation>>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Tokens {
     pub first: u64,
 }
 
-/// What was sent last for a request.
+/// The last message of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastMessage {
     pub transmission: Option<u64>,
@@ -104,7 +104,7 @@ impl Client {
 }
 
 impl Endpoint {
-    /// Sends a request, at once or when fewer are under way to the peer; what becomes of it comes as an [`EndpointEvent`]. With
+    /// Sends a request, at once or when fewer are under way to the peer; its outcome comes as an [`EndpointEvent`]. With
     /// Observe it stays until the server ends it or [`Endpoint::cancel`]. With a Block2 option of its own only that block
     /// is fetched. A body larger than a block goes out in blocks.
     ///
@@ -380,7 +380,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets a request; gives whom it was for.
+    /// Forgets a request; returns its owner.
     pub(super) fn close_request(&mut self, now: Instant, id: u64) -> Option<Peer> {
         self.settle(id);
         let outgoing = self.client.requests.remove(id)?;

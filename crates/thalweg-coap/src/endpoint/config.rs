@@ -1,4 +1,4 @@
-//! What can be chosen about an endpoint.
+//! Settings of an endpoint.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub struct Config {
     pub times: Times,
     /// Bounds of what peers can make this endpoint hold.
     pub limits: EndpointLimits,
-    /// How observation works.
+    /// Settings of observation.
     pub observe: ObserveConfig,
     /// Requests under way to one peer at a time (NSTART); further ones wait. Default 1.
     pub nstart: u16,
@@ -17,14 +17,14 @@ pub struct Config {
     pub retransmit_max: u8,
     /// Blocks have 2^(exponent + 4) bytes, 0 to 6. Default 6: 1024 bytes.
     pub block_exponent: u8,
-    /// How many times larger than its request a response to a peer may be that has not proved its address, with the headers
+    /// Largest ratio of a response to its request for a peer that has not proved its address, with the headers
     /// of IP and UDP. Above it the peer gets a small block and an Echo value that proves the address when it comes back
     /// (RFC 9175 §2.4). 0 switches this off. Default 3.
     pub amplification_max: u16,
     /// Bytes a second of non-confirmable requests to a peer that does not answer (PROBING_RATE), at least 1. Default 1.
     pub probing_rate: u32,
-    /// Bytes that may go to a peer before it has answered the first of them. Default 4096, chosen by us: what a peer has
-    /// under way that is asked for 100 bytes 400 times a second and answers after a tenth of one.
+    /// Bytes that may go to a peer before it has answered the first of them. Default 4096, chosen by us: the bytes under
+    /// way to a peer that gets 400 requests of 100 bytes a second and answers after 0.1 s.
     pub probing_burst: u32,
 }
 
@@ -33,22 +33,22 @@ pub struct Config {
 pub struct Times {
     /// First pause before a repetition (ACK_TIMEOUT); up to half as much again is added at random. Default 2 s.
     pub ack_timeout: Duration,
-    /// How long a handler may take before its request is acknowledged by itself (PROCESSING_DELAY). Default 1 s: half of
+    /// Time of a handler after which its request is acknowledged separately (PROCESSING_DELAY). Default 1 s: half of
     /// the shortest pause of a client.
     pub processing_delay: Duration,
     /// When a request without answer fails (MAX_TRANSMIT_WAIT). Default 93 s.
     pub transmit_wait: Duration,
-    /// How long a duplicate of a message can arrive (EXCHANGE_LIFETIME), and how long a handler may take: after it no client
+    /// Time in which a duplicate of a message can arrive (EXCHANGE_LIFETIME), and time limit of a handler: after it no client
     /// waits any more. Default 247 s.
     pub exchange_lifetime: Duration,
-    /// How long a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
+    /// Time for which a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
     /// second (65,536 in this time) where the network holds no datagram that long.
     pub message_id_lifetime: Duration,
     /// Responses to multicast requests are spread over this time (DEFAULT_LEISURE). Default 5 s.
     pub leisure: Duration,
 }
 
-/// Bounds of memory. All are chosen by whoever runs the endpoint.
+/// Bounds of memory, chosen by the driver of the endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointLimits {
     /// Peers that are remembered; the one that was silent longest makes room. Default 16,384, about 1 KiB each.
@@ -71,7 +71,7 @@ pub struct EndpointLimits {
     pub cache_bytes_max: usize,
 }
 
-/// How observation works (RFC 7641).
+/// Settings of observation (RFC 7641).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObserveConfig {
     /// Clients times resources that are notified. Default 16,384; further registrations get a plain answer.

@@ -1,4 +1,4 @@
-//! What an endpoint did and holds, in numbers.
+//! Counters of an endpoint.
 
 /// Numbers about an endpoint: the first ones since its beginning, the last six at present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct Counters {
     pub malformed: u64,
     /// Requests that came before.
     pub duplicates: u64,
-    /// Messages sent again because nobody acknowledged them.
+    /// Messages sent again because no acknowledgement came.
     pub repetitions: u64,
     /// Datagrams of peers for which there was no place.
     pub peers_refused: u64,

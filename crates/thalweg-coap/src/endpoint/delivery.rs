@@ -33,7 +33,7 @@ impl Endpoint {
         self.in_flight.insert(PendingConfirmable { peer: place, id, owner, bytes, backoff, timer: None }, set_timer)
     }
 
-    /// Forgets a message; gives whom it belonged to.
+    /// Forgets a message; returns its owner.
     pub(super) fn stop_repeating(&mut self, id: u64) -> Option<Owner> {
         let transmission = self.in_flight.remove(id)?;
         if let Some(timer) = transmission.timer {
@@ -53,7 +53,7 @@ impl Endpoint {
         ids.next(now)
     }
 
-    /// Nobody acknowledged a message for a whole pause.
+    /// A message was not acknowledged for a whole pause.
     pub(super) fn handle_silence(&mut self, now: Instant, id: u64) {
         let Some(transmission) = self.in_flight.transmissions.get_mut(id) else { return };
         let (owner, place) = (transmission.owner, transmission.peer);
@@ -77,12 +77,12 @@ impl Endpoint {
 
     pub(super) fn handle_acknowledgement(&mut self, now: Instant, place: u32, message: MessageId) {
         let Some(Use::Transmission(id)) = self.in_flight.find(place, message) else { return };
-        // It knows an ID that was sent to its address. Whoever was not asked for anything would answer by a RST.
+        // It knows an ID that was sent to its address. A host without a request would answer by a RST.
         self.note_proof(place);
         match self.stop_repeating(id) {
             Some(Owner::Observer(observer)) => self.confirm_observer(now, observer),
             Some(Owner::Request(request)) => self.handle_request_acknowledged(now, request),
-            // A ping is answered by a RST; whoever acknowledges it is there as well.
+            // A ping is answered by a RST; an acknowledgement proves the same.
             Some(Owner::Ping(request)) => self.finish_ping(now, request),
             Some(Owner::Response) | None => {}
         }

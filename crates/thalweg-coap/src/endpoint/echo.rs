@@ -1,4 +1,4 @@
-//! Proof that a peer gets what is sent to its address, and the bound on what others get (RFC 9175 §2.3, §2.4).
+//! Proof of a peer's address, and the bound on bytes to unproved addresses (RFC 9175 §2.3, §2.4).
 
 use thalweg_base::time::Instant;
 
@@ -8,7 +8,7 @@ use super::ids::seconds;
 use super::{Endpoint, Peer};
 use crate::message::{Block, Body, Response};
 
-/// How long an Echo value is good, in seconds: this period and the one before.
+/// Lifetime of an Echo value, in seconds: this period and the one before.
 const PERIOD_SECONDS: u32 = 128;
 /// The smallest block (RFC 7959 §2.2): a payload of this size is not cut.
 const BLOCK_BYTES_MIN: usize = 16;
@@ -73,7 +73,7 @@ impl Endpoint {
     }
 }
 
-/// What the headers of IP and UDP add to a datagram: the bound is about bytes on the wire.
+/// Bytes of the headers of IP and UDP of a datagram: the bound is about bytes on the wire.
 fn header_bytes(peer: Peer) -> usize {
     if peer.address.is_ipv4() { 28 } else { 48 }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::message::{Block, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token};
 
-/// What a response is sent as.
+/// The encoded form of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub message_type: MessageType,
@@ -21,7 +21,7 @@ pub struct ResponsePart {
     pub block1: Option<Block>,
     /// Which block of the body this is; absent for the whole body.
     pub block2: Option<Block>,
-    /// What proves the client's address when it comes back. Such a message is kept small: it does not tell the size.
+    /// The Echo value, which proves the client's address when it comes back. Such a message is kept small and has no Size2.
     pub echo: Option<[u8; 8]>,
     pub range: Range<usize>,
 }
@@ -30,7 +30,7 @@ pub struct ResponsePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange;
 
-/// The block of a body that a client gets who asked for `asked`; `None` for the whole body (RFC 7959 §2.4).
+/// The block of a body for a client that asked for `asked`; `None` for the whole body (RFC 7959 §2.4).
 pub fn cut(len: usize, asked: Option<Block>, exponent: u8) -> Result<Option<(Block, Range<usize>)>, OutOfRange> {
     let wanted = asked.unwrap_or(Block { number: 0, more: false, exponent });
     let exponent = exponent.min(wanted.exponent);

@@ -1,4 +1,4 @@
-//! What an endpoint tells its driver.
+//! Events of an endpoint for its driver.
 
 use std::fmt;
 
@@ -25,21 +25,21 @@ pub enum Confirmability {
     NonConfirmable,
 }
 
-/// What happened, in order.
+/// Events, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndpointEvent {
     /// A request to answer. For a notification that is due, the client's registration is asked again.
     Request {
         /// For [`Endpoint::respond`](super::Endpoint::respond).
         exchange: ExchangeId,
-        /// Who asks.
+        /// The client.
         peer: Peer,
-        /// Whether it repeats what is not answered. A notification that is due counts as confirmable: its client waits for it.
+        /// Whether it repeats unanswered requests. A notification that is due counts as confirmable: its client waits for it.
         delivery: Confirmability,
-        /// What it asks; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
+        /// The request; give it back to [`Endpoint::recycle`](super::Endpoint::recycle) where speed matters.
         request: RequestBuf,
     },
-    /// How many clients observe a path now; told when that changes from or to zero.
+    /// Number of clients that observe a path now; reported when it changes from or to zero.
     Observers {
         /// The path, such as `/a/b`.
         path: String,
@@ -50,7 +50,7 @@ pub enum EndpointEvent {
     Response {
         /// Which request it answers.
         request: RequestId,
-        /// Who answers: one of many for a multicast request.
+        /// The answering server: one of many for a multicast request.
         peer: Peer,
         /// The answer, with all its blocks. A registration lives as long as its responses have
         /// [`observe`](Response::observe); one without is the last.
@@ -123,14 +123,14 @@ pub enum RequestError {
     },
     /// The request cannot be protected.
     NotProtected(SequenceError),
-    /// A protected request was answered without protection: by a server that cannot read it, or by somebody else.
+    /// A protected request was answered without protection: by a server that cannot read it, or by another host.
     Unprotected {
-        /// What the answer says.
+        /// The code of the answer.
         code: Code,
         /// The text in it.
         diagnosis: String,
     },
-    /// What came could not be verified: it was changed on its way, or the ends have different keys.
+    /// A response could not be verified: it was changed on its way, or the ends have different keys.
     Unverifiable,
 }
 

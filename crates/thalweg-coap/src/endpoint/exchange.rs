@@ -21,13 +21,13 @@ pub(super) struct Exchange {
     pub timer: Option<TimerId>,
     /// The request, if its client wants to observe.
     pub registration: Option<Box<RequestBuf>>,
-    /// What the response is to be protected with.
+    /// The protection of the response.
     pub protection: Option<Box<ServerAssociation>>,
     /// The second in which its handler was asked.
     pub asked_at: u32,
 }
 
-/// How the response leaves.
+/// The type of message of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// With the acknowledgement.

@@ -7,7 +7,7 @@ use super::ids::seconds;
 use super::{Due, Endpoint, ExchangeId};
 use crate::message::{Code, Response};
 
-/// How many looks fit into the time that a handler has. One timer for all requests costs each of them nothing.
+/// Checks within the time limit of a handler. One timer for all requests costs each of them nothing.
 const LOOKS: u32 = 4;
 
 impl Endpoint {
@@ -20,7 +20,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends requests whose clients do not wait any more. One that was acknowledged is told so by 5.04; for others silence is
+    /// Ends requests whose clients do not wait any more. The client of an acknowledged one gets 5.04; for others silence is
     /// the same as a datagram that was lost.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.server.is_sweeping = false;

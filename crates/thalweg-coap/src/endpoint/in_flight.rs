@@ -8,7 +8,7 @@ use super::slab::Slab;
 use super::timers::TimerId;
 use crate::message::MessageId;
 
-/// Who wants to know what becomes of a message.
+/// The owner of a message, which gets its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A request of this endpoint.
@@ -34,16 +34,16 @@ pub struct PendingConfirmable {
     pub timer: Option<TimerId>,
 }
 
-/// What is left of the repetitions.
+/// The remaining repetitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    /// How long the present pause is.
+    /// Length of the present pause.
     pub pause: Duration,
-    /// How many repetitions may follow.
+    /// Number of repetitions that may follow.
     pub left: u8,
 }
 
-/// What an ID of this endpoint was used for.
+/// The use of an ID of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     Transmission(u64),

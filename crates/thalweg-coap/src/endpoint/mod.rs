@@ -101,11 +101,11 @@ pub struct Endpoint {
     outbox: CoapOutbox,
     spare: Spare,
     counters: Counters,
-    /// Who may send protected requests.
+    /// The keys of clients that may send protected requests.
     keyring: Option<Arc<Keyring>>,
 }
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     /// A confirmable message is not acknowledged.
@@ -122,7 +122,7 @@ enum Due {
     Sweep,
 }
 
-/// What a datagram was sent to.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Unicast,
@@ -130,7 +130,7 @@ enum Reach {
 }
 
 impl Endpoint {
-    /// An endpoint that remembers nobody. `secret` has to come from the system's entropy: tokens, Echo values and message
+    /// An endpoint without peers. `secret` has to come from the system's entropy: tokens, Echo values and message
     /// IDs follow from it, and peers must not guess them.
     pub fn new(config: Config, secret: [u64; 2]) -> Endpoint {
         let secret = EndpointSecret::new(secret);
@@ -164,7 +164,7 @@ impl Endpoint {
         self.receive(now, peer, bytes, Reach::Multicast);
     }
 
-    /// Does what is due.
+    /// Carries out the due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.timers.fire(now) {
             match due {
@@ -183,7 +183,7 @@ impl Endpoint {
         }
     }
 
-    /// What happened next.
+    /// The next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
@@ -201,7 +201,7 @@ impl Endpoint {
         self.timers.next()
     }
 
-    /// What the endpoint did so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         Counters {
             peers: self.peers.len(),

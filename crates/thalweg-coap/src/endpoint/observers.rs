@@ -1,4 +1,4 @@
-//! The server's side of observation: who is told about changes of which resource (RFC 7641 §4).
+//! The server's side of observation: the observers of each resource (RFC 7641 §4).
 
 use std::collections::HashMap;
 
@@ -27,16 +27,16 @@ pub(super) struct Observer {
     request: RequestBuf,
     asked: Asked,
     path: String,
-    /// Length of the registration, to which the bound on what an unproved address gets relates.
+    /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
     progress: Progress,
     timer: Option<TimerId>,
-    /// What notifications are protected with.
+    /// The protection of notifications.
     protection: Option<ServerAssociation>,
 }
 
 impl Observer {
-    /// Whether an exchange has the protection of the registration: who only knows the token must not end or renew it.
+    /// Whether an exchange has the protection of the registration: knowledge of the token alone must not end or renew it.
     fn is_of(&self, exchange: &Exchange) -> bool {
         match (&self.protection, &exchange.protection) {
             (None, None) => true,
@@ -46,7 +46,7 @@ impl Observer {
     }
 }
 
-/// What the client knows and what is on its way.
+/// The state that the client knows, and the one under way.
 #[derive(Debug, Default)]
 struct Progress {
     /// The handler works on a notification.
@@ -61,7 +61,7 @@ struct Progress {
     confirmed_at: Option<Instant>,
     /// A confirmable notification that is not acknowledged.
     transmission: Option<u64>,
-    /// What is left of its repetitions, when a newer state takes its place.
+    /// Its remaining repetitions, when a newer state takes its place.
     backoff: Option<Backoff>,
     /// The ID of the last non-confirmable notification.
     unacknowledged: Option<MessageId>,
@@ -123,7 +123,7 @@ impl Endpoint {
         ids.into_iter().for_each(|id| self.ask_for_observer(now, id));
     }
 
-    /// How many clients observe a path.
+    /// Number of clients that observe a path.
     pub fn observers(&self, path: &str) -> usize {
         self.server.observers.by_path.get(path).map_or(0, Vec::len)
     }
@@ -227,7 +227,7 @@ impl Endpoint {
         self.ask(now, exchange, request);
     }
 
-    /// Leaves a notification out; the next change is told again.
+    /// Leaves a notification out; the next change is notified again.
     pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
         if let Some(observer) = self.server.observers.observers.get_mut(id) {
             observer.progress.is_asked = false;
@@ -235,7 +235,7 @@ impl Endpoint {
         self.peers.release(place);
     }
 
-    /// Sends what the handler says about a change.
+    /// Sends the handler's answer about a change.
     pub(super) fn finish_notification(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ pub struct CoapOutbox {
 /// One datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
-    /// Where to.
+    /// The destination.
     pub peer: Peer,
     /// The whole datagram.
     pub bytes: &'a [u8],
@@ -29,7 +29,7 @@ impl CoapOutbox {
         })
     }
 
-    /// How many datagrams there are.
+    /// Number of datagrams.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

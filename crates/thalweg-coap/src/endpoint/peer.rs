@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// The other end of an exchange: an address and a port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Peer {
-    /// Where its datagrams come from.
+    /// The source address of its datagrams.
     pub address: SocketAddr,
 }
 

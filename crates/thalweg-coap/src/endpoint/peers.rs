@@ -1,4 +1,4 @@
-//! What is remembered about each peer; a bounded number of them, found and forgotten at a cost that does not grow.
+//! State of each peer; a bounded number of peers, found and forgotten at a constant cost.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ pub struct PeerState {
     pub serial: u32,
     pub ids: MessageIds,
     pub seen: Seen,
-    /// Whether the peer proved that it gets what is sent to its address.
+    /// Whether the peer has proved its address.
     pub verified: bool,
     /// Requests of the peer that handlers work on.
     pub exchanges: usize,
@@ -31,20 +31,20 @@ pub struct PeerState {
     links: Links,
 }
 
-/// How this endpoint's own requests to the peer stand.
+/// State of this endpoint's own requests to the peer.
 #[derive(Debug, Default)]
 pub struct RequestQueue {
-    /// How many wait for an acknowledgement.
+    /// Number of messages that wait for an acknowledgement.
     pub in_flight: u16,
     /// Those that wait for their turn.
     pub waiting: VecDeque<u64>,
     /// The peer asked for a pause until then.
     pub paused_until: Instant,
-    /// What it was sent without an answer.
+    /// Bytes sent to it without an answer.
     pub silence: Silence,
 }
 
-/// Who holds the peer, and its place among those that may be forgotten.
+/// Number of holders of the peer, and its place among those that may be forgotten.
 #[derive(Debug)]
 struct Links {
     pins: u32,
@@ -100,7 +100,7 @@ impl Peers {
         Peers { places: Vec::new(), index, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1) }
     }
 
-    /// How many are remembered.
+    /// Number of peers.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -152,7 +152,7 @@ impl Peers {
             serial: self.serial,
             ids: MessageIds::new(rng.next_u64() as u16),
             seen: Seen::default(),
-            // The system lets nobody forge these (RFC 1122 §3.2.1.3).
+            // These cannot be forged from outside of the host (RFC 1122 §3.2.1.3).
             verified: peer.address.ip().to_canonical().is_loopback(),
             exchanges: 0,
             requests: RequestQueue::default(),

@@ -1,4 +1,4 @@
-//! How much goes to a peer that says nothing (RFC 7252 §4.7, PROBING_RATE).
+//! The rate of data to a silent peer (RFC 7252 §4.7, PROBING_RATE).
 
 use std::time::Duration;
 

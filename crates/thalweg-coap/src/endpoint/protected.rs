@@ -22,7 +22,7 @@ impl Endpoint {
         self.keyring = Some(keyring);
     }
 
-    /// Whether the request of an exchange is protected: encrypted, unchanged, and of somebody who has the keys.
+    /// Whether the request of an exchange is protected: encrypted, unchanged, and from a holder of the keys.
     pub fn is_protected(&self, exchange: ExchangeId) -> bool {
         self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.protection.is_some())
     }
@@ -150,7 +150,7 @@ impl Endpoint {
                 }
                 self.send_waiting(now, place);
             }
-            // Whoever answers so need not be the server. It ends a request, which it could suppress as well, but no
+            // The sender of such an answer need not be the server. It ends a request, which it could suppress as well, but no
             // observation, and nothing in it is taken for an answer.
             Err(Refusal::Unprotected) if !is_observing => {
                 self.counters.protected_refused += 1;

@@ -1,4 +1,4 @@
-//! Datagrams that arrive: what they are, and who deals with them (RFC 7252 §4.2, §4.3).
+//! Datagrams that arrive: their classification and dispatch (RFC 7252 §4.2, §4.3).
 
 use thalweg_base::time::Instant;
 

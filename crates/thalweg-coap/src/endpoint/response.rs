@@ -1,4 +1,4 @@
-//! What a client makes of responses: of which request they are, in which order, with what following (RFC 7252 §5.3).
+//! Responses at a client: their request, their order, and the messages that follow (RFC 7252 §5.3).
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ impl EndpointSecret {
         EndpointSecret(key)
     }
 
-    /// A keyed hash (SipHash): whoever knows some results cannot tell another.
+    /// A keyed hash (SipHash): known results do not reveal another.
     pub fn hash(&self, value: impl Hash) -> u64 {
         let mut hasher = self.hasher();
         value.hash(&mut hasher);

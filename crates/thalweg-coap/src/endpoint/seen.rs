@@ -5,7 +5,7 @@ use thalweg_base::time::Instant;
 use super::ids::seconds;
 use crate::message::MessageId;
 
-/// What became of a message, and so what its duplicate gets.
+/// The outcome of a message, which decides the answer to its duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageFate {
     /// Nothing is sent for a duplicate.
@@ -19,7 +19,7 @@ pub enum MessageFate {
     Repeatable(u32),
 }
 
-/// The latest messages of one peer; at most as many as were asked for, and each for a time.
+/// The latest messages of one peer; at most the configured number, and each for a time.
 #[derive(Debug, Default)]
 pub struct Seen {
     ids: Vec<u16>,
@@ -35,7 +35,7 @@ struct Entry {
 }
 
 impl Seen {
-    /// What became of a message with this ID within the last `lifetime` seconds.
+    /// The outcome of a message with this ID within the last `lifetime` seconds.
     #[inline]
     pub fn fate(&self, now: Instant, id: MessageId, lifetime: u32) -> Option<MessageFate> {
         let entry = self.entries[self.find(id)?];

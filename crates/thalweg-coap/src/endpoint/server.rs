@@ -22,7 +22,7 @@ use crate::message::{
 #[derive(Debug)]
 pub(super) struct Server {
     pub exchanges: Slab<Exchange>,
-    /// A timer runs for exchanges that nobody answers.
+    /// A timer runs for unanswered exchanges.
     pub is_sweeping: bool,
     /// Responses to multicast requests that wait for their moment.
     pub delayed: Slab<(Peer, Vec<u8>)>,
@@ -148,7 +148,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles what the endpoint can do by itself, and passes the rest on.
+    /// Handles requests for the endpoint itself, and passes the others on.
     fn admit(&mut self, now: Instant, exchange: Exchange, message: &CoapMessage<'_>) {
         let (place, asked) = (exchange.peer, exchange.asked);
         if let Some(echo) = asked.echo {
@@ -220,7 +220,7 @@ impl Endpoint {
         self.send_empty(peer, MessageType::Acknowledgement, message);
     }
 
-    /// Whether a request came before; its duplicate is dealt with then.
+    /// Whether a request is a duplicate; handles the duplicate then.
     #[inline]
     pub(super) fn settle_duplicate(
         &mut self,
@@ -316,7 +316,7 @@ impl Endpoint {
         self.close(now, &exchange);
     }
 
-    /// Which part of a response fits into one message, for a client that asked for one or not; its blocks are not larger
+    /// The part of a response that fits into one message, for a client that asked for one or not; its blocks are not larger
     /// than the exponent says. The response becomes an error if the client asked for a block behind its end.
     pub(super) fn part(
         &mut self,
@@ -373,7 +373,7 @@ impl Endpoint {
         self.timers.set(at, Due::Leisure(id));
     }
 
-    /// Ends an exchange: notes what its duplicates get, and releases the peer.
+    /// Ends an exchange: records the answer to its duplicates, and releases the peer.
     fn close(&mut self, now: Instant, exchange: &Exchange) {
         let serial = self.peers.get(exchange.peer).serial;
         if !exchange.is_repeatable() {

@@ -2,7 +2,7 @@
 
 use crate::message::RequestBuf;
 
-/// How many buffers of a kind are kept: a batch of datagrams with some to spare.
+/// Number of buffers kept of a kind: a batch of datagrams with some to spare.
 const KEPT_MAX: usize = 1024;
 
 /// Larger buffers are given back to the allocator: many of them would hold much memory.

@@ -7,10 +7,10 @@ use crate::message::{
     Block, Code, ETag, OptionNumber, Options, RequestBuf, Response, encode_uint, insert_option, write_option,
 };
 
-/// How often a body is begun anew because it changed under way, or the server lost what it had.
+/// Times that a body is begun anew because it changed under way, or because the server lost its blocks.
 const RESTARTS_MAX: u8 = 3;
 
-/// Where a request stands between its first and its last block.
+/// Progress of a request between its first and its last block.
 #[derive(Debug)]
 pub struct BlockTransfer {
     /// Size exponent of the blocks that are sent.
@@ -27,7 +27,7 @@ pub struct BlockTransfer {
     restarts: u8,
 }
 
-/// What follows a response.
+/// The step after a response.
 #[derive(Debug)]
 pub enum TransferStep {
     /// The next block goes out.
@@ -112,7 +112,7 @@ impl BlockTransfer {
         len > 16 << self.exponent || self.sent > 0
     }
 
-    /// What the server says about a block of the request; `None` for the response to the whole request.
+    /// The server's answer to a block of the request; `None` for the response to the whole request.
     fn accept_upload(&mut self, code: Code, block1: Option<Block>, len: usize) -> Option<TransferStep> {
         let size = 16 << self.exponent;
         let expected = Block { number: (self.sent / size) as u32, more: true, exponent: self.exponent };
@@ -123,7 +123,7 @@ impl BlockTransfer {
                 Some(TransferStep::Next)
             }
             (Code::CONTINUE, _) => Some(TransferStep::Failed(RequestError::BlockMismatch { expected })),
-            // The server wants smaller blocks, or did not keep what it had (RFC 7959 §2.9).
+            // The server wants smaller blocks, or did not keep earlier ones (RFC 7959 §2.9).
             (Code::REQUEST_ENTITY_TOO_LARGE, Some(block)) if block.exponent < self.exponent => {
                 self.exponent = block.exponent;
                 self.restart()

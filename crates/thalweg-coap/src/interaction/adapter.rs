@@ -62,12 +62,12 @@ impl Adapter {
         Adapter { home, routes, homes, lines, is_short: false, rate_limit, inline, inbox: Inbox::default() }
     }
 
-    /// Hands what the pools answered to the endpoint, and tells it which resources changed.
+    /// Hands the answers of the pools and the changed resources to the endpoint.
     pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut Endpoint) {
         self.homes[self.home].take(&mut self.inbox);
         for (job, response) in self.inbox.answers.drain(..) {
             match response {
-                // The client may have given up meanwhile; then nobody misses the answer.
+                // The client may have given up meanwhile; then the answer is dropped.
                 Some(response) => {
                     let _ = endpoint.respond(now, job.exchange, response);
                 }
@@ -89,7 +89,7 @@ impl Adapter {
     }
 
     /// Whether a datagram is to be dropped where it arrives: a plain non-confirmable request for a pool that has no room
-    /// for it. Nothing is remembered of it, and no memory is touched but its own.
+    /// for it. No state is kept of it, and no memory is touched except its own.
     #[inline]
     pub(super) fn drops(&mut self, bytes: &[u8]) -> bool {
         self.is_short && self.drop_for_full_pool(bytes)
@@ -109,7 +109,7 @@ impl Adapter {
         self.line(target).is_some_and(Line::drops)
     }
 
-    /// The way to the pool of `target`; `None` for what is answered inline.
+    /// The line to the pool of `target`; `None` for inline handlers.
     fn line(&mut self, target: Target) -> Option<&mut Line> {
         match self.routes.class(target) {
             Class::Inline => None,

@@ -1,10 +1,10 @@
-//! How much may wait in a socket's receive buffer.
+//! The bound on datagrams that wait in a socket's receive buffer.
 
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-/// Bounds the wait in the receive buffer in time: what a busy loop works off in 25 ms may wait there. The kernel drops the
+/// Bounds the wait in the receive buffer in time: it holds the datagrams that a busy loop works off in 25 ms. The kernel drops the
 /// rest, which costs less than to receive it in order to drop it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backlog {
@@ -42,11 +42,11 @@ impl Backlog {
 }
 
 const WAIT_MAX: Duration = Duration::from_millis(25);
-/// What Linux charges for a datagram of up to some 200 bytes.
+/// Bytes that Linux charges for a datagram of up to some 200 bytes.
 const CHARGED_BYTES: f64 = 768.0;
 /// Room for a burst of 340 such datagrams, however slow the handlers are.
 const BYTES_MIN: usize = 128 << 10;
-/// What the sockets are opened with.
+/// Receive buffer with which the sockets are opened.
 const BYTES_MAX: usize = 2 << 20;
 /// Between changes.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -77,7 +77,7 @@ impl Client {
         self.protection = Some(context);
     }
 
-    /// Begins a request; what becomes of it comes from [`Client::next`].
+    /// Begins a request; its outcome comes from [`Client::next`].
     ///
     /// # Errors
     /// When the protocol does not allow it now.

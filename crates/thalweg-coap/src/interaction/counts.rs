@@ -1,10 +1,10 @@
-//! What one loop did.
+//! Counters of one loop.
 
 use std::ops::AddAssign;
 
 use thalweg_transport::batch::ReceiveCounts;
 
-/// What one event loop did since the server started. All numbers only grow.
+/// Counters of one event loop since the server started. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
     /// Datagrams received.

@@ -1,4 +1,4 @@
-//! What answers requests, and on which thread.
+//! Handlers of requests, and their threads.
 
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Response};
@@ -10,11 +10,11 @@ pub struct ClassId(pub u8);
 impl ClassId {
     /// The class of handlers that block; also of those that were found to.
     pub const BLOCKING: ClassId = ClassId(0);
-    /// The class of handlers that drive devices, so that a slow sensor holds up nobody but those that ask for it.
+    /// The class of handlers that drive devices, so that a slow sensor delays only requests to it.
     pub const DEVICE: ClassId = ClassId(1);
 }
 
-/// Where a handler runs.
+/// The class of a handler: its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// On the thread that received the request. It must not block, and take 50 µs at most; one that takes longer again
@@ -26,7 +26,7 @@ pub enum Class {
 
 /// Answers the requests for one path. Called by several threads at once.
 pub trait Handler: Send + Sync {
-    /// Where it runs; asked once, when it is added.
+    /// Its class; read once, when it is added.
     fn class(&self) -> Class;
 
     /// Answers a request. A panic becomes 5.00 Internal Server Error.
@@ -61,9 +61,9 @@ impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Handler for Function<F> 
     }
 }
 
-/// Resources that come and go while the server runs; asked for every path that no handler was added for.
+/// Resources that come and go while the server runs; consulted for every path without a handler.
 pub trait Catalog: Send + Sync {
-    /// Where its requests run.
+    /// The class of its requests.
     fn class(&self) -> Class;
 
     /// Answers a request; `None` when there is no such resource.
@@ -72,7 +72,7 @@ pub trait Catalog: Send + Sync {
     /// The resources there are now.
     fn links(&self) -> Vec<WebLink>;
 
-    /// Somebody observes the resource at `path`, such as `/a/b`, by way of the loop `home`, or nobody does any more. By
+    /// The resource at `path`, such as `/a/b`, has observers by way of the loop `home`, or has none any more. By
     /// default that makes no difference.
     fn handle_observers(&self, _home: usize, _path: &str, _count: usize) {}
 }

@@ -1,4 +1,4 @@
-//! The paper's handler pool: what its threads do with requests that are not answered where they arrive.
+//! The paper's handler pool: threads for requests that the loop does not answer itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Crew<Job> for Handlers {
     }
 }
 
-/// What a client hears whose request will not be handled: nothing when it counts on losses, else when to ask again.
+/// The answer to a request that will not be handled: none for a non-confirmable one, else 5.03 with the time to retry.
 pub(super) fn refusal(rank: AdmissionRank, retry_after: Duration) -> Option<Response> {
     match rank {
         AdmissionRank::Droppable => None,

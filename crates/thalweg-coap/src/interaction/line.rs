@@ -6,7 +6,7 @@ use super::handler_pool::Job;
 use crate::scheduler::pool::Pool;
 use crate::scheduler::queue::{JobOffer, Refused};
 
-/// What a batch brings one pool.
+/// Requests of a batch for one pool.
 pub(super) struct Line {
     /// `None` for a class whose handlers run inline whatever they say.
     pool: Option<Pool<Job>>,
@@ -69,7 +69,7 @@ impl Line {
         self.has_refused || self.drops > 0 || !self.offers.is_empty()
     }
 
-    /// Hands the batch over; returns what the pool gives back.
+    /// Hands the batch over; returns the requests that the pool refuses.
     pub(super) fn end_batch(&mut self, now: Instant) -> impl Iterator<Item = Refused<Job>> {
         if let Some(pool) = &self.pool {
             if !self.offers.is_empty() {

@@ -3,12 +3,12 @@
 //! ```text
 //! network receiver ── endpoint ── protocol adapter ──┬─ inline: answered in the same batch
 //!        │                                           └─ handler pool of the class ── send handler ─┐
-//!        └─────────────────────────── one system call for what is ready ◄──────────────────────────┘
+//!        └─────────────────────────── one system call for ready answers ◄──────────────────────────┘
 //! ```
 //!
 //! - [`server`] puts it together; [`client`] asks.
 //! - [`handler`] says what answers requests and where it runs, [`routes`] which handler a path leads to.
-//! - [`rate_limit`] bounds what one host may ask for.
+//! - [`rate_limit`] bounds the requests of one host.
 
 mod adapter;
 mod backlog;
@@ -27,7 +27,7 @@ pub mod server;
 #[cfg(test)]
 mod tests;
 
-/// What an endpoint's tokens and message IDs follow from.
+/// The secret of an endpoint's tokens and message IDs.
 fn secret() -> std::io::Result<[u64; 2]> {
     Ok([thalweg_transport::entropy::seed()?, thalweg_transport::entropy::seed()?])
 }

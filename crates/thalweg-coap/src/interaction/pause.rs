@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Lets a loop rest while pools refuse requests. A loop that is woken for each datagram takes from the handlers, on the
-/// same processor, the time that they lack; what comes during a pause is received by one system call after it.
+/// same processor, the time that they lack; datagrams that come during a pause are received by one system call after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     has_refused: bool,

@@ -1,4 +1,4 @@
-//! How often one peer may ask.
+//! The limit on requests of one peer.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-/// What one peer may ask for.
+/// The limit on requests of one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerRate {
     /// Requests a second in the long run, at least 1.
@@ -34,7 +34,7 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// Full buckets for everybody.
+    /// Full buckets for all peers.
     pub fn new(rate: PeerRate) -> RateLimit {
         let empty = Bucket { address: None, full_at: Instant::ZERO };
         RateLimit { rate, buckets: vec![empty; BUCKETS], hasher: RandomState::new() }

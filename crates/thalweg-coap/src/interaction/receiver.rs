@@ -33,7 +33,7 @@ pub(super) struct NetworkReceiver {
     is_filtered: bool,
 }
 
-/// What a loop shares with the server.
+/// State shared by a loop and the server.
 pub(super) struct Shared {
     /// Which of the loops it is.
     pub(super) home: usize,

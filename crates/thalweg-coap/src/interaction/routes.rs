@@ -15,7 +15,7 @@ pub struct Routes {
     /// Hashes of the paths with their routes, ascending.
     by_hash: Vec<(u64, usize)>,
     catalog: Option<Arc<dyn Catalog>>,
-    /// Paths that only protected requests lead to, with what lies below them.
+    /// Paths that require protected requests, with all paths below them.
     protected: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ struct Route {
     slowness: Slowness,
 }
 
-/// Where a request leads to.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To the handler with this number.
@@ -106,7 +106,7 @@ impl Routes {
         self.by_hash[first..].iter().take_while(move |(other, _)| *other == hash).map(|(_, route)| *route)
     }
 
-    /// Where a request leads to. Allocates nothing.
+    /// The target of a request. Allocates nothing.
     pub fn find(&self, request: &CoapRequest<'_>) -> Target {
         let hash = hash_of(request.path_segments());
         let found = self.with_hash(hash).find(|route| request.is_path(&self.routes[*route].path));
@@ -118,7 +118,7 @@ impl Routes {
         }
     }
 
-    /// Where the handler of `target` runs.
+    /// The class of the handler of `target`.
     pub fn class(&self, target: Target) -> Class {
         match target {
             Target::Route(route) if self.routes[route].slowness.is_demoted() => Class::Pooled(ClassId::BLOCKING),
@@ -185,7 +185,7 @@ impl Routes {
     }
 }
 
-/// How often a handler took too long lately.
+/// Number of recent calls in which a handler took too long.
 #[derive(Debug, Default)]
 struct Slowness(AtomicU32);
 

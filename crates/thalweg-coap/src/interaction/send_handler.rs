@@ -1,4 +1,4 @@
-//! The paper's send handler: brings what the pools answer back to the loop that received the request.
+//! The paper's send handler: brings the answers of the pools back to the loop that received the request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use thalweg_transport::batch::Waker;
 use super::handler_pool::Job;
 use crate::message::Response;
 
-/// What other threads tell one loop. Bounded by what the loop gave away: a job has one answer, a resource is noted once.
+/// News of other threads for one loop. Bounded by the loop's own jobs: a job has one answer, a resource is noted once.
 pub(super) struct SendHandler {
     inbox: Mutex<Inbox>,
     is_asleep: AtomicBool,
     waker: Waker,
 }
 
-/// What was told since the loop last looked.
+/// News since the loop last took them.
 #[derive(Default)]
 pub(super) struct Inbox {
     /// Jobs with their answers; `None` for one that shall get none.
@@ -64,7 +64,7 @@ impl SendHandler {
         }
     }
 
-    /// Exchanges what was told for `empty`, whose memory is used again.
+    /// Exchanges the news for `empty`, whose memory is used again.
     pub(super) fn take(&self, empty: &mut Inbox) {
         std::mem::swap(&mut *self.inbox(), empty);
     }
@@ -72,7 +72,7 @@ impl SendHandler {
     /// The loop is about to sleep; false when there is something to do instead.
     pub(super) fn may_sleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
-        // Whoever told something before this line saw a loop that was awake.
+        // A thread that added news before this line saw a loop that was awake.
         let may = self.inbox().is_empty();
         if !may {
             self.is_asleep.store(false, Ordering::SeqCst);

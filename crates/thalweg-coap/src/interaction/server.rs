@@ -1,4 +1,4 @@
-//! A CoAP server: its sockets, loops, pools and what they count.
+//! A CoAP server: its sockets, loops, pools and their counters.
 
 use std::fmt;
 use std::io;
@@ -27,10 +27,10 @@ use crate::scheduler::pool::Pool;
 use crate::scheduler::thread_pool::ThreadGroup;
 use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig, Snapshot};
 
-/// How a server works.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where it listens; port 0 lets the system choose.
+    /// The address to listen at; port 0 lets the system choose.
     pub address: SocketAddr,
     /// Event loops, each with a socket for the same address; the kernel gives each its peers. Default 1.
     pub loops: usize,
@@ -38,16 +38,16 @@ pub struct ServerConfig {
     pub endpoint: Config,
     /// Resource classes in the order of their [`ClassId`](super::handler::ClassId). Default: blocking and device.
     pub classes: Vec<ClassConfig>,
-    /// What one host may ask for. Default `None`: as much as it likes.
+    /// The limit on requests of one host. Default `None`: no limit.
     pub peer_rate: Option<PeerRate>,
-    /// How long a handler may run on the receiving thread. Default 50 µs, the time of ten requests.
+    /// Time limit of a handler on the receiving thread. Default 50 µs, the time of ten requests.
     pub inline_max: Duration,
     /// Whether to hear requests to all CoAP nodes (224.0.1.187, ff02::fd, ff05::fd; RFC 7252 §12.8) on every interface.
     /// Possible for an unspecified address. Default no.
     pub groups: GroupRequests,
-    /// Threads and who runs first.
+    /// Threads and priorities.
     pub scheduler: SchedulerConfig,
-    /// Who may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
+    /// The keys of clients that may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
     pub keyring: Option<Arc<Keyring>>,
 }
 
@@ -66,9 +66,9 @@ pub enum GroupRequests {
 pub struct ClassConfig {
     /// Its name, for threads and statistics.
     pub name: String,
-    /// Who decides about the number of its threads.
+    /// The law for the number of its threads.
     pub law: ControlLaw,
-    /// How long its requests may wait.
+    /// Bounds on the wait of its requests.
     pub patience: Patience,
 }
 
@@ -134,24 +134,24 @@ pub struct Server {
     scheduler: Scheduler,
 }
 
-/// What a server did.
+/// Statistics of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerSnapshot {
-    /// What each loop did since the server started.
+    /// Counters of each loop since the server started.
     pub loops: Vec<LoopCounts>,
-    /// What the pools did in the last ten seconds.
+    /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
     pub demoted: Vec<String>,
 }
 
-/// Tells a server that resources changed; for whoever changes them.
+/// Tells a server that resources changed.
 #[derive(Clone)]
 pub struct Notifier(Arc<[SendHandler]>);
 
 impl Notifier {
-    /// The resource at `path`, such as `/a/b`, changed: its observers are told its new state. Changes that follow each
-    /// other faster than they are told become one.
+    /// The resource at `path`, such as `/a/b`, changed: its observers are notified of its new state. Changes that follow each
+    /// other faster than notifications become one.
     pub fn change(&self, path: &str) {
         let path = Arc::from(path);
         self.0.iter().for_each(|home| home.change(&path));
@@ -222,17 +222,17 @@ impl Server {
         self.address
     }
 
-    /// Why a loop ended although the server runs: what the system refused it.
+    /// The reason why a loop ended although the server runs: the system's error.
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// For whoever changes resources.
+    /// A handle to report changed resources.
     pub fn notifier(&self) -> Notifier {
         Notifier(Arc::clone(&self.homes))
     }
 
-    /// What it did; can be asked at any time.
+    /// Its statistics; may be read at any time.
     pub fn snapshot(&self) -> ServerSnapshot {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
         ServerSnapshot {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// One link: `</sensors/temp>;rt="temperature";ct=0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebLink {
-    /// What the link leads to: a URI reference, usually a path.
+    /// The target of the link: a URI reference, usually a path.
     pub target: String,
     /// Names and values in order; a name without value stands alone.
     pub attributes: Vec<(String, Option<String>)>,
@@ -14,9 +14,9 @@ pub struct WebLink {
 /// Why a text is no link format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkError {
-    /// Where, in bytes from the beginning.
+    /// Offset in bytes from the beginning.
     pub offset: usize,
-    /// What should have been there.
+    /// The expected content.
     pub expected: &'static str,
 }
 
@@ -117,7 +117,7 @@ fn encode_value(value: &str, text: &mut String) {
 /// Reads links.
 ///
 /// # Errors
-/// Where the text is no link format.
+/// The place at which the text is not in link format.
 pub fn parse(text: &str) -> Result<Vec<WebLink>, LinkError> {
     let mut cursor = Cursor { text, position: 0 };
     let mut links = Vec::new();
@@ -172,7 +172,7 @@ impl<'a> Cursor<'a> {
         if value.is_empty() { Err(self.expected("value of an attribute")) } else { Ok(value.to_owned()) }
     }
 
-    /// What follows an opening quote, up to and with the closing one.
+    /// The text after an opening quote, up to and with the closing one.
     fn quoted(&mut self) -> Result<String, LinkError> {
         let mut value = String::new();
         loop {

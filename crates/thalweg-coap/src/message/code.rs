@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a message asks or answers: three bits of class and five of detail, written `c.dd` (RFC 7252 §12.1).
+/// The code of a request or response: three bits of class and five of detail, written `c.dd` (RFC 7252 §12.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(u8);
 
@@ -55,7 +55,7 @@ impl Code {
     pub const PUT: Code = Code::new(0, 3);
     /// 0.04: deletes the resource.
     pub const DELETE: Code = Code::new(0, 4);
-    /// 0.05: retrieves what the payload describes (RFC 8132 §2).
+    /// 0.05: retrieves the data that the payload describes (RFC 8132 §2).
     pub const FETCH: Code = Code::new(0, 5);
     /// 0.06: changes a part of the resource (RFC 8132 §3).
     pub const PATCH: Code = Code::new(0, 6);
@@ -105,7 +105,7 @@ impl Code {
     pub const INTERNAL_SERVER_ERROR: Code = Code::new(5, 0);
     /// 5.01
     pub const NOT_IMPLEMENTED: Code = Code::new(5, 1);
-    /// 5.02: what another server answered makes no sense.
+    /// 5.02: the answer of another server is invalid.
     pub const BAD_GATEWAY: Code = Code::new(5, 2);
     /// 5.03: overloaded; Max-Age says when to come back.
     pub const SERVICE_UNAVAILABLE: Code = Code::new(5, 3);

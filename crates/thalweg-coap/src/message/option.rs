@@ -1,14 +1,14 @@
-//! Options: their numbers, what the numbers imply, their values and their encoding (RFC 7252 §3.1, §5.4).
+//! Options: their numbers, the properties of numbers, their values and their encoding (RFC 7252 §3.1, §5.4).
 
 use std::fmt;
 
 use super::wire::{MessageError, PAYLOAD_MARKER};
 
-/// What an option means. The number itself says how a receiver that does not know it behaves (RFC 7252 §5.4.6).
+/// The meaning of an option. The number itself says how a receiver that does not know it behaves (RFC 7252 §5.4.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OptionNumber(pub u16);
 
-/// What is defined for an option: longest and shortest value in bytes, whether it may occur more than once, whether
+/// The definition of an option: longest and shortest value in bytes, whether it may occur more than once, whether
 /// it is text.
 #[derive(Clone, Copy)]
 struct Definition {
@@ -215,7 +215,7 @@ impl Block {
         16 << self.exponent
     }
 
-    /// Where the block begins in the body.
+    /// Offset of the block in the body.
     pub const fn offset(self) -> usize {
         self.number as usize * self.size()
     }
@@ -298,7 +298,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// What is wrong with an option's header; the place is added by the caller.
+/// The fault of an option's header; the caller adds the place.
 struct Expected(&'static str);
 
 impl Expected {

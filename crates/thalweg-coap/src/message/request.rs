@@ -3,7 +3,7 @@
 use super::option::{Options, insert_option};
 use super::{Code, ETag, OptionNumber, encode_uint};
 
-/// What a request says about observation (RFC 7641 §2).
+/// The Observe option of a request (RFC 7641 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observe {
     /// Tell the client about each change.
@@ -12,7 +12,7 @@ pub enum Observe {
     Deregister,
 }
 
-/// A request, borrowed: what a handler gets.
+/// A borrowed request, for a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct CoapRequest<'a> {
     /// The method.
@@ -77,7 +77,7 @@ impl<'a> CoapRequest<'a> {
         self.options.uint(OptionNumber::CONTENT_FORMAT).and_then(|number| u16::try_from(number).ok())
     }
 
-    /// What the client says about observation.
+    /// The client's Observe option.
     pub fn observe(&self) -> Option<Observe> {
         match self.options.uint(OptionNumber::OBSERVE)? {
             0 => Some(Observe::Register),
@@ -112,7 +112,7 @@ fn texts<'a>(options: Options<'a>, number: OptionNumber) -> impl Iterator<Item =
     options.values(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
 }
 
-/// A request that owns its bytes: what an endpoint gives to its driver, and what an application builds.
+/// A request that owns its bytes: an endpoint gives it to its driver, and an application builds it.
 ///
 /// ```
 /// use thalweg_coap::message::{RequestBuf, content_format};
@@ -177,12 +177,12 @@ impl RequestBuf {
         self.with_option(number, encode_uint(value, &mut [0; 4]))
     }
 
-    /// Says what the payload is.
+    /// Sets the content format of the payload.
     pub fn with_content_format(self, format: u16) -> RequestBuf {
         self.with_uint(OptionNumber::CONTENT_FORMAT, u32::from(format))
     }
 
-    /// Says what the response should be.
+    /// Sets the accepted content format of the response.
     pub fn with_accept(self, format: u16) -> RequestBuf {
         self.with_uint(OptionNumber::ACCEPT, u32::from(format))
     }

@@ -115,14 +115,14 @@ impl From<&'static [u8]> for Body {
     }
 }
 
-/// A response: what a handler returns, and what an application gets.
+/// A response, from a handler or for an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// Success or what went wrong.
     pub code: Code,
-    /// What the payload is.
+    /// Content format of the payload.
     pub content_format: Option<u16>,
-    /// How many seconds the response may be used again; absent means 60 (RFC 7252 §5.10.5).
+    /// Seconds for which the response may be used again; absent means 60 (RFC 7252 §5.10.5).
     pub max_age: Option<u32>,
     /// Names the representation.
     pub etag: Option<ETag>,

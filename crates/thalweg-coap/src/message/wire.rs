@@ -18,7 +18,7 @@ const VERSION_1: u8 = 1 << 6;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub u16);
 
-/// How the message layer treats a message (RFC 7252 §4.2, §4.3).
+/// The type of a message at the message layer (RFC 7252 §4.2, §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageType {
     /// CON: repeated until it is acknowledged.
@@ -54,9 +54,9 @@ impl MessageType {
 /// Why bytes are no CoAP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageError {
-    /// Where, in bytes from the beginning.
+    /// Offset in bytes from the beginning.
     pub offset: usize,
-    /// What should have been there.
+    /// The expected content.
     pub expected: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl<'a> CoapMessage<'a> {
     /// Reads a datagram and checks its form throughout (RFC 7252 §3).
     ///
     /// # Errors
-    /// Where the form is wrong: another version, a token longer than 8 bytes, a reserved code class, a reserved or
+    /// The place of the fault: another version, a token longer than 8 bytes, a reserved code class, a reserved or
     /// truncated option, a payload marker without payload, an empty message that is not empty.
     pub fn parse(bytes: &'a [u8]) -> Result<CoapMessage<'a>, MessageError> {
         let (message_type, code, id) = CoapMessage::parse_header(bytes)?;

@@ -1,4 +1,4 @@
-//! What binds responses to their request: security context and Partial IV (RFC 8613 §8).
+//! The binding of responses to their request: security context and Partial IV (RFC 8613 §8).
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::message::{CoapMessage, CoapRequest, Observe, OptionNumber, Token};
 pub struct Verified {
     /// Method, options and payload.
     pub request: Opened,
-    /// What its responses are protected with.
+    /// The protection of its responses.
     pub association: ServerAssociation,
-    /// What is known of its age.
+    /// Its freshness, as far as known.
     pub age: Age,
 }
 
-/// A server's side of a request: what its responses are protected with.
+/// A server's side of a request: the protection of its responses.
 #[derive(Debug)]
 pub struct ServerAssociation {
     context: Arc<Context>,
@@ -61,7 +61,7 @@ impl ServerAssociation {
     }
 }
 
-/// A client's side of a request and of what belongs to it: its blocks, and the notifications that it brings about.
+/// A client's side of a request, with its blocks and its notifications.
 #[derive(Debug)]
 pub struct ClientAssociation {
     context: Arc<Context>,
@@ -89,7 +89,7 @@ struct Registration {
     is_answered: bool,
     /// The Notification Number: the largest Partial IV.
     latest: Option<PartialIv>,
-    /// How many notifications came.
+    /// Number of notifications that came.
     count: u32,
 }
 

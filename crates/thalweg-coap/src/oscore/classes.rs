@@ -5,7 +5,7 @@ use crate::message::{
     CoapMessage, CoapRequest, Code, MessageError, OptionNumber, Options, PAYLOAD_MARKER, encode_uint, write_option,
 };
 
-/// How an option is protected. There are no options of class I: only authenticated ones (RFC 8613 §4.1.2).
+/// The protection class of an option. There are no options of class I: only authenticated ones (RFC 8613 §4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// E: encrypted.
@@ -114,7 +114,7 @@ impl Opened {
         CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.plaintext[self.payload..] }
     }
 
-    /// The message as it was before it was protected; `outer` is what it came in.
+    /// The message before its protection; `outer` is the received message.
     pub fn in_place_of(&self, outer: &CoapMessage<'_>) -> CoapMessage<'_> {
         let view = self.view();
         let CoapMessage { message_type, id, token, .. } = *outer;

@@ -1,4 +1,4 @@
-//! Security contexts: the keys that two ends share, and what was used of them (RFC 8613 §3).
+//! Security contexts: the keys that two ends share, and their used numbers (RFC 8613 §3).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,37 +22,37 @@ pub struct Context {
     state: Mutex<State>,
 }
 
-/// What changes with each message.
+/// The part that changes with each message.
 struct State {
     sequence: Sequence,
     requests: Requests,
 }
 
-/// What is known of the peer's earlier requests.
+/// The peer's earlier requests.
 enum Requests {
     Known(ReplayWindow),
     Lost(EchoChallenge),
 }
 
-/// The value of an Echo option that nobody but the peer learns. It must not be guessable.
+/// The value of an Echo option for the peer alone. It must be unpredictable.
 pub type EchoChallenge = [u8; 8];
 
-/// What a context was used for before.
+/// The earlier use of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Past {
-    /// Nothing: its keys are new.
+    /// None: its keys are new.
     Unused,
     /// Which requests were accepted is not known any more. The first request is answered by a demand to repeat it with
     /// this Echo value (RFC 8613 Appendix B.1.2), of which no earlier one was; later ones are told by their numbers.
     Lost(EchoChallenge),
 }
 
-/// What is known of the age of a request.
+/// The freshness of a request, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     /// It was not accepted before.
     New,
-    /// The same, and its sender gets what is sent to its address.
+    /// The same, and its sender has proved its address.
     Proven,
     /// It may be an old one that is sent again: nothing must be done but to ask for this Echo value.
     Unknown(EchoChallenge),
@@ -69,7 +69,7 @@ pub(super) enum Nonce {
 
 impl Context {
     /// A context that uses sequence numbers from `next` on and has `store` remember them. With the same parameters `next`
-    /// must never be lower than what a store remembered before.
+    /// must never be lower than the stored value.
     pub fn new(parameters: &ContextParameters, next: u64, store: Box<dyn SequenceStore>, past: Past) -> Arc<Context> {
         let requests = match past {
             Past::Unused => Requests::Known(ReplayWindow::new(parameters.replay_window())),
@@ -90,7 +90,7 @@ impl Context {
         &self.recipient_id
     }
 
-    /// What tells contexts with the same IDs apart.
+    /// The ID context, which distinguishes contexts with the same IDs.
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
     }
@@ -116,7 +116,7 @@ impl Context {
         header: &OscoreHeader<'_>,
         message: &CoapMessage<'_>,
     ) -> Result<Opened, Refusal> {
-        // A response need not say whose it is; nothing but this check protects what it says.
+        // A response need not name its sender; only this check protects the name.
         let is_of_peer = header.kid.is_none_or(|kid| kid == self.recipient_id)
             && header.kid_context.is_none_or(|id_context| Some(id_context) == self.id_context.as_deref());
         if !is_of_peer {
@@ -183,7 +183,7 @@ impl Context {
         let mut ciphertext = classes::plaintext(message.code, message.options, message.payload);
         self.keys.seal(sealed, &mut ciphertext);
         let is_observe = message.options.value(OptionNumber::OBSERVE).is_some();
-        // What proxies may keep and repeat depends on the code; these two tell them nothing (RFC 8613 §4.2, §4.1.3.5).
+        // Proxies decide by the code what they may cache; these two codes tell them nothing (RFC 8613 §4.2, §4.1.3.5).
         let code = match (message.code.is_request(), is_observe) {
             (true, false) => Code::POST,
             (true, true) => Code::FETCH,

@@ -1,4 +1,4 @@
-//! The value of the OSCORE option: what is not encrypted of a COSE object, compressed (RFC 8613 §6.1).
+//! The value of the OSCORE option: the unencrypted part of a COSE object, compressed (RFC 8613 §6.1).
 
 use super::partial_iv::{LEN_MAX, PartialIv};
 

@@ -1,4 +1,4 @@
-//! The security contexts of a server, found by what a request says of its sender.
+//! The security contexts of a server, found by `kid` and `kid context` of a request.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -26,10 +26,10 @@ const ALGORITHM: u8 = 10;
 /// Version of OSCORE in the authenticated data.
 const VERSION: u8 = 1;
 
-/// Bytes of an ID at most: what the nonce has room for.
+/// Bytes of an ID at most: the room in the nonce.
 pub(super) const ID_LEN_MAX: usize = NONCE_LEN - 6;
 
-/// What the keys of one direction are for.
+/// The purpose of a derived key.
 #[derive(Clone, Copy)]
 pub(super) struct Sealed<'a> {
     /// Whose Partial IV the nonce is made of.
@@ -39,7 +39,7 @@ pub(super) struct Sealed<'a> {
     pub request: RequestName<'a>,
 }
 
-/// What the authenticated data says of a request.
+/// The request's part of the authenticated data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestName<'a> {
     pub kid: &'a [u8],

@@ -1,4 +1,4 @@
-//! What two ends have agreed on before they talk (RFC 8613 §3.2).
+//! Parameters that two ends agree on before they communicate (RFC 8613 §3.2).
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct ContextParameters {
 /// Secrets shorter than this could be guessed; all examples of RFC 8613 have this length.
 pub const SECRET_LEN_MIN: usize = 16;
 const REPLAY_WINDOW: u32 = 32;
-/// What the option has room for.
+/// The room in the option.
 const ID_CONTEXT_LEN_MAX: usize = 255;
 
 /// Why parameters cannot be used.
@@ -132,7 +132,7 @@ impl ContextParameters {
         &self.recipient_id
     }
 
-    /// What tells contexts with the same IDs apart.
+    /// The ID context, which distinguishes contexts with the same IDs.
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
     }

@@ -30,7 +30,7 @@ impl PartialIv {
         bytes
     }
 
-    /// How many of the five bytes are leading zeros that are left out.
+    /// Number of leading zeros of the five bytes, which are left out.
     pub(super) fn start(self) -> usize {
         let zeros = self.padded().iter().take_while(|byte| **byte == 0).count();
         zeros.min(LEN_MAX - 1)

@@ -5,7 +5,7 @@ use std::io;
 
 use super::partial_iv::PartialIv;
 
-/// Where it is remembered which sequence numbers may have been used, so that none is used again after a restart.
+/// Persistent record of sequence numbers that may have been used, so that none is used again after a restart.
 pub trait SequenceStore: Send {
     /// Remembers that all numbers below `end` may have been used. When this returns, that has to outlive a crash.
     ///
@@ -36,7 +36,7 @@ pub(super) struct Sequence {
 pub enum SequenceError {
     /// All numbers were used: the keys are at their end.
     Exhausted,
-    /// The state cannot be stored; with what the system said.
+    /// The state cannot be stored; with the system's error.
     NotStored(String),
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// What was stored last, and whether storing works.
+    /// The last stored number, and whether storing works.
     #[derive(Clone)]
     struct Disk(Arc<Mutex<Option<u64>>>);
 

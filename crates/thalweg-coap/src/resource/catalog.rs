@@ -101,7 +101,7 @@ fn refusal(error: &ResourceError) -> Response {
     }
 }
 
-/// Whole seconds, rounded down: what is said to be fresh is.
+/// Whole seconds, rounded down, so that a value is fresh for at least that long.
 fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }

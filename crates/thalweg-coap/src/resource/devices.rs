@@ -1,4 +1,4 @@
-//! The resource manager: makes resources of what the device management has linked.
+//! The resource manager: makes resources of linked devices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::resource::{
     Clock, DeviceChannel, Instruction, LocalStore, Property, PropertyDescription, Resource, Sampling, StoreError,
 };
 
-/// How the channels of devices become resources.
+/// Settings of the resources of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelPolicy {
     /// The first part of the paths. Default `sensors`.
     pub root: String,
     /// When sensors are measured. Default on demand, at most once a second.
     pub sampling: Sampling,
-    /// How long a read or an action may take. Default 2 s.
+    /// Time limit of a read or an action. Default 2 s.
     pub timeout: Duration,
 }
 

@@ -42,7 +42,7 @@ pub enum MapKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError(String);
 
-/// How deeply arrays and maps may nest; chosen by us, above any data type in use and below what a thread's stack allows.
+/// Deepest nesting of arrays and maps; chosen by us, above any data type in use and below what a thread's stack allows.
 pub const NESTING_MAX: usize = 64;
 
 impl Document {
@@ -67,7 +67,7 @@ impl Document {
     /// Reads CBOR; tags are passed over.
     ///
     /// # Errors
-    /// When the bytes are not one CBOR value, nest deeper than [`NESTING_MAX`], or hold what a document has not.
+    /// When the bytes are not one CBOR value, nest deeper than [`NESTING_MAX`], or hold a value that documents do not have.
     pub fn from_cbor(bytes: &[u8]) -> Result<Document, DocumentError> {
         let mut decoder = Decoder::new(bytes);
         let document = of_cbor(&mut decoder, NESTING_MAX)?;

@@ -35,7 +35,7 @@ impl Instruction {
     /// Drives the channel to a value.
     ///
     /// # Errors
-    /// What the device failed with.
+    /// The device's error.
     pub fn act(&self, value: Value) -> Result<(), ResourceError> {
         self.handler.run(self.channel, Command::Act(value), self.act_timeout)?;
         Ok(())

@@ -10,12 +10,12 @@ use thalweg_base::time::Instant;
 use crate::link_format::WebLink;
 use crate::resource::{ResourceError, ResourceRepresentation};
 
-/// Something that is asked for and told by a path.
+/// A resource, which clients read and write by its path.
 pub trait Resource: Send + Sync {
     /// Its path, without the slash in front: `sensors/thermal_zone0/temperature`.
     fn path(&self) -> &str;
 
-    /// What those who look for it are told: its target and attributes (RFC 6690, RFC 7252 §7.2.1).
+    /// Its link for discovery: its target and attributes (RFC 6690, RFC 7252 §7.2.1).
     fn link(&self) -> WebLink;
 
     /// Whether a request to it may have to wait, so that it must not run where others wait behind it.
@@ -24,30 +24,30 @@ pub trait Resource: Send + Sync {
     /// Its present state.
     ///
     /// # Errors
-    /// Why there is none, as the client is told.
+    /// The reason why there is none, for the client.
     fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError>;
 
     /// Changes its state.
     ///
     /// # Errors
-    /// Why it did not change, as the client is told.
+    /// The reason why it did not change, for the client.
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError>;
 
     /// Deletes its state, or the parts of it that the query names. By default a resource cannot be deleted.
     ///
     /// # Errors
-    /// Why it is still there, as the client is told.
+    /// The reason why it is still there, for the client.
     fn delete(&self, _queries: &[&str]) -> Result<(), ResourceError> {
         Err(ResourceError::NotAllowed(format!("/{} cannot be deleted", self.path())))
     }
 
-    /// Tells it whom to inform of changes. Called once, when it is put into a store. By default it never changes by itself.
+    /// Gives it the receiver of its changes. Called once, when it is put into a store. By default it never changes by itself.
     fn attach(&self, _watcher: Weak<dyn Watcher>) {}
 
     /// Tells it whether anybody observes it.
     fn set_observed(&self, _observed: bool) {}
 
-    /// Does what is due, and tells when something is due next. By default nothing ever is.
+    /// Carries out due work, and returns the time of the next. By default there is none.
     fn handle_timeout(&self, _now: Instant) -> Option<Instant> {
         None
     }
@@ -95,9 +95,9 @@ pub struct LocalStore {
 struct Shared {
     resources: RwLock<BTreeMap<String, Arc<dyn Resource>>>,
     listeners: Mutex<Vec<(u64, ChangeListener)>>,
-    /// How many of this thing and of the network observe a path.
+    /// Numbers of observers of a path, in this thing and on the network.
     observers: Mutex<BTreeMap<String, Observers>>,
-    /// Counts reschedulings and changes of the set, for whoever waits for the next deadline.
+    /// Counts reschedulings and changes of the set, for the thread that waits for the next deadline.
     rescheduled: Mutex<u64>,
     wake: Condvar,
 }
@@ -176,7 +176,7 @@ impl LocalStore {
         resources.get(path).cloned().ok_or_else(|| ResourceError::NotFound(path.to_owned()))
     }
 
-    /// What there is, in the order of the paths.
+    /// The resources, in the order of the paths.
     pub fn links(&self) -> Vec<WebLink> {
         self.all().iter().map(|resource| resource.link()).collect()
     }
@@ -195,7 +195,7 @@ impl LocalStore {
         }
     }
 
-    /// Observes a resource: it is sampled although nobody asks, and `listener` is called when it changes, until the watch is
+    /// Observes a resource: it is sampled without requests, and `listener` is called when it changes, until the watch is
     /// dropped.
     ///
     /// # Errors
@@ -228,13 +228,13 @@ impl LocalStore {
         });
     }
 
-    /// Samples what is due and answers those whose device is overdue; tells when to call again.
+    /// Samples due properties and answers requests whose device is overdue; returns the time of the next call.
     pub fn handle_timeout(&self, now: Instant) -> Option<Instant> {
         self.all().iter().filter_map(|resource| resource.handle_timeout(now)).min()
     }
 
     /// Waits until something may be due earlier than at the last [`handle_timeout`](Self::handle_timeout), or for this time.
-    /// `seen` is what the last call returned, at first 0.
+    /// `seen` is the result of the last call, at first 0.
     pub(super) fn wait_rescheduled(&self, seen: u64, timeout: Duration) -> u64 {
         let count = locked(&self.shared.rescheduled);
         let waited = self.shared.wake.wait_timeout_while(count, timeout, |count| *count == seen);
@@ -350,7 +350,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many resources a thing may have; chosen by us so that `/.well-known/core` stays below a megabyte.
+/// Most resources of a thing; chosen by us so that `/.well-known/core` stays below a megabyte.
 const RESOURCES_MAX: usize = 4096;
 /// The longest path; its parts travel as options of at most 255 bytes (RFC 7252 §5.10).
 const PATH_MAX_BYTES: usize = 255;

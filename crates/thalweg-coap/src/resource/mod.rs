@@ -1,4 +1,4 @@
-//! Resource management: the readings of this thing, what other things told, and who may change what.
+//! Resource management: the readings of this thing, representations of other things, and access to both.
 //!
 //! | part | duty |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The network store: what other things told, kept while it is fresh. No clock, no socket.
+//! The network store: representations of other things, kept while they are fresh. No clock, no socket.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub struct RemoteName {
 pub struct RemoteKey {
     /// The resource.
     pub name: RemoteName,
-    /// The format that was asked for; `None` leaves the choice to the other.
+    /// The requested format; `None` leaves the choice to the other.
     pub accept: Option<u16>,
 }
 
-/// What another thing answered.
+/// The answer of another thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// A representation, perhaps with a tag (2.05).
@@ -35,7 +35,7 @@ pub enum Fetched {
     Valid(Duration),
 }
 
-/// Resources of other things within a budget of bytes; the one that was longest not asked for leaves first. `W` is whoever
+/// Resources of other things within a budget of bytes; the one that was not requested for longest leaves first. `W` is the one that
 /// waits for an answer.
 ///
 /// Requests for the same resource at the same time become one.
@@ -51,7 +51,7 @@ pub struct NetworkStore<W> {
     counters: NetworkStoreCounters,
 }
 
-/// How requests to other things were answered.
+/// Counts of requests to other things, by the kind of their answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStoreCounters {
     /// From the store.
@@ -81,7 +81,7 @@ struct Flight<W> {
     outdated: bool,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RemoteAsked {
     /// It is answered from the store.
@@ -94,17 +94,17 @@ pub enum RemoteAsked {
     Refused,
 }
 
-/// What an answer brings.
+/// The effects of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RemoteAnswer<W> {
-    /// Who is answered.
+    /// The answered waiters.
     pub waiters: Vec<W>,
     /// With what.
     pub outcome: Result<ResourceRepresentation, ResourceError>,
 }
 
 impl<W> NetworkStore<W> {
-    /// An empty store; `bytes_max` bounds what it keeps, names and an overhead of 256 bytes each included.
+    /// An empty store; `bytes_max` bounds its content, names and an overhead of 256 bytes each included.
     pub fn new(bytes_max: usize) -> NetworkStore<W> {
         NetworkStore {
             bytes_max,
@@ -117,7 +117,7 @@ impl<W> NetworkStore<W> {
         }
     }
 
-    /// Somebody asks for a resource. `waiter` makes what is answered later; it is called only if he has to wait.
+    /// Handles a request for a resource. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
     pub fn handle_request(&mut self, now: Instant, key: &RemoteKey, waiter: impl FnOnce() -> W) -> RemoteAsked {
         if let Some(representation) = self.fresh(now, key) {
             self.counters.hits += 1;
@@ -139,7 +139,7 @@ impl<W> NetworkStore<W> {
         RemoteAsked::Begin(self.entries.get(key).and_then(|entry| entry.etag))
     }
 
-    /// The request for a resource has ended; the outcome answers all who wait.
+    /// The request for a resource has ended; the outcome answers all waiters.
     pub fn handle_answer(
         &mut self,
         now: Instant,
@@ -183,7 +183,7 @@ impl<W> NetworkStore<W> {
         self.store(now, key, content, etag);
     }
 
-    /// The resource was told something: what is known of it is old (RFC 7252 §5.6).
+    /// The resource was written: its stored representations are stale (RFC 7252 §5.6).
     pub fn handle_action(&mut self, name: &RemoteName) {
         let first = RemoteKey { name: name.clone(), accept: None };
         for (_, flight) in self.flights.range_mut(first.clone()..).take_while(|(key, _)| key.name == *name) {
@@ -194,12 +194,12 @@ impl<W> NetworkStore<W> {
         old.iter().for_each(|key| self.forget(key));
     }
 
-    /// How requests were answered.
+    /// Counts of requests, by the kind of their answer.
     pub fn counters(&self) -> NetworkStoreCounters {
         self.counters
     }
 
-    /// How many bytes it keeps.
+    /// Bytes that it keeps.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -207,7 +207,7 @@ impl<W> NetworkStore<W> {
     /// A representation that needs no question, with the rest of its time.
     fn fresh(&mut self, now: Instant, key: &RemoteKey) -> Option<ResourceRepresentation> {
         let entry = self.entries.get_mut(key)?;
-        // Stale ones that are asked for stay as well: their tag may save a transfer.
+        // Stale ones that are being requested stay as well: their tag may save a transfer.
         self.used.remove(&entry.used);
         self.uses += 1;
         entry.used = self.uses;
@@ -247,11 +247,11 @@ fn entry_bytes(key: &RemoteKey, representation: &ResourceRepresentation) -> usiz
     ENTRY_BYTES + 2 * (key.name.thing.len() + key.name.path.len()) + representation.payload.len()
 }
 
-/// What an entry takes besides its names and payload, counted generously.
+/// Bytes of an entry besides its names and payload, counted generously.
 const ENTRY_BYTES: usize = 256;
-/// How many requests may wait for one answer.
+/// Most requests that may wait for one answer.
 const WAITERS_MAX: usize = 65_536;
-/// How many resources may be asked for at once.
+/// Most resources that may be requested at once.
 const FLIGHTS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn system_clock() -> Clock {
     Arc::new(thalweg_transport::clock::now)
 }
 
-/// Where a property's values come from.
+/// The source of a property's values.
 pub trait Source: Send + Sync {
     /// Begins a read and returns at once; `completion` is called exactly once, on any thread.
     fn read(&self, completion: Completion);
@@ -45,12 +45,12 @@ impl Source for DeviceChannel {
     }
 }
 
-/// What a property is.
+/// The description of a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropertyDescription {
     /// Its path, without the slash in front.
     pub path: String,
-    /// What people call it; empty for nothing.
+    /// Its name for people; empty for none.
     pub title: String,
     /// The kind of quantity, its resource type: `temperature`.
     pub quantity: String,
@@ -89,7 +89,7 @@ struct Shared {
     watcher: OnceLock<Weak<dyn Watcher>>,
 }
 
-/// Where a request waits for the read in flight.
+/// The place at which a request waits for the read in flight.
 type Waiter = SyncSender<Result<Sampled, DeviceError>>;
 
 impl Property {
@@ -187,7 +187,7 @@ impl Shared {
 
     fn deliver(&self, answer: ReadEnd<Waiter>) {
         for waiter in answer.waiters {
-            // Nobody is there any more when the request was given up.
+            // The receiver is gone when the request was given up.
             let _ = waiter.try_send(answer.outcome.clone());
         }
         if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade).filter(|_| answer.changed) {
@@ -228,7 +228,7 @@ impl Resource for Property {
             return Err(ResourceError::NotAllowed(format!("/{} is measured and takes no value", self.shared.path)));
         };
         let done = instruction.put(request);
-        // Also when it failed: nobody knows how far it went.
+        // Also when it failed: it may have had a part of its effect.
         locked(&self.shared.state).handle_action((self.shared.clock)());
         self.shared.reschedule();
         done

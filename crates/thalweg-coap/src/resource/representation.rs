@@ -1,4 +1,4 @@
-//! Representations: what a resource looks like in a response, and what a payload means.
+//! Representations: the encoding of a resource in a response, and the decoding of a payload.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::message::{ETag, content_format};
 use crate::resource::ResourceError;
 use crate::resource::document::{Document, MapKey, octets};
 
-/// The formats that readings can be had in; the first is what a client gets that does not say.
+/// The formats of readings; the first is the default.
 pub const READING_FORMATS: [u16; 5] = [
     content_format::TEXT,
     content_format::JSON,
@@ -23,7 +23,7 @@ pub struct ResourceRepresentation {
     pub content_format: u16,
     /// The payload.
     pub payload: Vec<u8>,
-    /// How long it stays fresh.
+    /// Time for which it stays fresh.
     pub max_age: Duration,
 }
 
@@ -189,7 +189,7 @@ fn member<'a>(record: &'a Document, names: &[SenmlLabel]) -> Option<&'a Document
     members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
 }
 
-/// What SenML calls a field in JSON and in CBOR (RFC 8428 §4.3, §6).
+/// SenML's names of a field in JSON and in CBOR (RFC 8428 §4.3, §6).
 type SenmlLabel = (&'static str, i64);
 
 const SENML_NAME: SenmlLabel = ("n", 0);

@@ -47,5 +47,5 @@ impl Drop for Sampler {
     }
 }
 
-/// How long it waits when nothing is due. It is woken for news; this is for clocks that are not the system's.
+/// Longest wait without due work. It is woken for news; this is for clocks that are not the system's.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What is known of a property, and the one read of it that may be in flight. No clock, no thread.
+//! The state of a property, and its one read that may be in flight. No clock, no thread.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ pub enum Sampling {
         /// From one reading to the next.
         period: Duration,
     },
-    /// When somebody asks and the last reading is older than this.
+    /// On request, if the last reading is older than this.
     OnDemand {
-        /// How long a reading answers requests; zero measures for each request, but for those at the same time only once.
+        /// Time for which a reading answers requests; zero measures for each request, but only once for simultaneous ones.
         max_age: Duration,
     },
     /// Whenever a service publishes a value.
     Pushed {
-        /// How long a client may keep a value.
+        /// Time for which a client may keep a value.
         max_age: Duration,
     },
 }
@@ -29,22 +29,22 @@ pub enum Sampling {
 /// A reading in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
-    /// What was measured.
+    /// The measured value.
     pub value: Value,
     /// When.
     pub taken: Instant,
-    /// How long after `taken` it stays fresh.
+    /// Time after `taken` for which it stays fresh.
     pub max_age: Duration,
 }
 
 impl Sampled {
-    /// How long it is still fresh.
+    /// Time for which it is still fresh.
     pub fn fresh_for(&self, now: Instant) -> Duration {
         (self.taken + self.max_age).since(now)
     }
 }
 
-/// The state of a property; `W` is whoever waits for a read.
+/// The state of a property; `W` is a waiter for a read.
 #[derive(Debug)]
 pub struct PropertyState<W> {
     sampling: Sampling,
@@ -65,11 +65,11 @@ enum Flight<W> {
         outdated: bool,
         waiters: Vec<W>,
     },
-    /// The read has run over its time and still runs. Nobody waits for it.
+    /// The read has run over its time and still runs. No request waits for it.
     Overdue,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq)]
 pub enum RequestFate {
     /// It is answered at once.
@@ -80,19 +80,19 @@ pub enum RequestFate {
     Begin(Instant),
 }
 
-/// What the end of a read, or of the patience with it, brings.
+/// The effects of the end of a read, or of its time-out.
 #[derive(Debug)]
 pub struct ReadEnd<W> {
-    /// Who is answered.
+    /// The answered waiters.
     pub waiters: Vec<W>,
     /// With what.
     pub outcome: Result<Sampled, DeviceError>,
-    /// Whether observers have something new to hear.
+    /// Whether observers are to be notified.
     pub changed: bool,
 }
 
 impl<W> PropertyState<W> {
-    /// Nothing is known yet. A read that takes longer than `read_timeout` has failed.
+    /// A property without a value yet. A read that takes longer than `read_timeout` has failed.
     pub fn new(sampling: Sampling, read_timeout: Duration) -> PropertyState<W> {
         PropertyState {
             sampling,
@@ -105,7 +105,7 @@ impl<W> PropertyState<W> {
         }
     }
 
-    /// A request came. `waiter` makes what is answered later; it is called only if the request has to wait.
+    /// Handles a request. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
     pub fn handle_request(&mut self, now: Instant, waiter: impl FnOnce() -> W) -> RequestFate {
         if let Some(latest) = self.latest.as_ref().filter(|latest| self.answers(now, latest)) {
             return RequestFate::Known(Ok(latest.clone()));
@@ -151,7 +151,7 @@ impl<W> PropertyState<W> {
         }
     }
 
-    /// The value has been driven elsewhere: what was measured before answers nobody any more.
+    /// The value has been driven: earlier readings no longer answer requests.
     pub fn handle_action(&mut self, now: Instant) {
         if let Some(latest) = &mut self.latest {
             latest.max_age = Duration::ZERO;
@@ -164,7 +164,7 @@ impl<W> PropertyState<W> {
         }
     }
 
-    /// Time has passed: tells whom to answer because a read is overdue.
+    /// Handles the passage of time: returns the waiters to answer because a read is overdue.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<ReadEnd<W>> {
         if !matches!(&self.flight, Flight::Reading { deadline, .. } if *deadline <= now) {
             return None;
@@ -201,7 +201,7 @@ impl<W> PropertyState<W> {
         sample.into_iter().chain(deadline).min()
     }
 
-    /// Says whether somebody observes it: then it is sampled also when nobody asks.
+    /// Sets whether it has observers: it is then sampled without requests.
     pub fn set_observed(&mut self, now: Instant, observed: bool) {
         if observed && !self.observed && matches!(self.sampling, Sampling::OnDemand { .. }) {
             self.sample_due = now;
@@ -252,7 +252,7 @@ fn nothing_yet(sampling: Sampling) -> DeviceError {
     })
 }
 
-/// How many requests may wait for one read; more are refused. Chosen by us: what one second of a busy server brings.
+/// Most requests that may wait for one read; more are refused. Chosen by us: the requests of a busy server in one second.
 const WAITERS_MAX: usize = 65_536;
 /// For how many periods a reading answers when none follows.
 const PERIODS_MAX: u32 = 3;

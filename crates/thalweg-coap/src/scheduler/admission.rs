@@ -1,4 +1,4 @@
-//! Who may wait: nothing is let into a queue that would come out of it later than its sender waits.
+//! Admission: a queue admits no request that would leave it later than its sender waits.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use thalweg_base::time::Instant;
 
 use super::controller::REPEAT_AFTER;
 
-/// How long requests may wait in one queue.
+/// Bounds on the wait in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// The longest wait. Default 2 s: then a client repeats its request (RFC 7252 §4.8) or has given up.
@@ -24,7 +24,7 @@ impl Default for Patience {
     }
 }
 
-/// What goes first when not everything can stay.
+/// The rank of a request: droppable ones make room first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionRank {
     /// Its sender counts on losses: a non-confirmable request.
@@ -33,7 +33,7 @@ pub enum AdmissionRank {
     Kept,
 }
 
-/// What the threads behind a queue can do.
+/// The capacity of the threads behind a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forecast {
     /// Requests that all of them together finish a second; `None` before anything was finished.
@@ -51,7 +51,7 @@ pub struct Admission {
     least: Option<Duration>,
     interval_start: Option<Instant>,
     standing: bool,
-    /// Whether somebody was refused in this interval.
+    /// Whether a request was refused in this interval.
     has_refused: bool,
 }
 
@@ -62,7 +62,7 @@ impl Admission {
         Admission { patience, forecast, least: None, interval_start: None, standing: false, has_refused: false }
     }
 
-    /// Takes what the threads can do from now on.
+    /// Sets the capacity of the threads from now on.
     pub fn set_forecast(&mut self, forecast: Forecast) {
         self.forecast = forecast;
     }
@@ -83,7 +83,7 @@ impl Admission {
         if fits { Ok(()) } else { Err(predicted) }
     }
 
-    /// How many requests of this rank may still come to wait behind `length` others.
+    /// Number of further requests of this rank that may wait behind `length` others.
     pub fn room(&self, rank: AdmissionRank, length: usize) -> usize {
         let rate = self.forecast.rate.filter(|rate| *rate > 0.0);
         let in_time = rate.map_or(usize::MAX, |rate| (self.wait_max(rank).as_secs_f64() * rate) as usize);
@@ -95,14 +95,14 @@ impl Admission {
         self.has_refused = true;
     }
 
-    /// How long `length` requests keep the threads busy; zero while their rate is not known.
+    /// Time for which `length` requests keep the threads busy; zero while their rate is not known.
     pub fn predicted_wait(&self, length: usize) -> Duration {
         let rate = self.forecast.rate.filter(|rate| *rate > 0.0);
         let seconds = rate.map_or(0.0, |rate| length as f64 / rate);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// How long a request of this rank may wait at present.
+    /// Longest permitted wait of a request of this rank at present.
     pub fn wait_max(&self, rank: AdmissionRank) -> Duration {
         match (self.standing, rank) {
             (false, _) => self.patience.wait_max,
@@ -127,7 +127,7 @@ impl Admission {
         }
     }
 
-    /// Takes into account that nobody waits any more.
+    /// Takes into account that the queue is empty.
     pub fn handle_empty(&mut self) {
         self.least = Some(Duration::ZERO);
     }

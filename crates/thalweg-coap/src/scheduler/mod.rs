@@ -1,4 +1,4 @@
-//! The paper's system scheduler: who runs on which thread, how many threads there are, and what they were seen to do.
+//! The paper's system scheduler: groups of threads, their numbers and their statistics.
 //!
 //! - [`thread_pool`]: the thread-pool manager with its groups application, resource, interaction and profile.
 //! - [`priority`]: the priority manager.
@@ -32,10 +32,10 @@ use pool::{Crew, Observed, Pool};
 use priority::{Priorities, PriorityRefusal};
 use thread_pool::{ThreadGroup, ThreadPoolManager};
 
-/// How a scheduler works.
+/// Settings of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// How often the laws decide, 10 ms or more. Default 200 ms; the paper's second leaves bursts alone that long.
+    /// Period of the laws' decisions, at least 10 ms. Default 200 ms; the paper's period of 1 s reacts to bursts too late.
     pub period: Duration,
     /// Processors and memory.
     pub limits: PoolLimits,
@@ -44,7 +44,7 @@ pub struct SchedulerConfig {
 }
 
 impl Default for SchedulerConfig {
-    /// What the process may use of the host: all processors it may run on and 512 threads, whose stacks then take 256 MiB
+    /// The resources that the process may use: all processors it may run on and 512 threads, whose stacks then take 256 MiB
     /// of address space and a tenth of that in memory.
     fn default() -> SchedulerConfig {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -56,16 +56,16 @@ impl Default for SchedulerConfig {
     }
 }
 
-/// What a pool is.
+/// Settings of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
     /// Its name, for threads and statistics.
     pub name: String,
     /// The group of its threads.
     pub group: ThreadGroup,
-    /// Who decides about the number of its threads.
+    /// The law for the number of its threads.
     pub law: ControlLaw,
-    /// How long jobs may wait.
+    /// Bounds on the wait of jobs.
     pub patience: Patience,
 }
 
@@ -81,7 +81,7 @@ impl PoolConfig {
     }
 }
 
-/// What pools did in the last ten seconds.
+/// Statistics of all pools in the last ten seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// One entry a pool.
@@ -90,20 +90,20 @@ pub struct Snapshot {
     pub refusals: Vec<PriorityRefusal>,
 }
 
-/// What one pool did in the last ten seconds.
+/// Statistics of one pool in the last ten seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolSnapshot {
     /// Its name.
     pub name: String,
-    /// Who decides about its threads.
+    /// The law for its threads.
     pub law: ControlLaw,
     /// Threads that it has now.
     pub threads: usize,
-    /// What it did since it was made, as of the law's last decision.
+    /// Its counters since its creation, as of the law's last decision.
     pub totals: PoolTotals,
-    /// What it was like then.
+    /// Its state at that time.
     pub gauge: Gauge,
-    /// How long ago that was.
+    /// The time since then.
     pub age: Duration,
     /// A record a second, oldest first.
     pub history: Vec<PoolRecord>,
@@ -111,7 +111,7 @@ pub struct PoolSnapshot {
     pub shortage: Option<String>,
 }
 
-/// All threads of one server and who decides about them.
+/// All threads of one server and their laws.
 pub struct Scheduler {
     config: SchedulerConfig,
     manager: Arc<ThreadPoolManager>,
@@ -184,12 +184,12 @@ impl Scheduler {
         &self.manager
     }
 
-    /// What the machine allows a pool here.
+    /// The machine's limits for a pool here.
     pub fn limits(&self) -> PoolLimits {
         self.config.limits
     }
 
-    /// What the pools did; can be asked from any thread at any time.
+    /// Statistics of the pools; may be read from any thread at any time.
     pub fn snapshot(&self) -> Snapshot {
         let of = |watched: &Watched| PoolSnapshot {
             name: watched.pool.name().to_owned(),
@@ -221,7 +221,7 @@ impl Watched {
 }
 
 impl Drop for Scheduler {
-    /// Lets the threads finish what waits; does not wait for handlers that are still at work.
+    /// Lets the threads finish waiting jobs; does not wait for handlers that are still at work.
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         if let Some(profile) = self.profile.take() {

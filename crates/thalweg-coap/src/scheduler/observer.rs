@@ -1,4 +1,4 @@
-//! The paper's performance observer: what a pool did, as observations for its law and as records of one second.
+//! The paper's performance observer: statistics of a pool, as observations for its law and as records of one second.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,7 +10,7 @@ use thalweg_base::time::Instant;
 
 use super::controller::{Decision, PeriodObservation};
 
-/// What a pool did since it was made. All numbers only grow.
+/// Counters of a pool since its creation. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolTotals {
     /// Jobs accepted into the queue.
@@ -23,13 +23,13 @@ pub struct PoolTotals {
     pub completed: u64,
     /// Jobs taken from the queue.
     pub taken: u64,
-    /// How long the jobs taken had waited, added up.
+    /// Sum of the waits of the jobs taken.
     pub waited: Duration,
     /// Time of the pool's threads.
     pub thread_time: ThreadTime,
 }
 
-/// What threads spent their time on.
+/// Time of threads, by its use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTime {
     /// With jobs, working or blocked.
@@ -57,7 +57,7 @@ impl ThreadTime {
     }
 }
 
-/// What a pool is like at one moment.
+/// The state of a pool at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauge {
     /// Threads it was given.
@@ -70,7 +70,7 @@ pub struct Gauge {
     pub is_standing: bool,
 }
 
-/// What a pool did during about one second.
+/// Statistics of a pool during about one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PoolRecord {
     /// When the second ended.
@@ -114,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// What happened since the last call.
+    /// Observations since the last call.
     pub fn observe(&mut self, now: Instant, totals: &PoolTotals, gauge: &Gauge) -> PeriodObservation {
         let before = std::mem::replace(&mut self.before, *totals);
         let time = totals.thread_time.since(before.thread_time);
@@ -143,7 +143,7 @@ impl Observer {
         observation
     }
 
-    /// Takes what was decided upon the last observation, and closes the record of a second that is over.
+    /// Takes the decision upon the last observation, and closes the record of a second that is over.
     pub fn handle_decision(&mut self, decision: Decision) {
         self.running.threads_max = decision.threads_max;
         if self.running.observation.period < RECORD_PERIOD {
@@ -212,7 +212,7 @@ impl ThreadMeter {
         }
     }
 
-    /// What the thread spent its time on until now.
+    /// The thread's time until now, by its use.
     pub fn read(&self, now: Instant) -> ThreadTime {
         let work = self.work();
         let running = work.since.map(|since| now.since(since)).unwrap_or_default();

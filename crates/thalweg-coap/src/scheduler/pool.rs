@@ -1,4 +1,4 @@
-//! Threads behind one queue. How many there are is decided elsewhere.
+//! Threads behind one queue. Their number is decided elsewhere.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use super::observer::{Gauge, PoolTotals, ThreadMeter, ThreadTime};
 use super::queue::{JobOffer, Queue, Refused, Taken};
 use super::thread_pool::{ThreadGroup, ThreadPoolManager};
 
-/// What the threads of a pool do with jobs.
+/// The work of a pool's threads on jobs.
 pub trait Crew<J>: Send + Sync {
     /// Does one job.
     fn work(&self, job: J);
@@ -150,15 +150,15 @@ impl<J: Send + 'static> Pool<J> {
     }
 }
 
-/// What the scheduler does with a pool, whatever its jobs are.
+/// The scheduler's interface to a pool with any type of job.
 pub(super) trait Observed: Send + Sync {
     fn name(&self) -> &str;
     fn read(&self, now: Instant) -> (PoolTotals, Gauge);
     /// Gives the pool as many threads as the system grants.
     fn set_threads(&self, threads: usize) -> io::Result<()>;
-    /// Lets the queue know what to expect.
+    /// Sets the queue's estimate of the capacity.
     fn set_forecast(&self, observation: &PeriodObservation, decision: Decision);
-    /// Lets the threads finish what waits and end.
+    /// Lets the threads finish waiting jobs and end.
     fn finish(&self);
 }
 
@@ -250,7 +250,7 @@ impl<J> Shared<J> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What thread `number` does.
+    /// The loop of thread `number`.
     fn run(&self, number: usize) {
         let meter = Arc::new(ThreadMeter::of_this_thread());
         self.places().threads[number] = Place::Working(Arc::clone(&meter));
@@ -298,7 +298,7 @@ impl<J> Shared<J> {
         loop {
             let is_over = self.is_over.load(Ordering::SeqCst);
             if number >= self.wanted.load(Ordering::SeqCst) && !is_over {
-                // The wake-up for a job that brought it here belongs to somebody else.
+                // The wake-up for a job that brought it here belongs to another thread.
                 if !state.queue.is_empty() {
                     self.work.notify_one();
                 }
@@ -324,10 +324,10 @@ impl<J> Shared<J> {
     }
 }
 
-/// A thread takes as many jobs at once as it does in about this time: taking costs a tenth of a microsecond, and what it took
-/// nobody else can do.
+/// A thread takes as many jobs at once as it does in about this time: taking costs 0.1 µs, and no other thread can do
+/// the jobs that it took.
 const BATCH_SECONDS: f64 = 200e-6;
 const BATCH_MAX: usize = 32;
 const FLUSH_AFTER: Duration = Duration::from_millis(1);
-/// How long a thread that is not wanted stays, to spare the next burst its creation.
+/// Time for which a superfluous thread stays, to spare the next burst its creation.
 const PARKED_MAX: Duration = Duration::from_secs(10);

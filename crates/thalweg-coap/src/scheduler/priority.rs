@@ -1,4 +1,4 @@
-//! The paper's priority manager: who runs first when there are fewer processors than threads.
+//! The paper's priority manager: the order of groups when there are fewer processors than threads.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -51,9 +51,9 @@ pub struct PriorityManager {
 pub struct PriorityRefusal {
     /// Whose threads.
     pub group: ThreadGroup,
-    /// What was asked for.
+    /// The requested nice value.
     pub nice: i32,
-    /// What the system said.
+    /// The system's error.
     pub cause: String,
 }
 
@@ -86,7 +86,7 @@ impl PriorityManager {
         }
     }
 
-    /// What was refused so far, each group once.
+    /// Refusals so far, each group once.
     pub fn refusals(&self) -> Vec<PriorityRefusal> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -42,14 +42,14 @@ pub struct Refused<J> {
     pub retry_after: Duration,
 }
 
-/// What was taken from a queue at once.
+/// Jobs taken from a queue at once.
 #[derive(Debug)]
 pub struct Taken<J> {
     /// To be done.
     pub jobs: Vec<J>,
     /// Waited too long to be worth doing.
     pub expired: Vec<Refused<J>>,
-    /// How long all of both have waited together.
+    /// Sum of the waits of both.
     pub waited: Duration,
     /// The longest wait.
     pub waited_max: Duration,
@@ -72,7 +72,7 @@ impl<J> Queue<J> {
         self.kept.len() + self.droppable.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -82,7 +82,7 @@ impl<J> Queue<J> {
         self.admission.is_standing()
     }
 
-    /// Takes what the threads can do from now on.
+    /// Sets the capacity of the threads from now on.
     pub fn set_forecast(&mut self, forecast: Forecast) {
         self.admission.set_forecast(forecast);
     }

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::priority::{Priorities, PriorityManager, PriorityRefusal};
 
-/// What a thread is for.
+/// The purpose of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadGroup {
     /// One thread for each service.
@@ -116,7 +116,7 @@ impl Drop for Place {
     }
 }
 
-/// Room for what handlers call; the system gives memory for what is used of it only.
+/// Stack for the calls of handlers; the system gives memory only for its used part.
 const STACK_BYTES: usize = 512 << 10;
 
 #[cfg(test)]

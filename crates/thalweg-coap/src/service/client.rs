@@ -33,7 +33,7 @@ struct Line {
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
-/// One request and who waits for its answer.
+/// One request and the waiter for its answer.
 struct Order {
     request: RequestBuf,
     completion: ResponseCompletion,
@@ -126,7 +126,7 @@ impl Drop for Registration {
     }
 }
 
-/// Asks one thing for everybody.
+/// Sends all requests to one thing.
 struct Asking {
     orders: Receiver<Order>,
     thing: String,
@@ -137,7 +137,7 @@ struct Asking {
 /// A client with the address of the one thing that it asks; it stays on its thread.
 type Opened = (Client, SocketAddr);
 
-/// Who waits for which answer.
+/// The waiters for answers.
 type Waiting = HashMap<RequestId, ResponseCompletion>;
 
 impl Asking {
@@ -186,7 +186,7 @@ impl Asking {
         client.send(*address, request, Confirmability::Confirmable).map_err(|error| no_answer(&self.thing, &error))
     }
 
-    /// Passes on what comes until there is room for another request, or news of one.
+    /// Passes answers on until there is room for another request, or news of one.
     fn take_answers(&self, client: &mut Option<Opened>, waiting: &mut Waiting) -> Result<(), ClientError> {
         let Some((client, _)) = client else { return Ok(()) };
         match client.next(LOOK_PERIOD)? {
@@ -253,11 +253,11 @@ impl fmt::Debug for Order {
     }
 }
 
-/// How many things may be asked at the same time, each with a thread and a socket.
+/// Most things that may be asked at the same time, each with a thread and a socket.
 const THINGS_MAX: usize = 256;
-/// How many requests to one thing may wait for their turn.
+/// Most requests to one thing that may wait for their turn.
 const ORDERS_MAX: usize = 256;
 /// After this time without a request the thread of a thing ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// How often an observation looks whether it is over.
+/// Interval at which an observation checks whether it is over.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::resource::RemoteName;
 
-/// Where a resource is.
+/// The name of a resource: its thing and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceName {
     /// At this thing; its path without the slash in front.

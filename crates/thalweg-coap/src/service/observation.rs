@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::resource::{Get, LocalStore, RemoteKey, Resource, ResourceError, ResourceRepresentation, WatchGuard};
 use crate::service::remote::{Network, RemoteObservation};
 
-/// An observed resource. It holds the newest state only: who is slow misses states, never the last one.
+/// An observed resource. It holds the newest state only: a slow application misses states, but never the last one.
 pub struct Observation {
     news: Arc<News>,
     origin: Origin,
@@ -25,12 +25,12 @@ struct News {
     wake: Condvar,
 }
 
-/// What came since the application looked.
+/// States that came since the application last took them.
 #[derive(Default)]
 enum Slot {
     #[default]
     Nothing,
-    /// An own resource has changed: its state is asked for when the application wants it.
+    /// An own resource has changed: its state is read when the application wants it.
     Changed,
     State(Result<ResourceRepresentation, ResourceError>),
 }

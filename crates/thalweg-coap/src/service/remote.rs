@@ -74,13 +74,13 @@ impl Network {
         }
     }
 
-    /// Sends a request that changes something, and forgets what was known of its resource.
+    /// Sends a request that changes state, and drops the stored representations of its resource.
     pub(super) fn put(&self, name: &RemoteName, request: RequestBuf, patience: Duration) -> Result<(), ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let (network, changed) = (self.clone(), name.clone());
         let completion = move |outcome| {
             network.store().handle_action(&changed);
-            // Nobody listens any more when it took too long.
+            // The receiver is gone when it took too long.
             let _ = sender.send(outcome);
         };
         self.remote.request(&name.thing, request, Box::new(completion));
@@ -130,7 +130,7 @@ impl Network {
             store.handle_answer((self.clock)(), key, fetched)
         };
         for waiter in waiters {
-            // Nobody listens any more when the answer came too late for him.
+            // The receiver is gone when the answer came too late for it.
             let _ = waiter.try_send(outcome.clone());
         }
     }
@@ -160,7 +160,7 @@ fn representation(response: Response) -> ResourceRepresentation {
     ResourceRepresentation { content_format, payload: response.payload.into_vec(), max_age }
 }
 
-/// How long a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).
+/// Time for which a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).
 fn max_age(response: &Response) -> Duration {
     Duration::from_secs(u64::from(response.max_age.unwrap_or(60)))
 }

@@ -1,4 +1,4 @@
-//! What applications are given: resources of this and of other things through one API.
+//! The API of applications: resources of this and of other things.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Things {
     /// Observes a resource: its state now and after each change.
     ///
     /// # Errors
-    /// As [`request`](Self::request), as far as that shows at once; later failures are told by the observation.
+    /// As [`request`](Self::request), as far as that shows at once; later failures are reported by the observation.
     pub fn observe(&self, name: &str) -> Result<Observation, ResourceError> {
         match parsed(name)? {
             ResourceName::Own(path) => Observation::of_own(self.local.clone(), &path),
@@ -135,7 +135,7 @@ impl Things {
         &self.local
     }
 
-    /// How requests to other things were answered.
+    /// Counts of requests to other things, by the kind of their answer.
     pub fn counters(&self) -> NetworkStoreCounters {
         self.network.counters()
     }

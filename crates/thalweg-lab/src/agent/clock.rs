@@ -1,4 +1,4 @@
-//! How another host's clock runs against this one's, from probes with four timestamps.
+//! Offset and drift of another host's clock against this one's, from probes with four timestamps.
 //!
 //! Of each ten probes in a row the one with the shortest round trip counts; a line through these is the estimate. What it may be wrong by
 //! is half the shortest round trip, which asymmetric ways can hide, and how far the probes lie from the line (residual).
@@ -28,7 +28,7 @@ impl Probe {
         i64::try_from(whole.checked_sub(there)?).ok()
     }
 
-    /// How far the other clock is ahead, if both directions took equally long.
+    /// Offset of the other clock, if both directions took equally long.
     fn ahead_ns(&self) -> i64 {
         let out = i128::from(self.heard_ns) - i128::from(self.sent_ns);
         let back = i128::from(self.answered_ns) - i128::from(self.back_ns);
@@ -41,18 +41,18 @@ impl Probe {
     }
 }
 
-/// How another host's clock runs against this one's.
+/// Offset and drift of another host's clock against this one's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockFit {
     /// A moment of this host's clock.
     pub at_ns: u64,
-    /// How far the other clock was ahead at that moment.
+    /// Offset of the other clock at that moment.
     pub ahead_ns: i64,
-    /// How much faster it runs, in millionths.
+    /// Drift of the other clock, in millionths.
     pub drift_ppm: f64,
     /// The shortest round trip.
     pub round_trip_ns: u64,
-    /// How far the probes that count lie from the line, and what their own delay beyond the shortest leaves open.
+    /// Distance of the counting probes from the line, plus the uncertainty from their delay beyond the shortest.
     pub residual_ns: u64,
     /// Probes that were answered.
     pub probes: u32,
@@ -89,7 +89,7 @@ impl ClockFit {
         })
     }
 
-    /// What the estimate may be wrong by: half the shortest round trip and the residual.
+    /// Bound on the error of the estimate: half the shortest round trip and the residual.
     pub fn bound(&self) -> Duration {
         Duration::from_nanos(self.round_trip_ns.div_ceil(2) + self.residual_ns)
     }
@@ -125,7 +125,7 @@ fn envelope(probes: &[(Probe, i64)], shortest: i64) -> Vec<(Probe, i64)> {
     out
 }
 
-/// How far a clock is ahead, as a line over time: `base + offset + slope · (time − at)`.
+/// Offset of a clock, as a line over time: `base + offset + slope · (time − at)`.
 struct Line {
     at_ns: u64,
     /// Taken out before floating point, which has no room for times since the start of a host.
@@ -158,7 +158,7 @@ impl Line {
         Line { at_ns, base, offset: mean_y - slope * mean_x, slope }
     }
 
-    /// How far a probe lies from it, in nanoseconds.
+    /// Distance of a probe from it, in nanoseconds.
     fn distance(&self, probe: &Probe) -> f64 {
         let since = (i128::from(probe.at_ns()) - i128::from(self.at_ns)) as f64;
         let ahead = (i128::from(probe.ahead_ns()) - i128::from(self.base)) as f64;

@@ -21,7 +21,7 @@ use crate::host::{Layers, SecondConditions};
 use crate::peers::PeerProgram;
 use crate::process::Stop;
 
-/// A connection to an agent, which works for nobody else meanwhile; the agent ends everything when it is dropped.
+/// A connection to an agent, which works for no other controller meanwhile; the agent ends all processes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// As the user named it.
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     asking: Mutex<()>,
 }
 
-/// What came from the agent and was not looked at yet.
+/// Unread messages of the agent.
 #[derive(Debug, Default)]
 struct Heard {
     state: Mutex<State>,
@@ -57,7 +57,7 @@ impl Connection {
     /// for a second.
     ///
     /// # Errors
-    /// Nobody answers there, it has another key or version, or works for somebody else.
+    /// No agent answers there, it has another key or version, or works for another controller.
     pub(crate) fn open(name: &str, key: &AgentKey, stop: &Stop) -> Result<Connection, LabError> {
         let deadline = Instant::now() + BUSY_PATIENCE;
         loop {
@@ -104,12 +104,12 @@ impl Connection {
         &self.name
     }
 
-    /// What the agent said of its host.
+    /// The agent's description of its host.
     pub(crate) fn facts(&self) -> &HostFacts {
         &self.facts
     }
 
-    /// Where the agent was reached, and from where.
+    /// Address of the agent, and the local address of the connection.
     pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
         (self.agent, self.own)
     }
@@ -135,7 +135,7 @@ impl Connection {
         ClockProbes::open(self.agent, self.clock_key.clone()).map_err(LabError::here)
     }
 
-    /// Whether the agent is there.
+    /// Whether the agent is connected.
     pub(crate) fn check_alive(&self) -> Result<(), LabError> {
         match &self.heard.lock().lost {
             Some(reason) => Err(self.lost(reason)),
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Kills what an earlier run left on the host, and removes what it wrote.
+    /// Kills processes that an earlier run left on the host, and removes their files.
     pub(crate) fn clear(&self) -> Result<(), LabError> {
         match self.ask(&Request::Clear)? {
             Event::Cleared => {
@@ -167,7 +167,7 @@ impl Connection {
         self.say(&Request::Watch)
     }
 
-    /// How quiet the host was since the last look.
+    /// Other load on the host since the last query.
     pub(crate) fn look(&self) -> Result<SecondConditions, LabError> {
         match self.ask(&Request::Look)? {
             Event::Looked(second) => Ok(second),
@@ -175,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Copies what the agent's workers wrote into `folder`.
+    /// Copies the files of the agent's workers into `folder`.
     pub(crate) fn collect(&self, folder: &Path) -> Result<(), LabError> {
         let files = match self.ask(&Request::Files)? {
             Event::Files(files) => files,
@@ -183,7 +183,7 @@ impl Connection {
         };
         for file in files {
             let path = folder.join(&file);
-            // What an agent calls a file decides where it lies here.
+            // The agent's name of a file decides its place here.
             if !is_raw(&file) || path.exists() {
                 return Err(LabError::Here(format!(
                     "the agent {} offers a file {file:?} that is none of its own",
@@ -209,7 +209,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks for something that is not answered, or by what a worker says.
+    /// Sends a request without an answer, or one that a worker's message answers.
     pub(super) fn say(&self, request: &Request) -> Result<(), LabError> {
         self.check_alive()?;
         let said = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).say(request);
@@ -219,7 +219,7 @@ impl Connection {
         })
     }
 
-    /// What the agent told of a worker, where there is something.
+    /// The agent's next news of a worker, if any.
     pub(super) fn told_of(&self, worker: u32) -> Result<Option<Event>, LabError> {
         let mut state = self.heard.lock();
         if let Some(event) = state.workers.get_mut(&worker).and_then(VecDeque::pop_front) {
@@ -263,7 +263,7 @@ impl Connection {
 
     fn lost(&self, reason: &str) -> LabError {
         LabError::Here(format!(
-            "the agent {} was lost: {reason}; its run does not count. Look at what the agent says on its host, start it again and resume",
+            "the agent {} was lost: {reason}; its run does not count. Check the agent's output on its host, start it again and resume",
             self.name
         ))
     }
@@ -294,19 +294,19 @@ impl Heard {
             answer => state.answers.push_back(answer),
         }
         if state.answers.len() > ANSWERS_MAX || state.workers.values().any(|events| events.len() > EVENTS_MAX) {
-            state.lost = Some("it says more than it was asked for".to_owned());
+            state.lost = Some("it sends unrequested messages".to_owned());
         }
         self.changed.notify_all();
     }
 }
 
-/// What came of an attempt to connect.
+/// The outcome of an attempt to connect.
 enum Attempt {
     Connected(Box<Connection>),
     Busy(String),
 }
 
-/// Hears what the agent says until the connection ends, and tells it that this side lives.
+/// Reads messages of the agent until the connection ends, and sends signs of life.
 fn listen(mut incoming: Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
     let (mut last, mut said) = (Instant::now(), Instant::now());
     let reason = loop {
@@ -319,7 +319,7 @@ fn listen(mut incoming: Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
                 heard.add(event);
             }
             Ok(None) if last.elapsed() > SILENCE_MAX => {
-                break format!("nothing was heard of it for {} s", SILENCE_MAX.as_secs());
+                break format!("it was silent for {} s", SILENCE_MAX.as_secs());
             }
             Ok(None) => {}
             Err(reason) => break reason,
@@ -348,7 +348,7 @@ fn connect(name: &str) -> Result<(TcpStream, SocketAddr), LabError> {
     }
     let advice = match last.as_ref().map(std::io::Error::kind) {
         Some(ErrorKind::ConnectionRefused) => format!(
-            "nobody listens there; start `thalweg lab agent --bind {name}` on that host, with the key of this one"
+            "no agent listens there; start `thalweg lab agent --bind {name}` on that host, with the key of this one"
         ),
         Some(ErrorKind::TimedOut | ErrorKind::WouldBlock) => format!(
             "no answer within {} s; look at the address and at the firewalls between (TCP and UDP of this port)",
@@ -371,9 +371,9 @@ fn not_together(name: &str, stranger: &Stranger) -> LabError {
             "it is Thalweg {version} with protocol {protocol}, and this is {VERSION} with protocol {PROTOCOL}: install one version on all hosts"
         ),
         Stranger::Version(version) => format!("it is Thalweg {version}, and this is {VERSION}"),
-        Stranger::NoSuchProgram => "who listens there is no agent of the lab; look at the port".to_owned(),
+        Stranger::NoSuchProgram => "the program at this address is no agent of the lab; check the port".to_owned(),
         Stranger::Lost(reason) => {
-            format!("{reason} before it let this controller in; look at what it says on its host")
+            format!("{reason} before it accepted this controller; check its output on its host")
         }
     };
     LabError::Here(format!("the agent {name} does not work for this controller: {reason}"))
@@ -383,10 +383,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// An agent computes the checksum of its program first.
 const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
-/// An agent needs a moment to end what its last controller left.
+/// An agent needs a moment to end the processes of its last controller.
 const BUSY_PATIENCE: Duration = Duration::from_secs(1);
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
-/// One question is open at a time; more answers were never asked for.
+/// One question is open at a time; further answers were never requested.
 const ANSWERS_MAX: usize = 2;
 /// A worker says some dozen things.
 const EVENTS_MAX: usize = 1024;

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of one connection, its owner's alone; removed with what is in it when dropped.
+/// A folder of one connection, its owner's alone; removed with its content when dropped.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -54,7 +54,7 @@ impl Folder {
         String::from_utf8(part).map_err(|_| format!("{name} is no text"))
     }
 
-    /// Removes what is in it.
+    /// Removes its content.
     pub(super) fn clear(&self) -> Result<(), String> {
         for entry in fs::read_dir(&self.path).map_err(|error| error.to_string())?.flatten() {
             fs::remove_file(entry.path()).map_err(|error| format!("{}: {error}", entry.path().display()))?;
@@ -65,7 +65,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed when the next agent starts.
+        // The next agent removes files that cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -83,13 +83,13 @@ pub(super) fn remove_abandoned() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if maker.is_some_and(|maker| !Path::new("/proc").join(maker.to_string()).exists()) {
-            // Somebody else's is not ours to remove.
+            // Another user's folder is not ours to remove.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// What the names of these folders begin with; the process that made one follows.
+/// Prefix of the names of these folders; the process that made one follows.
 const PREFIX: &str = "thalweg-agent-";
 /// As JSON, in which a line takes a byte more, less than a message may have.
 const PART_BYTES: u64 = 1 << 20;

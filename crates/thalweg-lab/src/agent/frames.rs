@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Frames {
     most: usize,
-    /// What was not handed on yet.
+    /// Bytes that were not handed on yet.
     pending: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Frames {
         self.most = most;
     }
 
-    /// Adds what came.
+    /// Adds received bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
@@ -54,7 +54,7 @@ impl Frames {
     /// The next frame that is whole.
     ///
     /// # Errors
-    /// The stream cannot be taken apart any further; the next call says so again.
+    /// The stream cannot be parsed any further; the next call fails as well.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let Some((length, rest)) = self.pending.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
         let announced = u32::from_be_bytes(*length) as usize;

@@ -15,7 +15,7 @@ use crate::error::LabError;
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgentKey([u8; 32]);
 
-/// Proof that something was said by somebody who has a key.
+/// Proof that a message comes from a holder of a key.
 pub(super) type Tag = [u8; TAG_BYTES];
 pub(super) const TAG_BYTES: usize = 32;
 
@@ -61,7 +61,7 @@ impl AgentKey {
         let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(LabError::Here(format!(
-                "the key {shown} is open to others (mode {mode:03o}): `chmod 600 {shown}`, and make a new one if somebody may have read it"
+                "the key {shown} is open to others (mode {mode:03o}): `chmod 600 {shown}`, and make a new one if others may have read it"
             )));
         }
         let mut text = String::new();
@@ -119,7 +119,7 @@ impl fmt::Debug for AgentKey {
     }
 }
 
-/// Where the key is looked for unless somebody names a file: `thalweg/lab.key` in the folder of the user's settings.
+/// Default file of the key: `thalweg/lab.key` in the folder of the user's settings.
 pub fn default_key_file() -> PathBuf {
     let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".config");

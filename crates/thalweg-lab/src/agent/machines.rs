@@ -13,7 +13,7 @@ use crate::scenario::Machine;
 #[derive(Debug)]
 pub(crate) struct Machines(Vec<Place>);
 
-/// Where a process of a run lives.
+/// The machine of a process of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine, in whatever network the launcher leads to.
@@ -54,7 +54,7 @@ impl Machines {
         self.0.iter().any(|place| matches!(place, Place::Here(_)))
     }
 
-    /// The IPv4 address of each machine that its peers are told: the one by which agents were reached, and from which.
+    /// The IPv4 address of each machine for peers: those of the connections to agents.
     ///
     /// # Errors
     /// One of them was not reached over IPv4, or others do not reach it by that address.

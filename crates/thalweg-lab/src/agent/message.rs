@@ -1,4 +1,4 @@
-//! What a controller and an agent tell each other.
+//! Messages between a controller and an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
 use crate::worker;
 
-/// What a controller wants of an agent. Those that are answered are answered in their order.
+/// Requests of a controller to an agent. Answers come in the order of the requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
@@ -45,7 +45,7 @@ pub(crate) enum Request {
     Goodbye,
 }
 
-/// What a worker is started with.
+/// The order of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerOrder {
@@ -67,7 +67,7 @@ impl WorkerOrder {
         }
     }
 
-    /// The same, and what the worker writes goes to `folder`.
+    /// The same, with the worker's files in `folder`.
     pub(super) fn into_folder(self, folder: PathBuf) -> WorkerOrder {
         match self {
             WorkerOrder::Thalweg(order) => WorkerOrder::Thalweg(Order { folder, ..order }),
@@ -76,13 +76,13 @@ impl WorkerOrder {
     }
 }
 
-/// What an agent tells a controller.
+/// Messages of an agent to a controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Event {
     /// The agent is all the controller's; the first word.
     Ready(Box<HostFacts>),
-    /// The agent is somebody else's; the first and last word.
+    /// The agent works for another controller; the first and last message.
     Busy { controller: String },
     /// A worker said something.
     Said { worker: u32, message: WorkerMessage },
@@ -90,17 +90,17 @@ pub(crate) enum Event {
     Failed { worker: u32, reason: String },
     /// A worker ended in peace.
     Finished { worker: u32 },
-    /// The checksum of the program that was asked for, where it is there.
+    /// The checksum of the requested program, if it exists.
     Found(Option<String>),
     /// No worker lives and the folder is empty.
     Cleared,
     /// The counters of now.
     Counted(Layers),
-    /// How quiet the host was since the last look.
+    /// Other load on the host since the last query.
     Looked(SecondConditions),
     /// The files that workers wrote.
     Files(Vec<String>),
-    /// Text of a file from the offset asked for; empty at its end.
+    /// Text of a file from the requested offset; empty at its end.
     Part(String),
     /// A request cannot be fulfilled.
     Refused(String),
@@ -114,6 +114,6 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostFacts {
     pub(crate) environment: Environment,
-    /// What a result depends on there, by name.
+    /// Parts of that machine's environment that results depend on, by name.
     pub(crate) fingerprint: BTreeMap<String, String>,
 }

@@ -1,7 +1,7 @@
 //! Agents: other hosts take part in a scenario.
 //!
-//! An agent starts, hears and ends workers on its host for one controller at a time. They talk over TCP, never over what is measured.
-//! Both show that they have the same key, and every message carries a number and a proof of its own; what is said is not secret.
+//! An agent starts, hears and ends workers on its host for one controller at a time. They communicate over TCP, apart from the measured traffic.
+//! Both prove that they have the same key, and every message carries a number and a proof of its own; messages are not secret.
 
 mod clock;
 mod connection;

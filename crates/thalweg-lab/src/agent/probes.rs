@@ -28,12 +28,12 @@ impl ClockProbes {
         Ok(ClockProbes { socket: UdpSocket::bind(any)?, agent, key, next: 0, probes: Vec::new() })
     }
 
-    /// What was answered so far.
+    /// Answers so far.
     pub(crate) fn answered(&self) -> &[Probe] {
         &self.probes
     }
 
-    /// How many questions were asked so far.
+    /// Number of probes sent so far.
     pub(crate) fn asked(&self) -> u64 {
         self.next
     }
@@ -67,7 +67,7 @@ impl ClockProbes {
         let tag = self.key.tag(QUESTION, &[&number]);
         match self.socket.send_to(&[&number[..], &tag].concat(), self.agent) {
             Ok(_) => {}
-            // What an earlier question came back with; this one counts as lost.
+            // The answer to an earlier probe; that probe counts as lost.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -152,7 +152,7 @@ mod tests {
         let answers = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(700));
             agent.set_read_timeout(Some(Duration::from_secs(1))).expect("set");
-            // What waited meanwhile is answered too, too late to count.
+            // Probes that waited meanwhile are answered too, too late to count.
             (0..40).for_each(|_| answer_one(&agent, || Some(key.clone())).expect("received"));
         });
         let start = Instant::now();

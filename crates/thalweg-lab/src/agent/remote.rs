@@ -19,7 +19,7 @@ pub(crate) struct RemoteWorker {
 }
 
 impl RemoteWorker {
-    /// Has a worker started with this number, which nobody else on this connection has, and this order.
+    /// Has a worker started with this number, which is unique on this connection, and this order.
     ///
     /// # Errors
     /// The agent is lost.

@@ -4,14 +4,14 @@ use std::fmt;
 
 use super::key::{AgentKey, TAG_BYTES};
 
-/// Numbers and signs what one side says.
+/// Numbers and signs the messages of one side.
 #[derive(Debug)]
 pub struct Sealer {
     key: AgentKey,
     next: u64,
 }
 
-/// Takes what the other side says, each message once and in its order.
+/// Accepts the other side's messages, each once and in its order.
 #[derive(Debug)]
 pub struct Opener {
     key: AgentKey,
@@ -21,7 +21,7 @@ pub struct Opener {
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// Nobody who has the key of this connection said this.
+    /// The message does not come from a holder of this connection's key.
     Forged,
     /// It was said, but not now: it was repeated, or others before it are missing.
     OutOfTurn {
@@ -37,7 +37,10 @@ impl fmt::Display for SealError {
         match self {
             SealError::Forged => f.write_str("a message came that was altered or forged on the way"),
             SealError::OutOfTurn { number, expected } => {
-                write!(f, "message {number} came in place of message {expected}: somebody on the way repeats messages")
+                write!(
+                    f,
+                    "message {number} came in place of message {expected}: an attacker on the path repeats messages"
+                )
             }
         }
     }
@@ -62,7 +65,7 @@ impl Opener {
         Opener { key, next: 0 }
     }
 
-    /// What was sealed.
+    /// The sealed content.
     ///
     /// # Errors
     /// It was altered, forged or repeated.
@@ -90,7 +93,7 @@ pub fn pair() -> Result<(Sealer, Opener), crate::LabError> {
     Ok((Sealer::new(key.clone()), Opener::new(key)))
 }
 
-/// What a seal adds to its content.
+/// Bytes that a seal adds to its content.
 pub(super) const SEAL_BYTES: usize = 8 + TAG_BYTES;
 const PURPOSE: &str = "message";
 

@@ -34,7 +34,7 @@ struct Occupant {
     clock_key: AgentKey,
 }
 
-/// Where an agent says what happens, a line at a time.
+/// The agent's log, a line at a time.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
 impl Agent {
@@ -53,7 +53,7 @@ impl Agent {
         Ok(Agent { listener, clock, key, launcher, place: Mutex::default(), visitors: AtomicUsize::new(0) })
     }
 
-    /// Where it listens.
+    /// Its address.
     ///
     /// # Errors
     /// The system does not tell.
@@ -81,12 +81,12 @@ impl Agent {
                             self.visitors.fetch_sub(1, Ordering::SeqCst);
                         });
                     }
-                    // Whoever comes beyond the limit is sent away without a word.
+                    // Connections beyond the limit are closed without a message.
                     Ok(_) => {
                         self.visitors.fetch_sub(1, Ordering::SeqCst);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(ACCEPT_PERIOD),
-                    // A visitor who left before he was let in, or a moment without descriptors.
+                    // The client left before it was accepted, or no descriptor was free.
                     Err(_) => std::thread::sleep(LOOK_PERIOD),
                 }
             }
@@ -127,7 +127,7 @@ impl Agent {
         }
     }
 
-    /// Takes the place, or tells who has it.
+    /// Takes the place, or returns its holder.
     fn take_place(&self, controller: SocketAddr, clock_key: AgentKey) -> Result<(), SocketAddr> {
         let mut place = self.place();
         match &*place {
@@ -175,7 +175,7 @@ fn refusal(stranger: &Stranger) -> String {
         Stranger::WrongKey => "it does not have this agent's key".to_owned(),
         Stranger::Version(version) => format!("it is Thalweg {version} or speaks another protocol"),
         Stranger::NoSuchProgram | Stranger::Refused(_) => "it is no controller of the lab".to_owned(),
-        Stranger::Lost(reason) => format!("it never said who it is ({reason})"),
+        Stranger::Lost(reason) => format!("it never identified itself ({reason})"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an agent does for one controller: starts workers, relays what they say, ends them.
+//! The session of an agent with one controller: starts workers, relays their messages, ends them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::host::{Environment, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised};
 use crate::study::{checksum, host_parts};
 
-/// An agent at work for a controller; dropping it ends all workers and removes what they wrote.
+/// An agent at work for a controller; dropping it ends all workers and removes their files.
 pub(super) struct Session<'a> {
     incoming: Incoming,
     outgoing: Outgoing,
@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
             }
             self.obey(request)?;
         } else if self.heard.elapsed() > SILENCE_MAX {
-            return Err(format!("nothing was heard of it for {} s", SILENCE_MAX.as_secs()));
+            return Err(format!("it was silent for {} s", SILENCE_MAX.as_secs()));
         }
         self.relay()?;
         if self.said.elapsed() > ALIVE_PERIOD {
@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
             }
             Request::Tell { worker, command } => match self.find(worker).map(|process| process.send(&command)) {
                 Some(Err(error)) => self.give_up(worker, &error),
-                // What is said to a worker that failed crosses the news of it.
+                // A message to a failed worker has crossed the news of its failure.
                 Some(Ok(())) | None => Ok(()),
             },
             Request::Finish { worker } => match self.take(worker).map(Supervised::finish) {
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
             Request::Look => {
                 let event = match &mut self.watch {
                     Some(watch) => Event::Looked(watch.look()),
-                    None => Event::Refused("nobody asked to watch this host".to_owned()),
+                    None => Event::Refused("no watch of this host was requested".to_owned()),
                 };
                 self.say(&event)
             }
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells the controller what its workers said.
+    /// Relays the workers' messages to the controller.
     fn relay(&mut self) -> Result<(), String> {
         let mut events: Vec<Event> = Vec::new();
         let mut failed: Vec<(u32, LabError)> = Vec::new();

@@ -167,7 +167,7 @@ fn a_worker_is_started_heard_and_ended_and_its_files_come_over() {
     std::fs::remove_dir_all(&here).expect("removed");
     worker.finish().expect("a peaceful end");
     assert!(connection.counters().expect("counted").iter().any(|(name, _)| name == "device.lo.rx_packets"));
-    expect_error(connection.look(), &["nobody asked to watch"]);
+    expect_error(connection.look(), &["no watch of this host was requested"]);
     connection.watch().expect("asked for");
     assert!(connection.look().expect("looked").lasted_s < 10.0);
     connection.clear().expect("cleared");
@@ -328,8 +328,8 @@ fn against(play: impl FnOnce(&mut TcpStream) + Send + 'static) -> Result<Connect
 #[test]
 fn something_else_in_place_of_an_agent_is_told_as_what_it_is() {
     let web = |stream: &mut TcpStream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("sent");
-    expect_error(against(web), &["who listens there is no agent of the lab"]);
-    expect_error(against(|_| {}), &["before it let this controller in"]);
+    expect_error(against(web), &["the program at this address is no agent of the lab"]);
+    expect_error(against(|_| {}), &["before it accepted this controller"]);
     // An agent without the key cannot pass for one, whatever it lets in.
     let impostor = |stream: &mut TcpStream| {
         hear_by_hand(stream);
@@ -354,7 +354,7 @@ fn nobody_there_is_told_with_what_to_start() {
     let open = |name: &str| Connection::open(name, &AgentKey::random().expect("a key"), &Stop::default());
     expect_error(
         open(&closed.to_string()),
-        &["cannot be reached: nobody listens there; start `thalweg lab agent --bind"],
+        &["cannot be reached: no agent listens there; start `thalweg lab agent --bind"],
     );
     expect_error(open("lab2"), &["cannot be found", "name it by an address and a port"]);
 }
@@ -415,7 +415,7 @@ fn check_between(alter: impl FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send + 'sta
 #[test]
 fn repeated_altered_and_withheld_messages_end_the_connection() {
     let repeat = |count, frame: Vec<u8>| if count == 3 { vec![frame.clone(), frame] } else { vec![frame] };
-    check_between(repeat, "message 1 came in place of message 2: somebody on the way repeats messages");
+    check_between(repeat, "message 1 came in place of message 2: an attacker on the path repeats messages");
     let alter = |count, mut frame: Vec<u8>| {
         if count == 3 {
             frame[9] ^= 1;

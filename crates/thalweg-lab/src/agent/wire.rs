@@ -1,4 +1,4 @@
-//! A connection of a controller to an agent: who is there, then sealed messages both ways.
+//! A connection of a controller to an agent: the handshake, then sealed messages both ways.
 //!
 //! Each side shows that it has the key by a tag over both sides' random numbers, first the controller, then the agent; nobody learns
 //! anything from an agent whose key he has not. From key and numbers follows a key for each direction of this connection.
@@ -14,7 +14,7 @@ use super::frames::Frames;
 use super::key::{AgentKey, Tag};
 use super::seal::{Opener, SEAL_BYTES, Sealer};
 
-/// What is said before both sides know each other.
+/// Messages before both sides have proved themselves.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Greeting {
@@ -47,7 +47,7 @@ pub(super) enum Stranger {
     Refused(Refusal),
     /// The other side does not have the key.
     WrongKey,
-    /// It says what no version of this program says first.
+    /// Its first message is none of this program's.
     NoSuchProgram,
     /// It spoke another version, which it was told.
     Version(String),
@@ -199,10 +199,10 @@ impl Outgoing {
 }
 
 impl Incoming {
-    /// What the other side says next, where it does within `patience`.
+    /// The other side's next message, if one comes within `patience`.
     ///
     /// # Errors
-    /// It is gone, or somebody on the way forges or repeats messages.
+    /// It is gone, or an attacker on the path forges or repeats messages.
     pub(super) fn hear<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<T>, String> {
         loop {
             if let Some(frame) = self.frames.take().map_err(|error| error.to_string())? {
@@ -217,7 +217,7 @@ impl Incoming {
     }
 }
 
-/// Reads what is there, waiting up to `patience` for it; `false` when nothing came.
+/// Reads available bytes, waiting up to `patience` for them; `false` when nothing came.
 fn receive(stream: &mut TcpStream, frames: &mut Frames, patience: Duration) -> Result<bool, String> {
     let mut buffer = [0; READ_BYTES];
     let patience = patience.max(Duration::from_millis(1));
@@ -239,7 +239,7 @@ fn nonce() -> Result<Tag, Stranger> {
     thalweg_transport::entropy::key().map_err(|error| Stranger::Lost(error.to_string()))
 }
 
-/// Changes with what is said.
+/// Changes with each message.
 pub(super) const PROTOCOL: u32 = 2;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Longest message before both sides know each other.

@@ -1,4 +1,4 @@
-//! What is found out before a load is made: whether there is somebody to answer, and what the generator can do.
+//! Checks before a load: whether the server answers, and the capacity of the generator.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -54,10 +54,10 @@ pub fn capacity(
     Ok(Capacity { served_per_s: result.served_per_s, busy: result.generator.busy, served_per_busy_s })
 }
 
-/// Asks once, and again while nothing comes, so that a wrong address or resource is told at once.
+/// Sends one request, and repeats it without an answer, so that a wrong address or resource is reported at once.
 ///
 /// # Errors
-/// When nobody answers within the plan's time limit, or with something else than the plan expects.
+/// When no answer comes within the plan's time limit, or a different one than the plan expects.
 pub fn check_answer(plan: &LoadPlan) -> Result<(), LabError> {
     let socket = Sockets::new(plan.target, 1)?.open()?;
     let failed = |error: io::Error| LabError::Here(format!("{} cannot be asked: {error}", plan.target));
@@ -96,7 +96,7 @@ pub fn check_answer(plan: &LoadPlan) -> Result<(), LabError> {
     )))
 }
 
-/// What waits in the responder's receive buffer must fit there.
+/// Requests that wait in the responder's receive buffer must fit there.
 const OUTSTANDING_MAX: u32 = 4096;
 const PAUSE: Duration = Duration::from_millis(500);
 const REFUSAL_PAUSE: Duration = Duration::from_millis(10);

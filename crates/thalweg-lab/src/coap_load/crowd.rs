@@ -1,4 +1,4 @@
-//! A flood: many source ports whose answers nobody reads.
+//! A flood: many source ports whose answers are not read.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -36,7 +36,7 @@ impl Crowd {
         })
     }
 
-    /// Sends what is due, a few at a time; whether that was anything.
+    /// Sends due requests, a few at a time; returns whether there were any.
     ///
     /// # Errors
     /// When a port cannot be had.
@@ -54,7 +54,7 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Where the socket of the next port is.
+    /// Index of the socket of the next port.
     fn place(&mut self) -> Result<usize, LabError> {
         let port = self.sent % self.ports;
         let is_held = self.ports <= SOCKETS_MAX && self.sent >= self.ports;

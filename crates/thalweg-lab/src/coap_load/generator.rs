@@ -50,7 +50,7 @@ struct Generator<'plan> {
     meter: Meter,
     /// Token of the first request; a run's tokens are not those of another.
     first_token: u64,
-    /// Who is next on the schedule.
+    /// The next clients on the schedule.
     turn: u32,
     /// When the run began, by the host's clock.
     began: u64,
@@ -146,7 +146,7 @@ impl<'plan> Generator<'plan> {
         }
     }
 
-    /// Sends what the schedules say, a few at a time so that answers are read in between.
+    /// Sends the scheduled requests, a few at a time so that answers are read in between.
     fn send_due(&mut self, now: u64) -> Result<bool, LabError> {
         let mut has_sent = match &mut self.crowd {
             Some(crowd) => crowd.send_due(now, &mut self.tally.counts)?,
@@ -203,7 +203,7 @@ impl<'plan> Generator<'plan> {
         }
     }
 
-    /// Gives up what has waited too long, and repeats what nothing came back for.
+    /// Gives up requests that have waited too long, and repeats unanswered ones.
     fn expire(&mut self, now: u64) -> bool {
         let mut has_expired = false;
         while let Some(lost) = self.ledger.expire(now) {
@@ -241,11 +241,11 @@ impl<'plan> Generator<'plan> {
         let mut bytes = [0; DATAGRAM_BYTES];
         for index in 0..self.watch.ready.len() {
             let client = self.watch.ready[index].data.u64() as u32;
-            // A socket with more than its client waits for is told of again.
+            // A socket with more answers than its client waits for is reported again.
             for _ in 0..self.clients[client as usize].open.max(1) {
                 match self.clients[client as usize].socket.recv(&mut bytes) {
                     Ok(len) => self.handle_datagram(client, &bytes[..len]),
-                    // Nothing more, or what an ICMP message said about an earlier datagram.
+                    // No more datagrams, or an ICMP error about an earlier one.
                     Err(_) => break,
                 }
             }

@@ -15,16 +15,16 @@ pub(super) struct Ledger {
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What its latency counts from.
+    /// The start of its latency.
     pub(super) due: u64,
-    /// Who asks.
+    /// The client.
     pub(super) client: u32,
     /// Its message ID.
     pub(super) id: u16,
     pub(super) state: State,
 }
 
-/// What is known of a request.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -34,10 +34,10 @@ pub(super) enum State {
     Lost,
 }
 
-/// What an answer with some token answers.
+/// The request of an answer with some token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing that this client asked.
+    /// No request of this client.
     Nothing,
     /// A request without an answer so far.
     First(Entry),
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Whether every request is answered or lost; true only after [`Ledger::expire`] has said so.
+    /// Whether every request is answered or lost; true only after [`Ledger::expire`] has run.
     pub(super) fn is_settled(&self) -> bool {
         self.unsettled >= self.next()
     }

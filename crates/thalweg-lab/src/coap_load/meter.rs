@@ -1,4 +1,4 @@
-//! What the generator and the server use while requests are counted.
+//! Resources that the generator and the server use while requests are counted.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// What the generator did in `seconds`; `slips` are those of an open loop.
+    /// The generator's statistics over `seconds`; `slips` are those of an open loop.
     pub(super) fn generator(&self, seconds: f64, slips: Option<&Latencies>, ids_reused: bool) -> GeneratorFigures {
         let (start, end) = (self.start.unwrap_or_default(), self.end.unwrap_or_default());
         let busy = (self.busy as f64 / 1e9 / seconds).min(1.0);
@@ -78,7 +78,7 @@ impl Meter {
         }
     }
 
-    /// What the server's process used; `None` when it was not watched or is gone.
+    /// Resources that the server's process used; `None` when it was not watched or is gone.
     pub(super) fn server(&self, served: u64) -> Option<ServerFigures> {
         let (start, end) = (self.start?.server?, self.end?.server?);
         let cpu_s = end.cpu_seconds - start.cpu_seconds;
@@ -88,7 +88,7 @@ impl Meter {
 }
 
 impl ServerUsage {
-    /// What the process with this number used so far.
+    /// Resources that the process with this number used so far.
     fn read(process: u32) -> Option<ServerUsage> {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
         let stat = read("stat")?;

@@ -1,4 +1,4 @@
-//! What load to make.
+//! The plan of a load.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +16,15 @@ use crate::error::LabError;
 pub struct LoadPlan {
     /// The server.
     pub target: SocketAddr,
-    /// What is asked for.
+    /// The requested resource.
     pub request: RequestPlan,
     /// Clients, each with a source port of its own; 1 to 50,000.
     pub clients: u32,
     /// When clients ask.
     pub arrival: ArrivalProcess,
-    /// How long requests are counted. With [`ArrivalProcess::Phases`] the phases say that and this is not looked at.
+    /// Time in which requests are counted. Ignored with [`ArrivalProcess::Phases`], whose phases give it.
     pub duration: Duration,
-    /// How long the load runs before that without being counted; with phases at the rate of the first.
+    /// Time of the load before that without being counted; with phases at the rate of the first.
     pub warm_up: Duration,
     /// After this time without an answer a request is lost. Default 5 s.
     pub time_limit: Duration,
@@ -32,11 +32,11 @@ pub struct LoadPlan {
     pub window: Option<Duration>,
     /// Requests of others beside the measured ones.
     pub flood: Option<Flood>,
-    /// The server's process on this host, whose processor time and memory are told.
+    /// The server's process on this host, whose processor time and memory are reported.
     pub server_process: Option<u32>,
 }
 
-/// What each client asks for.
+/// The request of each client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestPlan {
     /// Path and query of the GET, such as `/slow?ms=2`.
@@ -83,7 +83,7 @@ pub struct Phase {
     pub duration: Duration,
 }
 
-/// Requests from many source ports that nobody waits for.
+/// Requests from many source ports without a waiting client.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flood {
     /// Source ports on addresses of the loopback network; 1 to 1,000,000.
@@ -115,7 +115,7 @@ impl LoadPlan {
         }
     }
 
-    /// How long requests are counted.
+    /// Time in which requests are counted.
     pub fn counted(&self) -> Duration {
         match &self.arrival {
             ArrivalProcess::Phases(phases) => phases.iter().map(|phase| phase.duration).sum(),
@@ -128,7 +128,7 @@ impl LoadPlan {
         u64::from(self.clients) + self.flood.map_or(0, |flood| u64::from(flood.ports).min(SOCKETS_MAX))
     }
 
-    /// Refuses what cannot be carried out.
+    /// Refuses an impossible plan.
     pub(super) fn check(&self) -> Result<(), LabError> {
         let refuse = |reason: String| Err(LabError::Here(reason));
         if !(1..=CLIENTS_MAX).contains(&self.clients) {
@@ -198,7 +198,7 @@ const CLIENTS_MAX: u32 = 50_000;
 /// Message IDs of one client that are open at once; far below the 65,536 that there are.
 const OUTSTANDING_MAX: u32 = 4096;
 const PORTS_MAX: u32 = 1_000_000;
-/// Beyond what one thread can send.
+/// More than one thread can send.
 const RATE_MAX: f64 = 10_000_000.0;
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 /// MAX_TRANSMIT_WAIT (RFC 7252 §4.8.2) is 93 s.

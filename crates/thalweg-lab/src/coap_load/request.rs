@@ -1,4 +1,4 @@
-//! The datagram of a request, and what an answer has to look like.
+//! The datagram of a request, and the check of an answer.
 
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::message::{
@@ -15,7 +15,7 @@ pub(super) struct Template {
     expected: Option<Vec<u8>>,
 }
 
-/// What the first answer to a request is.
+/// The kind of the first answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// 2.05 with the expected payload.
@@ -28,7 +28,7 @@ pub(super) enum Verdict {
 
 impl Template {
     /// # Errors
-    /// When the datagram cannot have the size that is asked for.
+    /// When the datagram cannot have the requested size.
     pub(super) fn new(plan: &RequestPlan) -> Result<Template, LabError> {
         let message_type = match plan.delivery {
             Confirmability::Confirmable => MessageType::Confirmable,
@@ -92,7 +92,7 @@ fn pad(bytes: &mut Vec<u8>, mut last: OptionNumber, len: usize) {
     }
 }
 
-/// What fits into a datagram on Ethernet without fragments, over IPv6.
+/// Largest datagram on Ethernet without fragments, over IPv6.
 const BYTES_MAX: usize = 1452;
 /// RFC 7252 §5.10.
 const VALUE_MAX: usize = 255;

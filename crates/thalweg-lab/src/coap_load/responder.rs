@@ -1,4 +1,4 @@
-//! A CoAP responder without state: what a generator is checked against, because it knows what it got and gave.
+//! A CoAP responder without state: the reference for the generator, because it counts its requests and answers.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ pub struct Responder {
     thread: JoinHandle<io::Result<ResponderCounts>>,
 }
 
-/// What a responder did.
+/// Counts of a responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponderCounts {
     /// Requests that arrived.
@@ -78,12 +78,12 @@ impl Responder {
         Ok(Responder { address, waker, is_over, thread })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it; gives what it did.
+    /// Ends it; returns its counts.
     ///
     /// # Errors
     /// When it could not go on before.
@@ -103,7 +103,7 @@ fn respond(
     let mut counts = ResponderCounts::default();
     let (mut scratch, mut replies) = (BatchScratch::default(), Replies::default());
     loop {
-        // Looked at first: what was sent before the end is read after this.
+        // Checked first: requests sent before the end are read after this.
         let is_ending = is_over.load(Ordering::SeqCst);
         socket.receive()?;
         while let Some(arrived) = socket.next_arrival() {

@@ -1,4 +1,4 @@
-//! What a load came to: one object with fixed keys.
+//! The result of a load: one object with fixed keys.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use super::plan::LoadPlan;
 use crate::figures::micros;
 use crate::statistics::Latencies;
 
-/// What [`LoadResult::schema`] says.
+/// Value of [`LoadResult::schema`].
 pub const SCHEMA: &str = "thalweg.coap-load/1";
 
-/// What a server did under load, as its clients saw it.
+/// The result of a load on a server, as its clients saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// Which keys to expect: [`SCHEMA`].
     pub schema: String,
-    /// What was asked for.
+    /// The requested resource.
     pub plan: LoadPlan,
     /// Seconds in which requests were counted.
     pub seconds: f64,
@@ -24,21 +24,21 @@ pub struct LoadResult {
     pub offered_per_s: f64,
     /// Verified answers a second.
     pub served_per_s: f64,
-    /// What became of the requests.
+    /// Outcomes of the requests.
     pub counts: LoadCounts,
-    /// How long verified answers took.
+    /// Response times of verified answers.
     pub latency: ResponseTimes,
-    /// The same by the time at which requests were due; empty unless windows were asked for.
+    /// The same by the time at which requests were due; empty unless windows were requested.
     pub windows: Vec<Window>,
-    /// What the generator itself did.
+    /// Statistics of the generator itself.
     pub generator: GeneratorFigures,
-    /// What the generator can do without a server's work, where that was measured.
+    /// The generator's capacity without a server's work, where that was measured.
     pub generator_capacity: Option<Capacity>,
-    /// What the server used, where its process was named.
+    /// Resources that the server used, where its process was named.
     pub server: Option<ServerFigures>,
 }
 
-/// What became of the counted requests: `offered` = `sent` + `unsent`, and `sent` = `served` + `rejected` + `wrong` + `lost`.
+/// Outcomes of the counted requests: `offered` = `sent` + `unsent`, and `sent` = `served` + `rejected` + `wrong` + `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadCounts {
     /// Requests that were due.
@@ -123,14 +123,14 @@ pub struct Window {
     pub latency: ResponseTimes,
 }
 
-/// What the generator itself did while requests were counted.
+/// Statistics of the generator while requests were counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorFigures {
     /// Processor seconds of its thread; it never sleeps during a run.
     pub cpu_s: f64,
     /// Share of its time that it had something to send or to read, 0 to 1.
     pub busy: f64,
-    /// How late requests were sent, 99th percentile in microseconds; null in a closed loop and for too few.
+    /// Delay of sending after the scheduled time, 99th percentile in microseconds; null in a closed loop and for too few.
     pub slip_p99_us: Option<f64>,
     /// The latest of all; null in a closed loop.
     pub slip_max_us: Option<f64>,
@@ -141,18 +141,18 @@ pub struct GeneratorFigures {
     pub message_ids_reused: bool,
 }
 
-/// What the generator reached against a responder of the same process that keeps no state.
+/// The generator's rate against a responder of the same process that keeps no state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// Verified answers a second.
     pub served_per_s: f64,
     /// Share of the time that the generator was busy.
     pub busy: f64,
-    /// Verified answers for each second that the generator was busy: what it could do with a faster responder.
+    /// Verified answers for each second that the generator was busy: its rate with a faster responder.
     pub served_per_busy_s: f64,
 }
 
-/// What the server's process used while requests were counted.
+/// Resources that the server's process used while requests were counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerFigures {
     /// Processor seconds of all its threads.

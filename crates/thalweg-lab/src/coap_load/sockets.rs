@@ -58,7 +58,7 @@ pub(super) fn flood_network() -> Ipv4Addr {
 }
 
 /// A socket connected to `target` on one of two ports of a flood's network that this number alone has, the first if it is free.
-/// Nobody is expected to read its answers: it holds as few as possible.
+/// Its answers are not read: it holds as few as possible.
 ///
 /// # Errors
 /// When other programs have both of the ports that the number may use.

@@ -9,7 +9,7 @@ use super::request::Verdict;
 use super::result::{LoadCounts, ResponseTimes, Window};
 use crate::statistics::Latencies;
 
-/// What became of the requests that were due in the counted part of a run.
+/// Outcomes of the requests that were due in the counted part of a run.
 pub(super) struct Tally {
     start: u64,
     end: u64,
@@ -134,7 +134,7 @@ impl Tally {
         self.counts.late += u64::from(self.is_counted(due));
     }
 
-    /// What became of all requests.
+    /// Outcomes of all requests.
     pub(super) fn counts(&self) -> LoadCounts {
         let mut counts = self.counts.clone();
         let seen = self.codes.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -152,7 +152,7 @@ impl Tally {
         ResponseTimes::of(&self.latencies)
     }
 
-    /// How late requests were sent.
+    /// Delays of sending after the scheduled time.
     pub(super) fn slips(&self) -> &Latencies {
         &self.slips
     }

@@ -1,4 +1,4 @@
-//! How quiet the machine was: other programs, the hypervisor, the kernel's own count of lost datagrams.
+//! Other load on the machine: other programs, the hypervisor, the kernel's own count of lost datagrams.
 
 use std::fs;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::{grouped, percent};
 
-/// What disturbed a measurement; missing where the kernel does not tell.
+/// Disturbances of a measurement; missing where the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Length of the observation in seconds.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What a reader of a result must know about where it was measured; unreadable facts are missing, never guessed.
+/// Environment of a measurement, for the readers of its result; unreadable facts are missing, never guessed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Kernel release, such as `6.12.4`.
@@ -20,7 +20,7 @@ pub struct Environment {
     pub memory_mib: Option<u64>,
     /// Load average of the last minute, before anything was started.
     pub load: Option<f64>,
-    /// What decides the clock of the first CPU, such as `performance`; missing where the system does not tell, as in most guests.
+    /// Governor of the first CPU's clock, such as `performance`; missing where the system does not tell, as in most guests.
     pub governor: Option<String>,
     /// `net.core.rmem_max`: the largest receive buffer in bytes that a program without privileges may ask for.
     pub receive_buffer_max_bytes: Option<u64>,

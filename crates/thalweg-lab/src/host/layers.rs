@@ -1,11 +1,11 @@
-//! What every layer below the middleware counted, in a network namespace.
+//! Counters of every layer below the middleware, in a network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of the kernel by `layer.name`, such as `udp.RcvbufErrors` or `device.lo.rx_drop`; what the kernel does not tell is missing.
+/// Counters of the kernel by `layer.name`, such as `udp.RcvbufErrors` or `device.lo.rx_drop`; counters that the kernel lacks are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Layers(BTreeMap<String, u64>);
@@ -46,7 +46,7 @@ impl Layers {
         self
     }
 
-    /// What was counted since `before`; counters that did not move are left out.
+    /// Differences since `before`; counters that did not move are left out.
     pub fn since(&self, before: &Layers) -> Layers {
         let grown = |(name, value): (&String, &u64)| {
             let by = value.saturating_sub(before.get(name));
@@ -70,7 +70,7 @@ impl Layers {
         self.iter().filter(|(name, _)| LOSSES.contains(&Layers::last_word(name)))
     }
 
-    /// What a counter counts, without its layer and the same for both versions of IP.
+    /// The meaning of a counter, without its layer and the same for both versions of IP.
     pub fn last_word(name: &str) -> &str {
         name.rsplit('.').next().unwrap_or_default().trim_start_matches("Ip6").trim_start_matches("Udp6")
     }

@@ -1,4 +1,4 @@
-//! What the machine is and what else it did while something was measured.
+//! The machine and its other load during a measurement.
 
 mod conditions;
 mod environment;

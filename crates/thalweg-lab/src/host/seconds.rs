@@ -1,4 +1,4 @@
-//! How quiet the machine was in each second of a run.
+//! Other load on the machine in each second of a run.
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::conditions::{parse_cpu, parse_own, parse_pressure};
 
-/// What disturbed one second; missing where the kernel does not tell.
+/// Disturbances of one second; missing where the kernel does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondConditions {
     /// Seconds since the measurement began.
     pub at_s: f64,
-    /// How long it lasted; much more than a second when the whole machine stood still.
+    /// Its duration; much more than a second when the whole machine stood still.
     pub lasted_s: f64,
     /// Share of all CPU time that went to programs other than this one and its workers (0 to 1).
     pub foreign_cpu: Option<f64>,
@@ -66,7 +66,7 @@ impl SecondWatch {
         SecondWatch { processes, started: now, last: (now, counters) }
     }
 
-    /// What happened since the last look.
+    /// Disturbances since the last query.
     pub fn look(&mut self) -> SecondConditions {
         let (now, counters) = (Instant::now(), Counters::read(&self.processes));
         let conditions = compare(

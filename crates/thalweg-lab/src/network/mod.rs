@@ -116,7 +116,7 @@ impl Hosts {
         self.hosts.len()
     }
 
-    /// What the queues at both ends of a host's link dropped so far: nothing where the link has no rate.
+    /// Drops of the queues at both ends of a host's link so far: none where the link has no rate.
     pub(crate) fn queues(&self, index: u32) -> Result<Layers, LabError> {
         let (Some(host), Some(_), Switch::Bridge) =
             (self.hosts.get(index as usize), self.link.rate_mbit, &self.link.switch)
@@ -131,7 +131,7 @@ impl Hosts {
     }
 }
 
-/// Reachable by nobody else: the switch has no way out.
+/// Unreachable from outside: the switch has no way out.
 fn address(index: u32) -> Ipv4Addr {
     Ipv4Addr::from(SUBNET.to_bits() + index + 1)
 }

@@ -37,7 +37,7 @@ impl Namespace {
         self.ip(&format!("link {words}"))
     }
 
-    /// `tc` inside with these words; returns what it said.
+    /// Runs `tc` inside with these words; returns its output.
     pub(super) fn tc(&self, words: &str) -> Result<String, LabError> {
         run("tc", &[&["-n", &self.name][..], &words.split(' ').collect::<Vec<_>>()].concat())
     }
@@ -45,7 +45,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // What cannot be removed now is removed when hosts are made next.
+        // The next run with hosts removes namespaces that cannot be removed now.
         let _ = run("ip", &["netns", "delete", &self.name]);
     }
 }
@@ -73,7 +73,7 @@ fn abandoned(list: &str, lives: impl Fn(&str) -> bool) -> Vec<&str> {
     names.filter(|name| maker(name).unwrap_or(false)).collect()
 }
 
-/// Runs a command of iproute2; returns what it said.
+/// Runs a command of iproute2; returns its output.
 fn run(program: &str, words: &[&str]) -> Result<String, LabError> {
     let mut command = Command::new(program);
     // A Ctrl-C at the terminal goes to the whole foreground group, and half a step cannot be undone.
@@ -91,7 +91,7 @@ fn run(program: &str, words: &[&str]) -> Result<String, LabError> {
     Err(LabError::Here(format!("`{program} {}` failed: {said}{}", words.join(" "), advice(&said, words))))
 }
 
-/// What to do about the usual reasons.
+/// Remedies for the usual reasons.
 fn advice(said: &str, words: &[&str]) -> String {
     if said.contains("File exists") && words.contains(&"netns") {
         let name = words.last().unwrap_or(&"");
@@ -110,7 +110,7 @@ fn advice(said: &str, words: &[&str]) -> String {
     }
 }
 
-/// What the names of all namespaces of this project begin with; the process that made one follows.
+/// Prefix of the names of all namespaces of this project; the process that made one follows.
 const PREFIX: &str = "thalweg-";
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Remover {
 
 impl Drop for Remover {
     fn drop(&mut self) {
-        // If the word does not arrive, it removes what is removed already.
+        // If the message does not arrive, it removes namespaces that are gone already.
         let _ = self.life.take().map(|mut life| life.write_all(b"well\n"));
         let _ = self.shell.wait();
     }

@@ -1,4 +1,4 @@
-//! Table 4: a bulk transfer under a flow controller over a link of 1 Gbit/s, and what a topic in a hurry notices of it.
+//! Table 4: a bulk transfer under a flow controller over a link of 1 Gbit/s, and its effect on an urgent topic.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::station::{PackingMethod, Sending, StationNetwork, TokenBucket};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
-/// The cells of the table; those that could not be made are told in `missing`.
+/// The cells of the table; `missing` lists those that could not be made.
 pub(super) fn table(
     plan: &Paper1Plan,
     stage: &Stage<'_>,
@@ -60,7 +60,7 @@ pub(super) fn table(
     Ok(out)
 }
 
-/// How long all cells take, roughly.
+/// Approximate time of all cells.
 pub(super) fn seconds(plan: &Paper1Plan) -> f64 {
     plan.tokens.iter().map(|tokens| expected_seconds(plan, &TokenBucket::of_paper(*tokens))).sum()
 }
@@ -140,7 +140,7 @@ fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Hosts>) -> Resu
     };
     let received = match receiver.hear(patience, stage.stop)? {
         WorkerMessage::Done(value) => parse(value)?,
-        _ => return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned())),
+        _ => return Err(LabError::Here("the receiver of background data sent no counts".to_owned())),
     };
     sender.finish()?;
     receiver.finish()?;

@@ -13,7 +13,7 @@ use crate::progress::{Pace, Progress};
 use crate::random::Random;
 use crate::statistics::Summary;
 
-/// What the measurements of one run share.
+/// State shared by the measurements of one run.
 pub(super) struct Course<'a> {
     pub(super) plan: &'a Paper1Plan,
     pub(super) stage: Stage<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Course<'a> {
     /// Of the searches alone.
     pub(super) search_pace: Pace,
     pub(super) outlook: Outlook,
-    /// What Table 4 takes, roughly.
+    /// Approximate time of Table 4.
     pub(super) background: Duration,
     /// The first orders of turns, by name.
     pub(super) first_orders: Vec<Vec<String>>,
@@ -109,7 +109,7 @@ impl Course<'_> {
         let mut contenders: Vec<Contender> =
             candidates.iter().map(|settings| Contender::ours(settings.to_text(), method, settings.clone())).collect();
         for contender in &mut contenders {
-            // One that cannot start tells why when it is asked for runs.
+            // A contender that cannot start reports the reason when runs are requested.
             if let Err(LabError::Interrupted) = contender.begin(&self.stage) {
                 return Err(LabError::Interrupted);
             }
@@ -136,7 +136,7 @@ impl Course<'_> {
     }
 }
 
-/// What the turns of one cell gave.
+/// Results of the turns of one cell.
 #[derive(Debug, Default)]
 struct Turns {
     runs_ms: HashMap<usize, Vec<f64>>,
@@ -167,9 +167,9 @@ impl Turns {
 /// A contender that needs longer than this for a turn has no other one in that cell: it lies some hundred times behind, which a few runs
 /// show; all twenty took minutes a cell.
 pub(super) const SLOW_TURN: Duration = Duration::from_secs(2);
-/// What a turn takes on a machine of today, for the first guess at the remaining time.
+/// Typical time of a turn, for the first estimate of the remaining time.
 pub(super) const TURN_SECONDS: f64 = 0.08;
-/// What a trial of one candidate takes, starting its processes included.
+/// Time of a trial of one candidate, starting its processes included.
 pub(super) const TRIAL_SECONDS: f64 = 0.5;
 /// Orders that the result shows.
 const ORDERS_KEPT: usize = 3;

@@ -1,4 +1,4 @@
-//! Who takes part: one of Thalweg's methods or a peer in one of its profiles, as two processes that make runs when they are asked to.
+//! Contenders: one of Thalweg's methods or a peer in one of its profiles, as two processes that make runs when they are asked to.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(super) struct Contender {
     pair: Option<Pair>,
     /// Version that a peer said it has.
     pub(super) version: Option<String>,
-    /// What went wrong, in order.
+    /// Its failures, in order.
     pub(super) failures: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Peer(PeerOrder),
 }
 
-/// One of our methods with what was found best for it.
+/// One of our methods with its best settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Way {
     pub(super) method: MethodName,
@@ -82,7 +82,7 @@ enum Pair {
     Peer(Box<PeerPair>),
 }
 
-/// What starting processes takes.
+/// Time limit of starting processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage<'a> {
     pub(super) launcher: &'a Launcher,

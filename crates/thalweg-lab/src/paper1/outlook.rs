@@ -1,4 +1,4 @@
-//! How long the tables still take, by the turns that were measured.
+//! The remaining time of the tables, from the measured turns.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use super::bursts::{SLOW_TURN, TURN_SECONDS};
 /// The turns so far and those to come.
 #[derive(Debug, Default)]
 pub(super) struct Outlook {
-    /// How long a turn of each contender takes, in seconds: half of it is the last one, so that larger cells are soon heard of.
+    /// Time of a turn of each contender, in seconds: half of it is the last one, so that larger cells are soon heard of.
     measured: HashMap<String, f64>,
-    /// Turns in a cell of everybody who is not slow.
+    /// Turns in a cell of each contender that is not slow.
     rounds: u64,
     /// Tables that did not begin.
     ahead: Vec<Table>,
-    /// What is left of the table of now behind its cell of now.
+    /// The rest of the present table after its present cell.
     now: Table,
     /// Turns that each of its contenders still has in that cell.
     left: Vec<u64>,
 }
 
-/// A table, or what is left of it.
+/// A table, or its rest.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Who takes turns in it.
+    /// The contenders in it.
     pub(super) contenders: Vec<String>,
     /// Its cells.
     pub(super) cells: usize,
 }
 
 impl Outlook {
-    /// Nothing of these tables was measured; a cell has so many rounds.
+    /// No part of these tables was measured; a cell has this number of rounds.
     pub(super) fn new(ahead: Vec<Table>, rounds: u64) -> Outlook {
         Outlook { ahead, rounds, ..Outlook::default() }
     }
@@ -60,7 +60,7 @@ impl Outlook {
         self.left[contender] = 0;
     }
 
-    /// How long all tables still take.
+    /// Remaining time of all tables.
     pub(super) fn rest(&self) -> Duration {
         let cell = self.now.contenders.iter().zip(&self.left).map(|(name, left)| self.turn(name) * *left as f64);
         let tables = self.ahead.iter().chain([&self.now]).map(|table| self.seconds(table));
@@ -70,7 +70,7 @@ impl Outlook {
     fn seconds(&self, table: &Table) -> f64 {
         let in_cell = |name: &String| {
             let turn = self.turn(name);
-            // Who is slow has one turn.
+            // A slow contender has one turn.
             if turn > SLOW_TURN.as_secs_f64() { turn } else { turn * self.rounds as f64 }
         };
         table.contenders.iter().map(in_cell).sum::<f64>() * table.cells as f64

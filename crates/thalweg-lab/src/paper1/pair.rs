@@ -13,10 +13,10 @@ use crate::station::{
     Station, StationNetwork, TokenBucket, Wait, wait_until,
 };
 
-/// What both processes are told.
+/// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PairOrder {
-    /// Where they meet.
+    /// Their network.
     pub(crate) network: StationNetwork,
     /// By what way the samples travel.
     pub(crate) sending: Sending,
@@ -48,7 +48,7 @@ fn one() -> u64 {
     1
 }
 
-/// What the sender says after each series.
+/// The sender's message after each series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BurstAnswer {
     /// T2 − T1 of each run, in milliseconds.
@@ -89,7 +89,7 @@ fn open(order: &PairOrder) -> Result<Station, LabError> {
     Ok(station)
 }
 
-/// What the sending process has.
+/// State of the sending process.
 pub(crate) struct Burster<'a> {
     data: SampleSender,
     echo: SampleReceiver,
@@ -108,7 +108,7 @@ impl Burster<'_> {
         Ok(burster)
     }
 
-    /// How its samples share datagrams, in the middleware's words.
+    /// Its transmission method, in the middleware's words.
     pub(crate) fn method(&self) -> String {
         self.data.method()
     }
@@ -184,7 +184,7 @@ impl ArrivalHandler for UntilEcho {
     }
 }
 
-/// What a run writes: the samples themselves, or larger ones with several of them inside.
+/// The samples of a run: the samples themselves, or larger ones with several of them inside.
 struct Content {
     n: u64,
     sample: Numbered,
@@ -219,7 +219,7 @@ impl Content {
         let payload = &mut self.sample.payload;
         payload.clear();
         for number in index * per_wrap..((index + 1) * per_wrap).min(self.n) {
-            // What an application's own format needs: which sample it is, and where it ends.
+            // An application's own format needs the number and the end of each sample.
             payload.extend_from_slice(&(number as u32).to_le_bytes());
             payload.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             payload.extend_from_slice(bytes);
@@ -233,7 +233,7 @@ struct Check {
     expected: Option<Expected>,
 }
 
-/// What the present run goes on with.
+/// State of the present run.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     mark: Mark,

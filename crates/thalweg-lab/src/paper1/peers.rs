@@ -23,7 +23,7 @@ pub const PEERS: [&str; 7] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "
 /// The profiles that a peer program may know.
 pub const PROFILES: [&str; 3] = ["default", "tuned", "batch"];
 
-/// How a peer's two processes are started.
+/// Start of a peer's two processes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PeerOrder {
     pub(super) program: PathBuf,
@@ -48,7 +48,7 @@ pub(super) struct PeerPair {
 impl PeerPair {
     /// Starts both processes and does not wait until they have met.
     pub(super) fn start(order: &PeerOrder) -> Result<PeerPair, LabError> {
-        // The report says where it ran; a path would only name somebody's directories.
+        // The report names the machine; a path would only name a user's directories.
         let file = order.program.file_name().unwrap_or(order.program.as_os_str());
         let name = format!("program {}", file.display());
         let subscriber = Peer::start(order, "sub", order.cpus.map(|(_, reader)| reader), &name)?;
@@ -91,7 +91,7 @@ impl PeerPair {
                 return Err(LabError::Interrupted);
             }
             match self.publisher.lines.recv_timeout(LOOK_PERIOD) {
-                // What is no JSON is a remark of a library underneath.
+                // A line that is no JSON is a remark of a library.
                 Ok(line) => match serde_json::from_str::<Value>(&line) {
                     Ok(said) if said.is_object() => return Ok(said),
                     _ => {}
@@ -212,6 +212,6 @@ const LINES_MAX: usize = 256;
 const WORDS_MAX: usize = 6;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const READY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a series of runs may take: 10,000 samples of a middleware that sends them one by one, some ten times.
+/// Time limit of a series of runs: 10,000 samples of a middleware that sends them one by one, some ten times.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(90);
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What is measured: the paper's cells, the contenders, how often.
+//! The plan: the paper's cells, the contenders, the numbers of runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::search::{Grid, TunedParameter};
 use crate::length::Length;
 
-/// How much is measured, and with whom.
+/// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug)]
 pub struct Paper1Plan {
     /// Runs of each cell.
@@ -17,22 +17,22 @@ pub struct Paper1Plan {
     pub scale: f64,
     /// Peers that take part.
     pub peers: Vec<String>,
-    /// Where their programs are; `None` looks below the `target` folder.
+    /// Folder of their programs; `None` looks below the `target` folder.
     pub peer_folder: Option<PathBuf>,
-    /// What the order of turns is made of.
+    /// Seed of the order of turns.
     pub seed: u64,
     /// Which tables of the paper are made: 2, 3, 4.
     pub tables: Vec<u8>,
     /// Tokens a period of each cell of Table 4; `None` is without limit.
     pub tokens: Vec<Option<u32>>,
-    /// What Table 4 runs over.
+    /// The link of Table 4.
     pub link: LinkKind,
 }
 
-/// What `--tokens` calls a cell of Table 4 without limit.
+/// Name of a cell of Table 4 without limit in `--tokens`.
 pub const UNLIMITED: &str = "unlimited";
 
-/// What Table 4 runs over.
+/// The link of Table 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// 1 Gbit/s between two network namespaces; needs root.
@@ -45,7 +45,7 @@ pub enum LinkKind {
 pub(super) type Burst = (u64, u64);
 
 impl Paper1Plan {
-    /// Everything as in the paper, with all peers.
+    /// All cells of the paper, with all peers.
     pub fn full(seed: u64) -> Paper1Plan {
         Paper1Plan {
             runs: 20,
@@ -121,7 +121,7 @@ impl Paper1Plan {
         Duration::from_secs_f64(all / (self.runs + 1) as f64)
     }
 
-    /// What is tried for receive buffers.
+    /// Candidates for receive buffers.
     pub(super) fn receive_buffers(&self) -> Grid {
         // The first is the default.
         let values =
@@ -129,7 +129,7 @@ impl Paper1Plan {
         Grid { parameter: TunedParameter::ReceiveBufferBytes, values, is_continuous: false }
     }
 
-    /// What is tried for coalescing and batching.
+    /// Candidates for coalescing and batching.
     pub(super) fn limits(&self, with_samples: bool) -> Vec<Grid> {
         let bytes =
             if self.is_quick() { vec![60_000, 8_000, 24_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000] };
@@ -143,14 +143,14 @@ impl Paper1Plan {
         out
     }
 
-    /// What is tried for wrapping by the application.
+    /// Candidates for wrapping by the application.
     pub(super) fn wraps(&self) -> Vec<Grid> {
         let values =
             if self.is_quick() { vec![60_000, 16_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000, 120_000] };
         vec![Grid { parameter: TunedParameter::WrapBytes, values, is_continuous: true }]
     }
 
-    /// What is tried for pacing segments.
+    /// Candidates for pacing segments.
     pub(super) fn pauses(&self) -> Vec<Grid> {
         let values = if self.is_quick() { vec![0, 100] } else { vec![0, 20, 50, 100, 250] };
         vec![Grid { parameter: TunedParameter::PauseUs, values, is_continuous: false }]

@@ -1,4 +1,4 @@
-//! What `lab run paper1` measured, complete enough to draw its report and its page again.
+//! The result of `lab run paper1`, complete enough to draw its report and its page again.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,15 @@ use crate::statistics::Summary;
 pub struct Paper1Result {
     /// Layout of this object: `thalweg.paper1/1`.
     pub schema: String,
-    /// How it was made.
+    /// The settings of the run.
     pub course: Paper1Facts,
     /// The machine.
     pub environment: Environment,
-    /// What else the machine did meanwhile.
+    /// Other load on the machine meanwhile.
     pub conditions: Conditions,
-    /// Who took part.
+    /// The contenders.
     pub contenders: Vec<ContenderFacts>,
-    /// What could not be measured, why, and what would help.
+    /// Missing measurements, with reasons and remedies.
     pub missing: Vec<Missing>,
     /// The searches before the measurement.
     pub searches: Vec<Search>,
@@ -33,7 +33,7 @@ pub struct Paper1Result {
     pub large: Vec<BurstRuns>,
     /// Table 4: a bulk transfer under a flow controller.
     pub background: Vec<BackgroundCell>,
-    /// What was found best, for programs to load.
+    /// The best settings, for programs to load.
     pub profile: Profile,
 }
 
@@ -47,7 +47,7 @@ impl Paper1Result {
     }
 }
 
-/// How a result was made.
+/// The settings of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paper1Facts {
     /// The command that makes such a result.
@@ -56,7 +56,7 @@ pub struct Paper1Facts {
     pub started_unix_s: u64,
     /// Duration of everything in seconds.
     pub seconds: f64,
-    /// What the order of turns was made of.
+    /// Seed of the order of turns.
     pub seed: u64,
     /// Runs of each cell, at most.
     pub runs: u64,
@@ -64,7 +64,7 @@ pub struct Paper1Facts {
     pub scale: f64,
     /// Logical CPUs of writers and readers in Tables 2 and 3; missing where they could not be pinned.
     pub cpus: Option<(usize, usize)>,
-    /// What Table 4 ran over.
+    /// The link of Table 4.
     pub link: String,
     /// The order of turns within each round of the first cell: an example of what the seed gives.
     pub first_orders: Vec<Vec<String>>,
@@ -80,9 +80,9 @@ pub struct ContenderFacts {
     pub name: String,
     /// Whether it is Thalweg.
     pub is_ours: bool,
-    /// Version, or what it runs with.
+    /// Its version or its settings.
     pub configuration: String,
-    /// What went wrong with it; cells without runs are its.
+    /// Its failures; cells without runs are its.
     pub failures: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Missing {
     pub what: String,
     /// Why.
     pub why: String,
-    /// What would help: a command or an option.
+    /// The remedy: a command or an option.
     pub remedy: String,
 }
 

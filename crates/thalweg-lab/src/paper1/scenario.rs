@@ -155,12 +155,12 @@ fn outlook(plan: &Paper1Plan, peers: &[(String, PeerOrder)]) -> Outlook {
     Outlook::new(ahead, plan.rounds())
 }
 
-/// What our contender with this method is called.
+/// Name of our contender with this method.
 fn ours(method: MethodName) -> String {
     format!("Thalweg {}", method.text())
 }
 
-/// What starts each profile of each peer that is there; the others are told in `missing`.
+/// Launchers of each profile of each present peer; `missing` lists the others.
 fn peers_of(plan: &Paper1Plan, cpus: Option<(usize, usize)>, missing: &mut Vec<Missing>) -> Vec<(String, PeerOrder)> {
     let mut out = Vec::new();
     for name in &plan.peers {
@@ -210,7 +210,7 @@ fn add_facts(facts: &mut Vec<ContenderFacts>, more: ContenderFacts) {
     }
 }
 
-/// What the searches found.
+/// Results of the searches.
 struct Findings {
     searches: Vec<Search>,
     receive_buffer: Settings,
@@ -219,7 +219,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// Searches what every method has in common first, then what each has of its own.
+    /// Searches the parameters common to all methods first, then those of each.
     fn search(course: &mut Course<'_>) -> Result<Findings, LabError> {
         let plan = course.plan;
         let bursts = plan.search_bursts();
@@ -281,7 +281,7 @@ impl Findings {
         out
     }
 
-    /// What was found, as a file that programs load.
+    /// The best settings, as a file that programs load.
     fn profile(&self, environment: &Environment, started_unix_s: u64, large: &[BurstRuns]) -> Profile {
         let unknown = || "unknown".to_owned();
         let batching = Contender::ours("", MethodName::Batching, self.of(MethodName::Batching));

@@ -121,9 +121,9 @@ pub(super) struct Grid {
 /// A search and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// What was searched for.
+    /// The goal of the search.
     pub subject: String,
-    /// What a trial's figure is.
+    /// The figure of a trial.
     pub objective: String,
     /// Every trial, in the order they were made.
     pub trials: Vec<Trial>,
@@ -138,14 +138,14 @@ pub struct Trial {
     pub parameter: TunedParameter,
     /// `coarse` for the grid, `fine` for values between.
     pub pass: String,
-    /// What was tried.
+    /// The trials.
     pub settings: Settings,
     /// The objective, less is better; missing when it failed.
     #[serde(flatten)]
     pub measured: Option<MeasuredSettings>,
 }
 
-/// How good some settings were.
+/// The figure of some settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSettings {
     /// The objective in milliseconds.
@@ -187,7 +187,7 @@ impl MeasuredSettings {
 /// Searches `grids`, starting from `start`. `measure` tries several settings against each other.
 ///
 /// # Errors
-/// What `measure` fails with.
+/// The error of `measure`.
 pub(super) fn search(
     (subject, objective): (String, String),
     start: Settings,

@@ -1,4 +1,4 @@
-//! The answers: who is ahead where, and whether `auto` keeps up.
+//! The answers: the better way in each cell, and whether `auto` keeps up.
 
 use super::groups::{Group, Measure, P50, P99, Side, THROUGHPUT};
 use super::result::{AutoCheck, PartResult, Winner};
@@ -6,7 +6,7 @@ use crate::figures::percent;
 use crate::statistics::{Buckets, Interval, paired_difference};
 use crate::study::{CellResult, log_ratios, median};
 
-/// What is compared in each group.
+/// The quantities compared in each group.
 const MEASURES: [&Measure; 3] = [&P50, &P99, &THROUGHPUT];
 
 /// Unicast against multicast, group by group.
@@ -97,7 +97,7 @@ fn reason(choice: &str, leader: &str) -> String {
     )
 }
 
-/// What `auto` did, by the bytes that left the hosts.
+/// The choice of `auto`, from the bytes that left the hosts.
 fn choice(group: &Group<'_>) -> &'static str {
     let sent = |cell: &CellResult| median(cell.runs.iter().filter_map(|run| Some(run.wire?.sent as f64)).collect());
     let [Some(unicast), Some(multicast), Some(auto)] = group.cells.map(sent) else { return "unknown ways" };
@@ -122,7 +122,7 @@ fn judge(measure: &Measure, ratio: Option<Interval>) -> String {
     word.to_owned()
 }
 
-/// Who dominates stochastically: whose distribution function lies above the other's everywhere, within the precision of the buckets.
+/// Stochastic dominance: the contender whose distribution function lies above the other's everywhere, within the precision of the buckets.
 fn dominance(unicast: &Buckets, multicast: &Buckets) -> &'static str {
     let ratios = (1..100).filter_map(|percent| {
         let q = f64::from(percent) / 100.0;

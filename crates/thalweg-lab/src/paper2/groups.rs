@@ -50,7 +50,7 @@ pub(super) struct Measure {
     pub(super) name: &'static str,
     pub(super) of: fn(&RunSummary) -> Option<f64>,
     pub(super) more_is: Side,
-    /// The ratio that nobody cares about.
+    /// The ratio below which a difference does not matter.
     pub(super) margin: f64,
 }
 

@@ -24,7 +24,7 @@ use crate::study::{self, State};
 /// that were interrupted go on.
 ///
 /// # Errors
-/// A part cannot be run here or has no result; what is done stays.
+/// A part cannot be run here or has no result; finished parts stay.
 pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<Paper2Result, LabError> {
     let mut parts = Vec::new();
     for part in plan.parts() {

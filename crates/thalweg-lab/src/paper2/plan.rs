@@ -1,6 +1,6 @@
-//! What is measured: the paper's counts, and what goes beyond it.
+//! The plan: the paper's counts, and cells beyond them.
 
-/// How much is measured.
+/// The extent of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper2Plan {
     /// Numbers of publishers, and of as many subscribers.
@@ -32,13 +32,13 @@ pub struct Paper2Plan {
 pub struct Part {
     /// Name of its directory.
     pub name: &'static str,
-    /// What it asks.
+    /// Its question.
     pub title: &'static str,
     /// The scenario file.
     pub text: String,
 }
 
-/// What distinguishes the parts.
+/// The differences between the parts.
 #[derive(Clone, Copy)]
 struct Shape<'a> {
     name: &'static str,
@@ -78,7 +78,7 @@ impl Paper2Plan {
         }
     }
 
-    /// What fits into a quarter of an hour.
+    /// The cells that fit into a quarter of an hour.
     pub fn quick(seed: u64, cpus: usize) -> Paper2Plan {
         let full = Paper2Plan::full(seed, cpus);
         let (counts, longer): (Vec<u32>, Vec<u32>) = full.counts.iter().partition(|count| **count <= QUICK_COUNT_MAX);

@@ -1,4 +1,4 @@
-//! What the preset found.
+//! The result of the preset.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,9 +36,9 @@ impl Paper2Result {
 pub struct PartResult {
     /// Name of its run directory.
     pub name: String,
-    /// What it asks.
+    /// Its question.
     pub title: String,
-    /// What its runs amount to.
+    /// The results of its runs.
     pub study: StudyResult,
     /// All response latencies of each cell; they lie in the run directory and are not written again.
     #[serde(skip)]
@@ -50,7 +50,7 @@ impl PartResult {
         PartResult { name: part.name.to_owned(), title: part.title.to_owned(), study, latencies }
     }
 
-    /// What differs in nothing but the destination.
+    /// Cells that differ only in the destination.
     pub(super) fn groups(&self) -> Vec<Group<'_>> {
         groups(self)
     }
@@ -61,15 +61,15 @@ impl PartResult {
 pub struct Winner {
     /// The part.
     pub part: String,
-    /// What was measured, in words.
+    /// The measurement, in words.
     pub group: String,
-    /// What is compared, with its unit.
+    /// The compared quantity, with its unit.
     pub quantity: String,
     /// Medians over the runs of unicast, multicast and `auto`.
     pub medians: [Option<f64>; 3],
     /// Multicast by unicast, from runs of the same round; missing where fewer than six rounds have both.
     pub ratio: Option<Interval>,
-    /// Who is ahead, or why that is open.
+    /// The better way, or the reason why it is open.
     pub verdict: String,
 }
 
@@ -78,11 +78,11 @@ pub struct Winner {
 pub struct AutoCheck {
     /// The part.
     pub part: String,
-    /// What was measured, in words.
+    /// The measurement, in words.
     pub group: String,
-    /// What is compared, with its unit.
+    /// The compared quantity, with its unit.
     pub quantity: String,
-    /// What `auto` sent as, judged by the bytes on the wire.
+    /// The way that `auto` chose, judged by the bytes on the wire.
     pub choice: String,
     /// `auto` by the better one, from runs of the same round.
     pub ratio: Option<Interval>,

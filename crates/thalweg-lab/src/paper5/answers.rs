@@ -1,4 +1,4 @@
-//! What the runs of a cell amount to, and of cells beside each other.
+//! Results of the runs of a cell, and of cells beside each other.
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
 use super::result::{Paper5Result, Run, ServerCellRuns};
@@ -61,20 +61,20 @@ pub(super) fn find(
     result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
 }
 
-/// What a contender served at capacity with `handler`.
+/// Rate of a contender at capacity with `handler`.
 pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: ServerWork) -> Option<f64> {
     let is_meant = |cell: &ServerCell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
     mean(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
 }
 
-/// A pool of one size or law with one handler, and what it served.
+/// A pool of one size or law with one handler, and its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PoolFigure {
     pub(super) law: ControlLaw,
     pub(super) served: f64,
 }
 
-/// What pools served with `handler`, in the order of the plan.
+/// Rates of pools with `handler`, in the order of the plan.
 pub(super) fn pools(result: &Paper5Result, handler: ServerWork) -> Vec<PoolFigure> {
     let of = |cell: &ServerCellRuns| match cell.cell.contender {
         Contender::Thalweg(law) if cell.cell.handler == handler => {
@@ -118,7 +118,7 @@ pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Cont
     out
 }
 
-/// What each contender served against the number of clients (Figure 9).
+/// Rate of each contender against the number of clients (Figure 9).
 pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Interval)> {
     let of = |cell: &ServerCellRuns| match cell.cell.load {
         RequestLoad::Open { clients, .. } if cell.cell.contender == contender => {

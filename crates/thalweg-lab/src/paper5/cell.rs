@@ -1,4 +1,4 @@
-//! What a cell measures: who, with which handler, under which load.
+//! A cell: its contender, its handler and its load.
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,7 +79,7 @@ impl fmt::Display for PaperFigure {
     }
 }
 
-/// Who serves.
+/// The server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Contender {
@@ -95,7 +95,7 @@ impl Contender {
         matches!(self, Contender::Thalweg(_))
     }
 
-    /// What it is called where laws are compared: the law of ours.
+    /// Its name where laws are compared: the law, for our server.
     pub fn law_name(self) -> String {
         match self {
             Contender::Thalweg(law) => law.to_string(),
@@ -103,7 +103,7 @@ impl Contender {
         }
     }
 
-    /// What it is called where middleware is compared.
+    /// Its name where middleware is compared.
     pub fn middleware_name(self) -> String {
         match self {
             Contender::Thalweg(_) => "Thalweg".to_owned(),
@@ -141,7 +141,7 @@ impl TryFrom<String> for Contender {
     }
 }
 
-/// What a request makes the server do.
+/// The server's work for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerWork {
@@ -188,7 +188,7 @@ impl fmt::Display for ServerWork {
     }
 }
 
-/// How many ask how often.
+/// Numbers of clients and rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestLoad {
@@ -246,14 +246,14 @@ impl fmt::Display for RequestLoad {
     }
 }
 
-/// What is measured several times.
+/// A cell, which is measured several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerCell {
     /// The part it belongs to.
     pub figure: PaperFigure,
-    /// Who serves.
+    /// The server.
     pub contender: Contender,
-    /// What requests ask for.
+    /// The requested resource.
     pub handler: ServerWork,
     /// How many of them.
     pub load: RequestLoad,

@@ -1,8 +1,8 @@
-//! What a server says of itself, a line of JSON at a time: `thalweg coap serve --statistics SECONDS --json`.
+//! Statistics of a server, a line of JSON at a time: `thalweg coap serve --statistics SECONDS --json`.
 
 use serde::{Deserialize, Serialize};
 
-/// What a server did since it started; all numbers but `at_s` and those of the pools' present only grow.
+/// Counters of a server since its start; all numbers but `at_s` and those of the pools' present only grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerLine {
     /// Seconds since it started; in a result seconds since requests were counted, negative before.
@@ -31,12 +31,12 @@ pub struct ServerLine {
     pub pools: Vec<PoolLine>,
 }
 
-/// What a handler pool did since it was made, as of its law's last decision `age_s` ago.
+/// Counters of a handler pool since its creation, as of its law's last decision `age_s` ago.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolLine {
     /// The resource class.
     pub name: String,
-    /// Who decides about its threads.
+    /// The law for its threads.
     pub law: String,
     /// How old these numbers are, in seconds.
     pub age_s: f64,

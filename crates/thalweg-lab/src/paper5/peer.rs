@@ -43,7 +43,7 @@ impl CoapPeer {
         }
     }
 
-    /// What is measured, in words.
+    /// The measurement, in words.
     pub fn description(self) -> &'static str {
         match self {
             CoapPeer::Libcoap => "CoAP server with libcoap (C)",
@@ -58,7 +58,7 @@ impl CoapPeer {
         self == CoapPeer::Californium
     }
 
-    /// What can be switched; the first is as shipped.
+    /// Its variants; the first is as shipped.
     pub fn variants(self) -> &'static [Deduplication] {
         match self {
             CoapPeer::Californium => &[Deduplication::Shipped, Deduplication::Off],

@@ -1,4 +1,4 @@
-//! What is measured: the paper's cells and those that it left out, how often, how long.
+//! The plan: the paper's cells and further ones, numbers and durations of runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::coap_load::Phase;
 use crate::length::Length;
 use crate::nearest::nearest;
 
-/// How much is measured, and with whom.
+/// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper5Plan {
     /// Whether cells are few and short.
@@ -22,13 +22,13 @@ pub struct Paper5Plan {
     pub figures: Vec<PaperFigure>,
     /// Peers that take part.
     pub peers: Vec<CoapPeer>,
-    /// Where their programs are; `None` looks below the `target` folder.
+    /// Folder of their programs; `None` looks below the `target` folder.
     pub peer_folder: Option<PathBuf>,
     /// Laws that are compared; empty for those of each figure.
     pub laws: Vec<ControlLaw>,
     /// Runs of each cell.
     pub runs: u32,
-    /// What the order of runs is made of.
+    /// Seed of the order of runs.
     pub seed: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Times {
 }
 
 impl Paper5Plan {
-    /// Everything, with all peers.
+    /// All cells, with all peers.
     pub fn full(seed: u64) -> Paper5Plan {
         Paper5Plan {
             length: Length::Full,

@@ -1,11 +1,11 @@
-//! What a law did under a load that changes: how far handlers fell behind, how many threads there were and how many were needed.
+//! A law under a changing load: how far handlers fell behind, how many threads there were and how many were needed.
 
 use super::cell::RequestLoad;
 use super::observed::{PoolLine, ServerLine};
 use super::result::Run;
 use crate::coap_load::{Phase, Window};
 
-/// What a run under a load with phases shows.
+/// Figures of a run under a load with phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RampFigures {
     /// Share of the requests of the highest phase that were served, 0 to 1.

@@ -1,4 +1,4 @@
-//! What `lab run paper5` measured, complete enough to draw its page again.
+//! The result of `lab run paper5`, complete enough to draw its page again.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +14,15 @@ use crate::paper1::Missing;
 pub struct Paper5Result {
     /// Layout of this object: `thalweg.paper5/1`.
     pub schema: String,
-    /// How it was made.
+    /// The settings of the run.
     pub course: Paper5Facts,
     /// The machine.
     pub environment: Environment,
-    /// What else the machine did meanwhile.
+    /// Other load on the machine meanwhile.
     pub conditions: Conditions,
-    /// Who took part.
+    /// The contenders.
     pub contenders: Vec<ServerFacts>,
-    /// What could not be measured, why, and what would help.
+    /// Missing measurements, with reasons and remedies.
     pub missing: Vec<Missing>,
     /// Runs that were planned and not made, with the reason.
     pub left_out: Vec<String>,
@@ -40,7 +40,7 @@ impl Paper5Result {
     }
 }
 
-/// How a result was made.
+/// The settings of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paper5Facts {
     /// The command that makes such a result.
@@ -75,7 +75,7 @@ pub struct ServerFacts {
 /// The runs of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerCellRuns {
-    /// What was measured.
+    /// The measurement.
     pub cell: ServerCell,
     /// Its runs, in the order in which they were made.
     pub runs: Vec<Run>,
@@ -88,19 +88,19 @@ pub struct ServerCellRuns {
 pub struct Run {
     /// Which round it belongs to, from 0.
     pub round: u32,
-    /// What its clients saw.
+    /// Its clients' figures.
     pub load: LoadResult,
-    /// What the server used.
+    /// Resources that the server used.
     pub server: ServerUsage,
     /// The same over time, once a second.
     pub moments: Vec<Moment>,
-    /// What the server said of itself; Thalweg alone, where laws are compared.
+    /// The server's own statistics; Thalweg alone, where laws are compared.
     pub lines: Vec<ServerLine>,
-    /// What else the machine did.
+    /// Other load on the machine.
     pub conditions: Conditions,
 }
 
-/// What a server used while requests were counted, beside what the generator saw of it ([`LoadResult::server`]).
+/// Resources that a server used while requests were counted, besides the generator's figures ([`LoadResult::server`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUsage {
     /// The most memory in MiB.

@@ -17,7 +17,7 @@ use crate::host::ConditionsWatch;
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
 use crate::worker::Order;
 
-/// What runs need.
+/// Settings of runs.
 pub(super) struct Stage<'a> {
     pub(super) plan: &'a Paper5Plan,
     pub(super) launcher: &'a Launcher,
@@ -33,7 +33,7 @@ pub(crate) struct LoadOrder {
     cpu: Option<usize>,
 }
 
-/// What such a process answers.
+/// The answer of such a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LoadAnswer {
     /// When requests were first counted, on the host's monotonic clock, give or take the time it takes to open the sockets.
@@ -120,7 +120,7 @@ fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stag
     serde_json::from_value(answer).map_err(LabError::here)
 }
 
-/// What the server used between the first and the last counted request.
+/// Resources that the server used between the first and the last counted request.
 fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
     let energy = |at_s: f64| usage::at(moments, at_s, |moment| moment.energy_j.unwrap_or(0.0));
     let grown = energy(load.seconds).zip(energy(0.0)).map(|(to, from)| to - from);
@@ -185,7 +185,7 @@ fn window(arrival: &ArrivalProcess) -> Option<Duration> {
     phases.iter().map(|phase| (phase.duration / 4).clamp(WINDOW_MIN, WINDOW_MAX)).min()
 }
 
-/// How often the server's usage is read.
+/// Interval at which the server's usage is read.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(20);
 /// How often ours says what it does in a long run, and in a short one.
 const LONG_STATISTICS: Duration = Duration::from_millis(250);

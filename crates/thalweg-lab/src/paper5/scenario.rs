@@ -174,7 +174,7 @@ impl Course<'_> {
     }
 }
 
-/// Everybody who has a run, with the version.
+/// All contenders with a run, with their versions.
 fn contenders(cells: &[ServerCellRuns], folder: Option<&Path>) -> Vec<ServerFacts> {
     let mut out: Vec<ServerFacts> = Vec::new();
     for contender in cells.iter().map(|cell| cell.cell.contender) {

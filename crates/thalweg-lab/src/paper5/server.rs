@@ -65,7 +65,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -75,7 +75,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Takes what it said.
+    /// Takes its output.
     ///
     /// # Errors
     /// It ended.
@@ -188,7 +188,7 @@ fn program_of(contender: Contender, (launcher, folder): (&Launcher, Option<&Path
     }
 }
 
-/// A loopback address with a port that nobody has now.
+/// A loopback address with a free port.
 fn free_address() -> std::io::Result<SocketAddr> {
     UdpSocket::bind("127.0.0.1:0")?.local_addr()
 }

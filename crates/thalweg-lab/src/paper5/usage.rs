@@ -1,4 +1,4 @@
-//! What the process of a server used, over time.
+//! Resources of a server's process, over time.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use thalweg_lab_station::monotonic_nanos;
 
 use super::energy::Energy;
 
-/// What a server had used at one moment.
+/// Resources that a server had used at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Seconds since requests were counted; negative before.

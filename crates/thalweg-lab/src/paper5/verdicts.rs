@@ -1,4 +1,4 @@
-//! Where reality differs from the paper, and why: sentences that follow from the figures.
+//! Differences from the paper, with reasons: sentences that follow from the figures.
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
@@ -9,7 +9,7 @@ use super::ramp::{self, RampFigures};
 use super::result::{Paper5Result, ServerCellRuns};
 use crate::figures::{grouped, percent, rounded};
 
-/// Everything that can be said of the equations.
+/// All sentences about the equations.
 pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(shrinking(result));
@@ -37,7 +37,7 @@ pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
     out
 }
 
-/// What a law did under the step of the load, run by run in the mean.
+/// A law's figures under the step of the load, means over the runs.
 pub(super) fn ramp_of(result: &Paper5Result, contender: Contender) -> Option<RampFigures> {
     let cell = answers::find(result, PaperFigure::Ramp, |cell| cell.contender == contender)?;
     // The run in the middle: means of thread numbers are no thread numbers.
@@ -75,7 +75,7 @@ fn growing(result: &Paper5Result, law: ControlLaw, why: &str) -> Option<String> 
         Some(seconds) if seconds < 1.0 => "it met the step within a second".to_owned(),
         Some(seconds) => format!("it met the step after {} s", rounded(seconds)),
         None if figures.served > NOTHING => {
-            "it answered all of that phase, but half of it later than after 0.1 s up to its end".to_owned()
+            "it answered all requests of that phase, but until its end half of them after more than 0.1 s".to_owned()
         }
         None => format!(
             "it did not meet the step and left {} of the requests of that phase unserved",
@@ -160,7 +160,7 @@ fn describe(handler: ServerWork) -> String {
     }
 }
 
-/// Figure 9: who falls with more clients.
+/// Figure 9: servers whose rate falls with more clients.
 pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
     let mut out = vec![
         "The greeting runs on the receiving thread, where no law decides anything: what is seen here is the message layer and not thread \
@@ -229,7 +229,7 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
     result.cells_of(PaperFigure::Overload).filter_map(of).collect()
 }
 
-/// The flood: what it costs honest clients.
+/// The flood: its costs for honest clients.
 pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
     let served = |contender: Contender, is_flood: bool| {
         let is_meant = |cell: &super::ServerCell| {

@@ -1,4 +1,4 @@
-//! What a peer cannot do: known before the run, refused with its reason.
+//! Limits of a peer: known before the run, refused with the reason.
 
 use super::{CellMiddleware, PeerProgram};
 use crate::scenario::{Cell, HostPlan, Process, ProcessModel, Qos, ReliabilitySetting, Topics};
@@ -12,7 +12,7 @@ pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&
     } else if cell.destination != Addressing::Auto {
         "its profile decides where it sends to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own".to_owned()
     } else if process.model != ProcessModel::PerEndpoint {
-        "a process of it holds one endpoint: use model = \"per-endpoint\"".to_owned()
+        "its processes hold one endpoint each: use model = \"per-endpoint\"".to_owned()
     } else {
         of_peer(peer, cell, cell.reliability.unwrap_or(qos.reliability))?
     };
@@ -26,7 +26,7 @@ fn of_peer(peer: PeerProgram, cell: &Cell, reliability: ReliabilitySetting) -> O
                 .to_owned(),
         ),
         PeerProgram::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
-            Some("a reader of it hears one writer: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
+            Some("its readers read from one writer each: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
-//! The programs that measure other middleware: which there are, where they lie, what they cannot do.
+//! The programs that measure other middleware: their names, folders and limits.
 //!
-//! Their sources are in `peers/` of a checkout, one workspace each; `peers/README.md` describes what they understand.
+//! Their sources are in `peers/` of a checkout, one workspace each; `peers/README.md` describes their interface.
 
 mod limits;
 mod setup;
@@ -51,7 +51,7 @@ impl PeerProgram {
         PeerProgram::Raw,
     ];
 
-    /// What it is called in scenarios and on the command line.
+    /// Its name in scenarios and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             PeerProgram::Cyclone => "cyclone",
@@ -65,7 +65,7 @@ impl PeerProgram {
         }
     }
 
-    /// What is measured, in words.
+    /// The measurement, in words.
     pub fn description(self) -> &'static str {
         match self {
             PeerProgram::Cyclone => "Eclipse Cyclone DDS, UDP",
@@ -125,7 +125,7 @@ impl fmt::Display for PeerProgram {
     }
 }
 
-/// Who moves the data of a cell.
+/// The middleware of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum CellMiddleware {
@@ -137,7 +137,7 @@ pub enum CellMiddleware {
 }
 
 impl CellMiddleware {
-    /// Everything that a scenario may name.
+    /// All names that a scenario may use.
     pub fn all() -> impl Iterator<Item = CellMiddleware> {
         let profiles =
             |peer| [PeerProfile::Default, PeerProfile::Tuned].map(|profile| CellMiddleware::Peer(peer, profile));

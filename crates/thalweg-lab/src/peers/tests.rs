@@ -31,7 +31,7 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
     check(
         "middleware = \"zenoh\"",
         "[process]\nmodel = \"single\"",
-        "zenoh cannot measure 1–1 1 B 10 Hz zenoh: a process",
+        "zenoh cannot measure 1–1 1 B 10 Hz zenoh: its processes",
     );
     check("middleware = [\"cyclone\", \"zenoh-tuned\"]", HOSTS, "");
     check("middleware = \"raw\"", &format!("{HOSTS}\n{BEST_EFFORT}"), "");
@@ -39,7 +39,7 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
     check("middleware = \"iceoryx2\"", "", "");
     check("middleware = \"raw\"", "", "plain sockets send nothing again");
     check("middleware = \"raw\"", BEST_EFFORT, "");
-    check("middleware = \"raw\"\nendpoints = \"2-1\"", BEST_EFFORT, "a reader of it hears one writer");
+    check("middleware = \"raw\"\nendpoints = \"2-1\"", BEST_EFFORT, "its readers read from one writer each");
     check("middleware = \"raw\"\nendpoints = \"2-1\"\ntopics = \"per-publisher\"", BEST_EFFORT, "");
     check("middleware = \"cyclon\"", "", "did you mean \"cyclone\"");
 }

@@ -11,10 +11,10 @@ use crate::paper1::pair::{self, BurstRequest, Burster, PairOrder};
 use crate::process::Stop;
 use crate::station::{Sending, StationNetwork, TokenBucket};
 
-/// What both ends of a series of bursts are told.
+/// Options of both ends of a series of bursts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BurstOptions {
-    /// Where the ends meet.
+    /// The network of both ends.
     pub network: StationNetwork,
     /// By what way the samples travel.
     pub sending: Sending,
@@ -35,7 +35,7 @@ impl BurstOptions {
 /// `output` with `{"runs_ms":[…]}` or `{"error":"…"}` until `input` ends or `stop` is requested.
 ///
 /// # Errors
-/// Nobody reads, or `output` is gone.
+/// No reader appears, or `output` is closed.
 pub fn burst(
     options: &BurstOptions,
     input: impl BufRead + Send + 'static,

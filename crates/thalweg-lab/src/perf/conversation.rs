@@ -24,9 +24,9 @@ pub(super) enum Word {
     Ready(u64),
     /// The stream is over, and everything in it was acknowledged.
     End(WriterEnd),
-    /// What this reader saw.
+    /// Counts of this reader.
     Result(u64, ReaderEnd),
-    /// What all readers saw, the same for everybody.
+    /// Counts of all readers, the same at all ends.
     Results(Vec<ReaderEnd>),
 }
 
@@ -76,7 +76,7 @@ impl Talk {
         )))
     }
 
-    /// What each of so many readers saw.
+    /// Counts of each reader.
     pub(super) fn results(&self, readers: usize, stop: &Stop) -> Result<Vec<ReaderEnd>, LabError> {
         let mut ends = HashMap::new();
         while ends.len() < readers {

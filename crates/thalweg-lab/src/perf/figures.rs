@@ -1,4 +1,4 @@
-//! What `perf` prints: one object for each measurement, its keys fixed.
+//! The output of `perf`: one object for each measurement, its keys fixed.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,9 +67,9 @@ impl RoundTripFigures {
 pub struct ThroughputFigures {
     /// Payload bytes of a sample.
     pub size: u64,
-    /// How samples shared datagrams, in the middleware's words.
+    /// The transmission method, in the middleware's words.
     pub method: String,
-    /// Where datagrams went to, in the middleware's words.
+    /// Destinations of datagrams, in the middleware's words.
     pub destination: String,
     /// Reading processes.
     pub readers: u64,
@@ -79,15 +79,15 @@ pub struct ThroughputFigures {
     pub received: u64,
     /// Samples that never arrived, all readers together.
     pub lost: u64,
-    /// How fast that was.
+    /// Its rates.
     #[serde(flatten)]
     pub rates: Rates,
-    /// What it cost.
+    /// Its costs.
     #[serde(flatten)]
     pub costs: SampleCosts,
 }
 
-/// How fast a stream was.
+/// Rates of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Samples a second at the writer, between its first and last write.
@@ -102,7 +102,7 @@ pub struct Rates {
     pub mbit_per_s: f64,
 }
 
-/// What a stream cost, for each sample.
+/// Costs of a stream, for each sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleCosts {
     /// CPU seconds of the writer's process for a million samples sent.
@@ -198,7 +198,7 @@ impl SampleCosts {
     }
 }
 
-/// What a measurement cost a process.
+/// Costs of a measurement for a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time in nanoseconds, all threads.
@@ -209,12 +209,12 @@ pub struct Cost {
     pub datagrams: u64,
 }
 
-/// What the writer saw.
+/// Figures of the writer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WriterEnd {
-    /// How samples shared datagrams.
+    /// The transmission method.
     pub method: String,
-    /// Where datagrams went to.
+    /// Destinations of datagrams.
     pub destination: String,
     /// Samples written, warm-up left out.
     pub sent: u64,
@@ -224,7 +224,7 @@ pub struct WriterEnd {
     pub cost: Cost,
 }
 
-/// What a reader saw.
+/// Figures of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReaderEnd {
     /// Different samples that arrived.

@@ -15,7 +15,7 @@ use crate::statistics::Latencies;
 /// The measuring end: returns when the limit is reached.
 ///
 /// # Errors
-/// Nobody answers, an answer is wrong, or `stop` was requested.
+/// No answer comes, an answer is wrong, or `stop` was requested.
 pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<RoundTripFigures, LabError> {
     let station = options.open(options.writer_cpu)?;
     let receiver = station.receiver(PONG, options.delivery())?;
@@ -55,7 +55,7 @@ pub fn ping(options: &PerfOptions, stop: &Stop) -> Result<RoundTripFigures, LabE
 /// The answering end: sends back what arrives until the other end leaves or `stop` is requested.
 ///
 /// # Errors
-/// Nobody appears, or an answer cannot be sent.
+/// The other end does not appear, or an answer cannot be sent.
 pub fn pong(options: &PerfOptions, stop: &Stop) -> Result<(), LabError> {
     let station = options.open(options.reader_cpus.first().copied())?;
     let sender = station.sender_by(PONG, options.delivery(), &options.sending)?;

@@ -1,4 +1,4 @@
-//! What to measure, and how.
+//! Options of a measurement.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct PerfOptions {
     pub history: Option<u32>,
     /// Reading processes of a stream, at least 1; round trips have one.
     pub readers: usize,
-    /// How an end learns that data are there.
+    /// The way in which an end waits for data.
     pub wait: Wait,
     /// Logical CPU of the writing end.
     pub writer_cpu: Option<usize>,
@@ -37,11 +37,11 @@ pub struct PerfOptions {
     pub reader_cpus: Vec<usize>,
     /// Every how many samples the layers are traced, for what that costs; missing means not at all.
     pub trace: Option<NonZeroU32>,
-    /// Where the ends meet.
+    /// The network of both ends.
     pub network: StationNetwork,
 }
 
-/// What is measured.
+/// The measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Measurement {
     /// The round trip of a sample.

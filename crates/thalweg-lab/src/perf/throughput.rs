@@ -47,7 +47,7 @@ pub fn write(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, La
 /// A reading end: serves one writer and returns what all ends saw.
 ///
 /// # Errors
-/// Nobody writes, the writer leaves before it is done, reliable samples got lost, or `stop` was requested.
+/// No writer appears, the writer leaves before it is done, reliable samples got lost, or `stop` was requested.
 pub fn read(options: &PerfOptions, stop: &Stop) -> Result<ThroughputFigures, LabError> {
     let station = Arc::new(options.open(options.reader_cpus.first().copied())?);
     let data = station.receiver(DATA, options.delivery())?;
@@ -194,7 +194,7 @@ impl ArrivalHandler for Listen {
     }
 }
 
-/// What the reader's threads know in common.
+/// State shared by the reader's threads.
 #[derive(Default)]
 struct Shared {
     received: AtomicU64,

@@ -14,7 +14,7 @@ use crate::station::{
 /// What sender and receiver of a series of bursts are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BurstOrder {
-    /// Where they meet.
+    /// Their network.
     pub(crate) network: StationNetwork,
     /// The kinds of bursts, one after the other.
     pub(crate) cells: Vec<CellOrder>,
@@ -84,7 +84,7 @@ pub(crate) fn receive(order: &BurstOrder, link: &ParentPipe) -> Result<(), LabEr
     }
 }
 
-/// What the sending process has.
+/// State of the sending process.
 struct Sending {
     data: SampleSender,
     echo: SampleReceiver,

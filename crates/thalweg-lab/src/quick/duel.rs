@@ -13,10 +13,10 @@ use crate::station::{
     Station, StationNetwork, TokenBucket, Wait, wait_until,
 };
 
-/// What both processes are told.
+/// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DuelOrder {
-    /// Where they meet.
+    /// Their network.
     pub(crate) network: StationNetwork,
     /// Time between two samples of the topic in a hurry.
     pub(crate) period: Duration,

@@ -18,7 +18,7 @@ pub struct QuickResult {
     pub seconds: f64,
     /// The machine.
     pub environment: Environment,
-    /// What else the machine did meanwhile.
+    /// Other load on the machine meanwhile.
     pub conditions: Conditions,
     /// Bursts of small samples.
     pub high_frequency: Vec<BurstCell>,

@@ -17,7 +17,7 @@ use crate::station::{Sending, StationNetwork};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
-/// How much is measured. The default takes about a minute.
+/// The extent of the measurement. The default takes about a minute.
 #[derive(Clone, Copy, Debug)]
 pub struct QuickPlan {
     /// Runs of each kind of burst, at most; below 20 makes no sense beside the paper.
@@ -142,7 +142,7 @@ impl Run<'_> {
         let received: Received = match receiver.hear(RUN_PATIENCE, self.stop)? {
             WorkerMessage::Done(value) => parse(value)?,
             _ => {
-                return Err(LabError::Here("the receiver of background data did not tell what it received".to_owned()));
+                return Err(LabError::Here("the receiver of background data sent no counts".to_owned()));
             }
         };
         progress.finish();

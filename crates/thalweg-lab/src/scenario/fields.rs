@@ -85,8 +85,7 @@ impl<'a> Fields<'a> {
             let word: &str = key.get_ref();
             let place = if name.is_empty() { String::new() } else { format!(" in [{name}]") };
             if planned.contains(&word) {
-                let message =
-                    format!("{word:?}{place} is not built yet: remove it; what is left is measured without it");
+                let message = format!("{word:?}{place} is not supported yet: remove it to measure without it");
                 return Err(source.error(key.span().start, message));
             }
             if !known.contains(&word) {

@@ -180,7 +180,7 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
         None => return Err(field.error("hosts = \"netns:2\" or more is needed: on one host there is no link")),
         Some(HostKind::Machines(_)) => {
             return Err(field.error(
-                "the links between machines are what they are: leave it out, or use hosts = \"netns:2\" or more",
+                "links between machines cannot be changed: leave [link] out, or use hosts = \"netns:2\" or more",
             ));
         }
         Some(HostKind::Namespaces) => {}

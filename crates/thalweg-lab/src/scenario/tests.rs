@@ -190,8 +190,12 @@ fn errors_name_the_place_and_the_nearest_word() {
 
 #[test]
 fn what_is_not_built_is_refused_in_clear_words() {
-    check("runs = 2", "runs = 2\n[paper]\nname = 1", &["s.toml:9:2: \"paper\" is not built yet"]);
-    check("runs = 2", "runs = 2\n[qos]\ndeadline_ms = 5", &["s.toml:10:1: \"deadline_ms\" in [qos] is not built yet"]);
+    check("runs = 2", "runs = 2\n[paper]\nname = 1", &["s.toml:9:2: \"paper\" is not supported yet"]);
+    check(
+        "runs = 2",
+        "runs = 2\n[qos]\ndeadline_ms = 5",
+        &["s.toml:10:1: \"deadline_ms\" in [qos] is not supported yet"],
+    );
     check("rate_hz", "middleware = \"thalwag\"\nrate_hz", &["did you mean \"thalweg\""]);
 }
 
@@ -305,7 +309,7 @@ fn machines_are_named_by_their_agents() {
         ("\"agent::7300\"", "an agent's address and port are needed"),
         ("[\"here\", \"here\"]", "stands here twice"),
         ("{ on = \"netns:2\", clock_s = 1 }", "share its clock"),
-        ("[\"here\", \"agent:a:1\"]\nlink = { rate_mbit = 1 }", "links between machines are what they are"),
+        ("[\"here\", \"agent:a:1\"]\nlink = { rate_mbit = 1 }", "links between machines cannot be changed"),
     ] {
         let error = parse(&format!("hosts = {hosts}\n{SMALLEST}")).expect_err(hosts);
         assert!(error.contains(part), "{part:?} not in {error}");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::is_supported;
 
-/// What a set of runs amounts to, in the unit of the values it was computed from.
+/// Summary of a set of runs, in the unit of the values it was computed from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of values.

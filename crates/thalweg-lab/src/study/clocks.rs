@@ -1,4 +1,4 @@
-//! What the clocks of several machines leave open.
+//! The error of latencies between machines from their clocks.
 
 use super::results::{CellResult, StudyResult, median};
 use crate::figures::rounded;

@@ -18,9 +18,9 @@ use crate::table::Table;
 pub struct Difference {
     /// The cell, or the side that is judged.
     pub subject: String,
-    /// What it is compared with.
+    /// The baseline.
     pub baseline: String,
-    /// What is compared, with its unit.
+    /// The compared quantity, with its unit.
     pub quantity: String,
     /// Medians over the runs: the baseline's and the subject's.
     pub medians: (f64, f64),
@@ -28,7 +28,7 @@ pub struct Difference {
     pub ratio: Option<Interval>,
     /// How far two series of the same thing lie apart, as a ratio above 1: neighbouring runs of each cell compared with each other.
     pub noise: Option<f64>,
-    /// What that means.
+    /// The verdict.
     pub verdict: Verdict,
 }
 

@@ -247,7 +247,7 @@ impl<'a> Course<'a> {
         matches!(error, LabError::Failed { .. }) && left > 1
     }
 
-    /// Writes what all runs amount to.
+    /// Writes the results of all runs.
     fn conclude(&self) -> Result<StudyResult, LabError> {
         let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
         let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;

@@ -1,4 +1,4 @@
-//! A run directory: who may write into it, what is whole in it, and what is not.
+//! A run directory: its lock, its complete runs and its unfinished ones.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::error::LabError;
 use crate::scenario::Scenario;
 use crate::trial::{RESULT, TrialResult};
 
-/// A run directory that nobody else writes into while this value lives.
+/// A run directory, locked against other writers while this value lives.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -193,7 +193,7 @@ pub(super) fn load_scenario(directory: &Path) -> Result<(Scenario, String), LabE
 pub struct FoundRun {
     /// Where it lies.
     pub path: PathBuf,
-    /// What it says, or why that cannot be read.
+    /// Its manifest, or the reason why it cannot be read.
     pub manifest: Result<Manifest, LabError>,
     /// Whether a process writes into it now.
     pub is_in_use: bool,
@@ -257,7 +257,7 @@ const RUNS: &str = "runs";
 const PARTIAL: &str = ".partial";
 
 impl FoundRun {
-    /// How far it is, in words.
+    /// Its progress, in words.
     pub fn state(&self) -> String {
         match &self.manifest {
             Ok(manifest) if manifest.state == State::Running && !self.is_in_use => {

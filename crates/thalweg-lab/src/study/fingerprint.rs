@@ -1,4 +1,4 @@
-//! Where a result was measured, with what: results are compared only where this is the same.
+//! The environment of a result: results are compared only where it is the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::process::Launcher;
 use crate::scenario::Scenario;
 use crate::trial::Ground;
 
-/// What a result depends on beside chance.
+/// Parts of the environment that a result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// SHA-256 of everything below.
@@ -76,7 +76,7 @@ impl Fingerprint {
     }
 }
 
-/// What a result depends on at this machine, by name.
+/// Parts of this machine's environment that a result depends on, by name.
 pub(crate) fn host_parts(environment: &Environment) -> BTreeMap<String, String> {
     let unknown = || "unknown".to_owned();
     let program = std::env::current_exe().map_or_else(|_| unknown(), |path| checksum(&path));

@@ -1,4 +1,4 @@
-//! What a run directory tells while its runs are being made, for somebody who watches.
+//! The state of a run directory while its runs are being made, for `lab top`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,10 +25,10 @@ pub struct RunWatcher {
     known: BTreeMap<RunName, RunSummary>,
 }
 
-/// How a run directory stands.
+/// The state of a run directory.
 #[derive(Clone, Debug)]
 pub struct RunSnapshot {
-    /// What it holds.
+    /// Its manifest.
     manifest: Manifest,
     is_in_use: bool,
     cells: Vec<CellResult>,
@@ -47,7 +47,7 @@ struct Current {
     samples: Samples,
 }
 
-/// What became of its samples so far.
+/// Fates of its samples so far.
 #[derive(Clone, Debug, PartialEq)]
 struct Samples {
     so_far: SoFar,

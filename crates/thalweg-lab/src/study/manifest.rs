@@ -1,4 +1,4 @@
-//! `manifest.json`: what a directory holds and how far it is.
+//! `manifest.json`: the content and the state of a directory.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::fingerprint::Fingerprint;
 use crate::host::{Environment, HostEnvironment};
 
-/// What a run directory holds and how far it is.
+/// The content and the state of a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Layout of the directory: `thalweg.run/1`.
     pub schema: String,
-    /// How far it is.
+    /// Its state.
     pub state: State,
     /// Why it is in this state, where there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct Manifest {
     /// The machines of agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostEnvironment>,
-    /// What the result depends on.
+    /// The environment that the result depends on.
     pub fingerprint: Fingerprint,
 }
 
@@ -43,7 +43,7 @@ impl Manifest {
     pub const SCHEMA: &'static str = "thalweg.run/1";
 }
 
-/// How far a run directory is.
+/// The state of a run directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -53,7 +53,7 @@ pub enum State {
     Complete,
     /// Something went wrong; there is no result.
     Failed,
-    /// Somebody stopped it; there is no result.
+    /// It was stopped; there is no result.
     Interrupted,
 }
 

@@ -1,4 +1,4 @@
-//! What all runs of a study amount to.
+//! The results of a study.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::scenario::{Cell, Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, quantile_interval};
 use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
 
-/// What all runs of a study amount to.
+/// The results of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResult {
     /// Layout of this file: `thalweg.results/1`.
@@ -42,7 +42,7 @@ pub struct StudyResult {
     pub cells: Vec<CellResult>,
     /// Each further cell against the first one.
     pub differences: Vec<Difference>,
-    /// What the scenario expects, and whether it holds.
+    /// The scenario's expectations, and whether they hold.
     pub judgements: Vec<Judgement>,
     /// Cells that have no result because they failed.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct CellFailure {
     pub name: String,
     /// The round in which it failed, from 0; it was left out of those after it.
     pub round: u32,
-    /// What was wrong.
+    /// The failure.
     pub reason: String,
 }
 
@@ -92,10 +92,10 @@ impl StudyResult {
     }
 }
 
-/// What the runs of a cell amount to.
+/// The results of the runs of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// What was measured.
+    /// The measurement.
     pub cell: Cell,
     /// The same in words.
     pub name: String,
@@ -114,13 +114,13 @@ pub struct RunSummary {
     pub attempts: u32,
     /// Whether the machine was not quiet even in the last one.
     pub contaminated: bool,
-    /// What became of the samples.
+    /// Fates of the samples.
     pub totals: Totals,
     /// Seconds at the beginning of the measurement whose samples do not count.
     pub unsettled_s: f64,
     /// How evenly the pairs were served.
     pub fairness: Fairness,
-    /// What the publishers did, all together.
+    /// Counts of all publishers together.
     pub publishers: PublisherTotals,
     /// Median response latency of each pair in microseconds, where it has enough samples.
     pub pair_p50_us: Vec<f64>,
@@ -171,9 +171,9 @@ pub struct QuantileInterval {
 pub struct Judgement {
     /// The cell in words.
     pub cell: String,
-    /// What was expected.
+    /// The expected bound.
     pub expectation: String,
-    /// What was measured; missing where too few samples tell.
+    /// The measured value; missing where too few samples tell.
     pub value: Option<f64>,
     /// Whether the expectation holds; one that cannot be judged does not.
     pub holds: bool,
@@ -312,13 +312,13 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
     }
 }
 
-/// What processes lost at their sockets.
+/// Drops at the sockets of processes.
 fn socket_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
     let drops = result.processes.iter().map(|process| (format!("socket.{}", process.name), process.usage.socket_drops));
     drops.filter(|(_, count)| *count > 0)
 }
 
-/// What found the history of a reader full.
+/// Samples that found the history of a reader full.
 fn reader_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
     let rejected = result.subscribers.iter().map(|one| (format!("reader.subscriber {}", one.index), one.rejected));
     rejected.filter(|(_, count)| *count > 0)

@@ -1,4 +1,4 @@
-//! Whether a run directory is what it says: everything is computed again from the raw data.
+//! Verification of a run directory: all results are computed again from the raw data.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::error::LabError;
 use crate::scenario::Scenario;
 use crate::trial::{RawRecords, TrialResult, join};
 
-/// What a check of a run directory found.
+/// The findings of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
     /// Runs whose results were computed again from their raw data.
     pub runs: u64,
-    /// What is wrong; empty when the directory is what it says.
+    /// Faults; empty when the results agree with the raw data.
     pub faults: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub fn verify(path: &Path) -> Result<Verification, LabError> {
         let file = path.join(RESULTS);
         match (collected, std::fs::read_to_string(&file)) {
             (Ok(expect), Ok(found)) if expect == found => {}
-            (Ok(_), Ok(_)) => out.faults.push(format!("{RESULTS} is not what the runs amount to")),
+            (Ok(_), Ok(_)) => out.faults.push(format!("{RESULTS} does not agree with the runs")),
             (Err(error), _) => out.faults.push(error.to_string()),
             (_, Err(error)) => out.faults.push(format!("{} cannot be read: {error}", file.display())),
         }
@@ -87,6 +87,6 @@ fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), Stri
     let text = serde_json::to_string(&computed).map_err(|error| error.to_string())?;
     match serde_json::from_str::<TrialResult>(&text) {
         Ok(computed) if computed == result => Ok(()),
-        _ => Err("its result is not what its raw data amount to".to_owned()),
+        _ => Err("its result does not agree with its raw data".to_owned()),
     }
 }

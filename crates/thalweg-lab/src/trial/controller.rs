@@ -25,13 +25,13 @@ use crate::host::{SecondConditions, monotonic_nanos};
 use crate::process::{Launcher, Stop, WorkerMessage};
 use crate::scenario::{Cell, Gate, Scenario};
 
-/// What a run is made with.
+/// Settings of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
-    /// Where endpoints live, unless all live here.
+    /// Hosts of the endpoints, unless all are here.
     pub(crate) ground: Option<&'a Ground>,
     /// What decides the fate of frames between the hosts.
     pub(crate) chance: u64,

@@ -9,7 +9,7 @@ use super::timetable::timetable;
 use crate::scenario::{Cell, Schedule, Settle};
 use crate::statistics::{Buckets, jain, unsettled};
 
-/// What the raw data of a run say.
+/// The raw data of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Joined {
     /// Seconds at the beginning of the measurement that do not count.
@@ -95,7 +95,7 @@ struct Join<'a> {
     in_time_ns: u64,
 }
 
-/// What became of one publisher's samples at one subscriber.
+/// Fates of one publisher's samples at one subscriber.
 #[derive(Default)]
 struct Fates {
     totals: Totals,

@@ -1,4 +1,4 @@
-//! How quiet the machines of a run are, second by second.
+//! Other load on the machines of a run, second by second.
 
 use std::sync::Arc;
 

@@ -15,10 +15,10 @@ use crate::error::LabError;
 use crate::scenario::Load;
 use crate::station::{Addressing, ArrivalHandler, ArrivedSample, Flow, SampleReceiver, Station, StationNetwork, Wait};
 
-/// What a process of a run is told first.
+/// The first message to a process of a run.
 pub(crate) type TrialOrder = Order<Setup>;
 
-/// What Thalweg has to know beside the rest of an order.
+/// Thalweg's own part of an order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) network: StationNetwork,

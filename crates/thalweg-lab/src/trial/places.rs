@@ -1,4 +1,4 @@
-//! Which endpoints live in which process, and what they serve or hear.
+//! Processes of a run: their endpoints and topics.
 
 use thalweg_lab_station::{PublisherPlace, SubscriberPlace};
 
@@ -7,13 +7,13 @@ use crate::scenario::{Affinity, Cell, Process, ProcessModel, Topics};
 /// The endpoints of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
-    /// What the process is called in messages.
+    /// Name of the process in messages.
     pub(super) name: String,
     pub(super) publishers: Vec<PublisherPlace>,
     pub(super) subscribers: Vec<SubscriberPlace>,
 }
 
-/// The processes of a cell; subscribers first, as somebody has to be there to hear.
+/// The processes of a cell; subscribers first, so that they miss no sample.
 pub(super) fn shares(process: &Process, cell: &Cell) -> Vec<Share> {
     let (publisher_cpus, subscriber_cpus) = match &process.affinity {
         Affinity::Free => (&[][..], &[][..]),
@@ -72,7 +72,7 @@ fn subscriber(cell: &Cell, index: u32, cpu: Option<usize>) -> SubscriberPlace {
     SubscriberPlace { index, cpu, topics, writers }
 }
 
-/// What a publisher writes to.
+/// Topic of a publisher.
 fn topic(cell: &Cell, publisher: u32) -> String {
     match cell.topics {
         Topics::One => "thalweg_lab_scenario".to_owned(),

@@ -1,4 +1,4 @@
-//! How the processes of a run are started: our own program, or a peer's.
+//! Starting the processes of a run: our own program, or a peer's.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::Cell;
 use crate::station::{StationNetwork, Wait, serialized_bytes};
 
-/// What all processes of a run have in common.
+/// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
     context: RunContext<'a>,
     cell: &'a Cell,

@@ -1,4 +1,4 @@
-//! What a run amounts to.
+//! The result of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::statistics::Buckets;
 pub struct TrialResult {
     /// Layout of this file: `thalweg.trial/1`.
     pub schema: String,
-    /// What was measured.
+    /// The measurement.
     pub cell: Cell,
     /// Start of the first measured sample in seconds since 1970 UTC.
     pub started_unix_s: u64,
@@ -29,7 +29,7 @@ pub struct TrialResult {
     pub publishers: Vec<PublisherResult>,
     /// Each publisher with each subscriber that is meant to hear it.
     pub pairs: Vec<PairResult>,
-    /// What the subscribers noticed beside their samples.
+    /// Counts of the subscribers besides their samples.
     pub subscribers: Vec<SubscriberReport>,
     /// Each process.
     pub processes: Vec<ProcessReport>,
@@ -42,7 +42,7 @@ pub struct TrialResult {
     /// How the clocks of the machines ran, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<RunClocks>,
-    /// What else the machine did.
+    /// Other load on the machine.
     pub conditions: TrialConditions,
 }
 
@@ -140,7 +140,7 @@ pub struct Fairness {
     pub last_minus_first: LatencyFigures,
 }
 
-/// What a publisher did with the measured samples.
+/// Counts of a publisher over the measured samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PublisherResult {
     /// Its number.
@@ -155,9 +155,9 @@ pub struct PublisherResult {
     pub not_sent: u64,
     /// From when a sample was due to its write.
     pub lag: LatencyFigures,
-    /// How long a write took.
+    /// Duration of a write.
     pub write: LatencyFigures,
-    /// What it reported itself, the warm-up included.
+    /// Its own counts, the warm-up included.
     pub report: PublisherReport,
 }
 
@@ -168,22 +168,22 @@ pub struct PairResult {
     pub writer: u32,
     /// Number of the subscriber.
     pub reader: u32,
-    /// What became of its samples.
+    /// Fates of its samples.
     #[serde(flatten)]
     pub totals: Totals,
 }
 
-/// What a process used while the samples were measured.
+/// Resources that a process used while samples were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessReport {
     /// Which endpoints it held.
     pub name: String,
-    /// What it used.
+    /// Its resources.
     #[serde(flatten)]
     pub usage: ProcessUsage,
 }
 
-/// What else the machine did during a run.
+/// Other load on the machine during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialConditions {
     /// Each second; of several machines the worst in each respect.

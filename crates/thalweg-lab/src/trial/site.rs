@@ -1,4 +1,4 @@
-//! Where a run takes place: this host alone, or hosts of their own with a switch between them.
+//! The hosts of a run: this host alone, or hosts of their own with a switch between them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ pub(super) struct Site<'a> {
     clocks: Option<Clocks>,
 }
 
-/// What the layers below the middleware counted so far.
+/// Counters of the layers below the middleware so far.
 #[derive(Debug, Default)]
 pub(super) struct SiteCounters {
     /// Of each host.
@@ -76,7 +76,7 @@ impl<'a> Site<'a> {
     pub(super) fn begin(&mut self, stop: &Stop) -> Result<(), LabError> {
         self.relay.as_mut().map_or(Ok(()), Relay::begin)?;
         self.clocks.as_mut().map_or(Ok(()), |clocks| clocks.ask_often(stop))?;
-        // An agent that is lost has no clock either; its loss is what the user has to know.
+        // A lost agent has no clock either; the user has to know its loss.
         self.check_alive()
     }
 

@@ -79,7 +79,7 @@ pub(super) fn shift(folder: &Path, to: impl Fn(&str, u64) -> u64) -> Result<(), 
     Ok(())
 }
 
-/// What all processes of a run traced; nothing where nothing was.
+/// Traces of all processes of a run; empty without tracing.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Row>, LabError> {
     let mut out = Vec::new();
     for (process, path) in files(folder) {
@@ -185,7 +185,7 @@ fn to_json(rows: &[Row]) -> Value {
     json!({ "displayTimeUnit": "ns", "traceEvents": events })
 }
 
-/// What happens on the way to a point.
+/// The work on the way to a point.
 pub(crate) fn label(point: Point) -> &'static str {
     match point {
         Point::WriteEnter => "call write",

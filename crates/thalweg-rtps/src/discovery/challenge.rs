@@ -1,4 +1,4 @@
-//! How a participant proves its address: numbers that nobody else can know, and that its readers answer, whoever made them.
+//! The proof of a participant's address: unpredictable numbers sent to it, which readers of every vendor answer.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ const PAUSES: [Duration; 6] = [
 ];
 /// An announcement is followed by a challenge at once, unless the last one is more recent than this.
 const AGAIN_AFTER: Duration = Duration::from_millis(80);
-/// Wrong answers after which no other is looked at until the next challenge: somebody guesses.
+/// Wrong answers after which no other is examined until the next challenge: they are guesses.
 const WRONG_ANSWERS_MAX: u32 = 8;
 
 /// The halves of a proof: our writers of endpoint discovery, with the readers of the peer that answer them.
@@ -30,7 +30,7 @@ pub const HALVES: [(EntityId, EntityId); 2] = [
 /// Bits of these readers in the announced set of built-in endpoints (RTPS 2.5 §9.3.2.12).
 const READER_BITS: [u32; 2] = [1 << 3, 1 << 5];
 
-/// What nobody else knows: everything that others must not be able to guess follows from it.
+/// The secret from which all unpredictable numbers follow.
 #[derive(Clone, Copy)]
 pub struct Secret(u64);
 
@@ -54,7 +54,7 @@ impl Secret {
         SequenceNumber(CHALLENGE_MAX + 1 + above as i64)
     }
 
-    /// What a participant called `prefix` has to answer to prove that it receives what is sent to `address`. Numbers of both halves
+    /// The numbers that a participant called `prefix` has to answer to prove that it receives datagrams at `address`. Numbers of both halves
     /// have their highest four bits in common, so that addresses of one participant are mostly ordered alike in both halves: its
     /// readers answer the highest number that reached them.
     pub fn challenge(self, prefix: GuidPrefix, address: IpAddr, half: usize) -> SequenceNumber {
@@ -68,7 +68,7 @@ impl Secret {
 const CHALLENGE_MIN: i64 = 2;
 const CHALLENGE_MAX: i64 = CHALLENGE_MIN + (1 << 16) - 1;
 
-/// What one participant has been asked, and what it has answered.
+/// The challenges of one participant, and its answers.
 #[derive(Debug)]
 pub struct Challenge {
     /// It has the readers that answer for these halves.
@@ -80,7 +80,7 @@ pub struct Challenge {
     wrong: u32,
     /// The address that each half has proved.
     proofs: [Option<IpAddr>; 2],
-    /// Where the right answers came from.
+    /// Source addresses of right answers.
     answered_from: Option<IpAddr>,
 }
 
@@ -103,7 +103,7 @@ impl Challenge {
         self.halves[half]
     }
 
-    /// Whether there is anything that could prove its address.
+    /// Whether it has a reader that could prove its address.
     pub fn is_possible(&self) -> bool {
         self.halves.contains(&true)
     }
@@ -114,17 +114,17 @@ impl Challenge {
         (0..2).all(|half| !self.halves[half] || self.proofs[half] == Some(*address)).then_some(*address)
     }
 
-    /// Where its right answers came from.
+    /// Source addresses of its right answers.
     pub fn answered_from(&self) -> Option<IpAddr> {
         self.answered_from
     }
 
-    /// Whether it was asked so long ago that an announcement may be followed by a challenge at once.
+    /// Whether its last challenge is so old that an announcement may be followed by a challenge at once.
     pub fn may_repeat(&self, now: Instant) -> bool {
         self.asked_at.is_none_or(|at| now.since(at) >= AGAIN_AFTER)
     }
 
-    /// How long to wait for an answer to the last challenge.
+    /// Wait for an answer to the last challenge.
     pub fn pause(&self) -> Duration {
         PAUSES[self.turn.saturating_sub(1).min(PAUSES.len() - 1)]
     }
@@ -151,7 +151,7 @@ impl Challenge {
         Some((locator, announces))
     }
 
-    /// What is to be answered from `address`, for each half.
+    /// The expected answers from `address`, for each half.
     pub fn numbers(&self, address: IpAddr) -> Option<[SequenceNumber; 2]> {
         self.asked.iter().find(|(asked, _)| *asked == address).map(|(_, numbers)| *numbers)
     }

@@ -1,4 +1,4 @@
-//! What is known of remote participants and endpoints (and, for matching among themselves, of our own).
+//! Data of remote participants and endpoints, and of our own endpoints for matching among themselves.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::wire::WireError;
 /// A participant that was heard of.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// What it announced, as it came: the same again says only that it is alive. Empty where that is long.
+    /// Its last announcement in bytes: the same bytes again only prove that it is alive. Empty for a long one.
     pub announced: Arc<[u8]>,
-    /// What it announced; of a participant of the same process the one that all of them share.
+    /// Its announced data; participants of the same process share one copy.
     pub data: Arc<ParticipantData>,
-    /// How it is reached.
+    /// The addresses at which it is reached.
     pub reach: Reach,
-    /// When it is dropped unless something is heard of it.
+    /// The end of its lease.
     pub lease_until: Instant,
     /// When something came last from an address that it has proved.
     pub heard_at: Instant,
@@ -58,7 +58,7 @@ impl KnownParticipant {
 /// A remote (or own) endpoint with the local endpoints that are matched with it.
 #[derive(Clone, Debug)]
 pub struct Known<D> {
-    /// What was announced about it; of a participant of the same process the one that all of them share.
+    /// Its announced data; participants of the same process share one copy.
     pub data: Arc<D>,
     /// Entity ids of the matched local endpoints.
     pub matched: Vec<EntityId>,
@@ -142,7 +142,7 @@ fn vec_bytes<T>(held: &Vec<T>) -> usize {
     held.capacity() * size_of::<T>()
 }
 
-/// What an announcement of an endpoint led to.
+/// The effect of an announcement of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
     /// It is known already.
@@ -160,20 +160,20 @@ pub enum Learned {
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
     topics: TopicIndex,
-    /// How many endpoints each participant has, and the memory that they are charged.
+    /// The number of endpoints of each participant, and their charged memory.
     shares: BTreeMap<GuidPrefix, Share>,
     /// The memory of all.
     bytes: usize,
 }
 
-/// What one participant has of a table.
+/// The share of one participant in a table.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     endpoints: usize,
     bytes: usize,
 }
 
-/// Charged for an endpoint beside its data: its place in the table, and what is matched with it.
+/// Bytes charged for an endpoint besides its data: its place in the table, and its matches.
 const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
@@ -183,7 +183,7 @@ impl<D> Default for EndpointTable<D> {
 }
 
 impl<D: EndpointData> EndpointTable<D> {
-    /// Files an endpoint; what was matched with an earlier version stays.
+    /// Stores an endpoint; matches of an earlier version stay.
     pub fn insert(&mut self, data: impl Into<Arc<D>>) {
         let data = data.into();
         let (guid, bytes) = (data.guid(), Self::charge(&data));
@@ -217,7 +217,7 @@ impl<D: EndpointData> EndpointTable<D> {
         }
     }
 
-    /// As [`EndpointTable::learn`] for what was read already.
+    /// As [`EndpointTable::learn`] for decoded data.
     pub fn learn_data(&mut self, count_max: usize, room: usize, data: Arc<D>) -> Learned {
         let (guid, participant) = (data.guid(), data.guid().prefix);
         let before = self.known.get(&guid).map_or(0, |known| known.bytes);
@@ -239,7 +239,7 @@ impl<D: EndpointData> EndpointTable<D> {
         self.known.get(&guid)
     }
 
-    /// The endpoint with this GUID, to change what is matched with it.
+    /// The endpoint with this GUID, to change its matches.
     pub fn get_mut(&mut self, guid: Guid) -> Option<&mut Known<D>> {
         self.known.get_mut(&guid)
     }
@@ -289,7 +289,7 @@ pub struct DiscoveryLimits {
     pub participants_max: usize,
     /// Endpoints of each kind of one remote participant; default 16,384, about as many as its bytes allow.
     pub endpoints_per_participant_max: usize,
-    /// Memory for what the endpoints of one remote participant announce; default 16 MiB.
+    /// Memory for the announced endpoints of one remote participant; default 16 MiB.
     pub bytes_per_participant_max: usize,
     /// The same of all participants together; default 128 MiB.
     pub bytes_max: usize,
@@ -327,7 +327,7 @@ impl Default for DiscoveryLimits {
     }
 }
 
-/// Everything discovery has found.
+/// The participants and endpoints that discovery has found.
 #[derive(Debug, Default)]
 pub struct Database {
     /// Participants, our own included.
@@ -336,7 +336,7 @@ pub struct Database {
     pub publications: EndpointTable<PublicationData>,
     /// Readers, our own included.
     pub subscriptions: EndpointTable<SubscriptionData>,
-    /// What may be in it.
+    /// Its limits.
     pub limits: DiscoveryLimits,
 }
 

@@ -1,4 +1,4 @@
-//! What participants tell about their writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4).
+//! Announced data of writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4).
 
 use super::parameters::{
     ReadPolicy, add_locator, ignore_unknown, key_in, ownership_strength, put_reader_qos, put_writer_qos,
@@ -12,7 +12,7 @@ use crate::wire::pid;
 /// A writer as its participant announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationData {
-    /// Who it is; always a writer.
+    /// Its GUID, always that of a writer.
     pub guid: Guid,
     /// Name of its topic.
     pub topic_name: String,
@@ -20,14 +20,14 @@ pub struct PublicationData {
     pub type_name: String,
     /// Name that its application gave it; empty for none.
     pub entity_name: String,
-    /// What it offers.
+    /// Its offered QoS.
     pub qos: WriterQos,
-    /// Where it listens; where it names no group either, its participant's addresses count. At most
+    /// Its own locators; without any, those of its participant count. At most
     /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,
-    /// True when it tells what its type is made of (TYPE_INFORMATION, or a type object of before XTypes 1.2). Thalweg's own do
+    /// True when it announces a description of its type (TYPE_INFORMATION, or a type object of before XTypes 1.2). Thalweg's own do
     /// not.
     pub describes_type: bool,
 }
@@ -35,7 +35,7 @@ pub struct PublicationData {
 /// A reader as its participant announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionData {
-    /// Who it is; always a reader.
+    /// Its GUID, always that of a reader.
     pub guid: Guid,
     /// Name of its topic.
     pub topic_name: String,
@@ -43,9 +43,9 @@ pub struct SubscriptionData {
     pub type_name: String,
     /// Name that its application gave it; empty for none.
     pub entity_name: String,
-    /// What it requests.
+    /// Its requested QoS.
     pub qos: ReaderQos,
-    /// Where it listens; where it names no group either, its participant's addresses count. At most
+    /// Its own locators; without any, those of its participant count. At most
     /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
@@ -207,7 +207,7 @@ impl SubscriptionData {
     }
 }
 
-/// What writers and readers have in common.
+/// Members common to writers and readers.
 #[derive(Default)]
 struct Common {
     topic_name: String,

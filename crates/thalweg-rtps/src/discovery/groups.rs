@@ -12,9 +12,9 @@ use super::participant_data::ParticipantData;
 
 /// Property that carries the groups, separated by commas. It counts before USER_DATA, which belongs to the application.
 pub const GROUPS_PROPERTY: &str = "thalweg.groups";
-/// The group of everybody who names none.
+/// The group of participants that name none.
 pub const DEFAULT_GROUP: &str = "default";
-/// Meets everybody; for tools that look at a whole domain.
+/// Shares a group with every participant; for tools that inspect a whole domain.
 pub const EVERY_GROUP: &str = "*";
 
 /// Most groups of one participant; more are refused at creation, and not read from peers.
@@ -22,7 +22,7 @@ pub const GROUPS_MAX: usize = 64;
 /// Longest name of a group, in bytes.
 pub const GROUP_NAME_MAX_BYTES: usize = 64;
 
-/// How the entry in USER_DATA begins.
+/// Beginning of the entry in USER_DATA.
 const ENTRY: &str = "groups=";
 
 /// The groups of one participant.
@@ -83,7 +83,7 @@ impl Groups {
         }
     }
 
-    /// What cannot be a name is left out: another program's odd bytes are no reason to ignore it.
+    /// Invalid names are left out: they are no reason to ignore the participant.
     fn from_list(list: &str) -> Groups {
         Groups(
             list.split(',').map(str::trim).filter(|name| is_name(name)).take(GROUPS_MAX).map(str::to_owned).collect(),
@@ -100,7 +100,7 @@ impl Groups {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether participants of these groups have to do with each other.
+    /// Whether participants of these groups discover each other.
     pub fn meet(&self, other: &Groups) -> bool {
         let has = |groups: &Groups, name: &str| match groups.is_empty() {
             true => name == DEFAULT_GROUP,

@@ -1,16 +1,16 @@
-//! Who listens where, as far as discovery knows.
+//! Listeners on each link and group, as far as discovery knows.
 
 use super::Database;
 use crate::writer::neighbourhood::{Link, Medium, Neighbourhood};
 
-/// Counts who listens where. Participants of this host, ourselves included, hear every link's copy of what we send.
+/// Counts listeners on each link and group. Participants of this host, ourselves included, hear every link's copy of our datagrams.
 pub fn neighbourhood(links: &[Link], database: &Database) -> Neighbourhood {
     let mut gathered = Neighbourhood::new(links);
     for known in database.participants.values() {
         let places: Vec<usize> = (0..gathered.links().len())
             .filter(|index| {
                 let locators = &known.data.locators.default_unicast;
-                // Everybody announces a loopback address, which means another host for each.
+                // Every participant announces a loopback address, which means a different host for each.
                 let within = gathered.links()[*index].medium == Medium::Loopback;
                 let hears = || !within && locators.iter().any(|locator| gathered.is_on(*index, locator));
                 known.reach.on_this_host || hears()

@@ -24,7 +24,7 @@ pub(super) fn add_locator(list: &mut Vec<Locator>, locator: Locator) {
     }
 }
 
-/// Refuses a parameter that nobody took, if its sender says that it must be understood.
+/// Refuses an unknown parameter with the must-understand flag.
 pub(super) fn ignore_unknown(parameter: &Parameter<'_>) -> Result<(), WireError> {
     if parameter.id & (pid::VENDOR | pid::MUST_UNDERSTAND) == pid::MUST_UNDERSTAND {
         return Err(WireError { offset: parameter.offset, expected: "a parameter that need not be understood" });
@@ -222,7 +222,7 @@ fn partition(value: &mut ParameterReader<'_>) -> Result<Vec<String>, WireError> 
     Ok(names)
 }
 
-/// Appends what a writer offers: RELIABILITY and DURABILITY always, the rest where it differs from the default.
+/// Appends the QoS that a writer offers: RELIABILITY and DURABILITY always, the rest where it differs from the default.
 pub(super) fn put_writer_qos(list: &mut ParameterWriter<'_>, qos: &WriterQos) {
     put_reliability(list, qos.reliability);
     put_kind(list, pid::DURABILITY, qos.durability as u32);
@@ -249,7 +249,7 @@ pub(super) fn put_writer_qos(list: &mut ParameterWriter<'_>, qos: &WriterQos) {
     list.put_octets(pid::GROUP_DATA, &qos.attached.group);
 }
 
-/// Appends what a reader requests: RELIABILITY and DURABILITY always, the rest where it differs from the default.
+/// Appends the QoS that a reader requests: RELIABILITY and DURABILITY always, the rest where it differs from the default.
 pub(super) fn put_reader_qos(list: &mut ParameterWriter<'_>, qos: &ReaderQos) {
     put_reliability(list, qos.reliability);
     put_kind(list, pid::DURABILITY, qos.durability as u32);

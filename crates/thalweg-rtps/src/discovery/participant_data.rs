@@ -1,4 +1,4 @@
-//! What a participant tells about itself: SPDP's `DATA(p)` (RTPS 2.5 §8.5.3.2).
+//! Announced data of a participant: SPDP's `DATA(p)` (RTPS 2.5 §8.5.3.2).
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::wire::pid;
 /// A participant as it announces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParticipantData {
-    /// Who it is.
+    /// Its GUID.
     pub guid_prefix: GuidPrefix,
     /// RTPS version that it speaks.
     pub version: ProtocolVersion,
-    /// Who made it: decides what vendor-specific parameters mean.
+    /// Its vendor, which decides the meaning of vendor-specific parameters.
     pub vendor: VendorId,
     /// The domain that it is in; `None` when it does not say (before RTPS 2.3).
     pub domain_id: Option<u32>,
@@ -26,7 +26,7 @@ pub struct ParticipantData {
     pub expects_inline_qos: bool,
     /// Bits of the built-in endpoints that it has (RTPS 2.5 §9.3.2).
     pub builtin_endpoints: u32,
-    /// Where it listens.
+    /// Its locators.
     pub locators: ParticipantLocators,
     /// Silent for longer, it counts as gone. Default 100 s.
     pub lease_duration: Duration,
@@ -42,7 +42,7 @@ pub struct ParticipantData {
     pub host: Option<[u8; 16]>,
 }
 
-/// Where a participant listens, with at most [`LOCATORS_MAX`] addresses each.
+/// The locators of a participant, at most [`LOCATORS_MAX`] of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantLocators {
     /// For discovery, to this participant alone.
@@ -92,7 +92,7 @@ impl ParticipantData {
         Guid::new(self.guid_prefix, EntityId::PARTICIPANT)
     }
 
-    /// Whether its readers understand DATA_BATCH: Thalweg's own announcement, whatever else other vendors understand.
+    /// Whether its readers understand DATA_BATCH: Thalweg's own announcement, independent of other vendors' batches.
     pub fn understands_batches(&self) -> bool {
         let (name, value) = BATCH_PROPERTY;
         self.vendor == VendorId::THALWEG && self.properties.iter().any(|(n, v)| n == name && v == value)
@@ -257,7 +257,7 @@ pub const PROPERTIES_MAX: usize = 64;
 
 /// Lease of a participant that announces none (RTPS 2.5 §8.5.3.2).
 const LEASE_DURATION: Duration = Duration::from_secs(100);
-/// What a participant speaks that announces no version.
+/// The version of a participant that announces none.
 const OLDEST_VERSION: ProtocolVersion = ProtocolVersion { major: 2, minor: 0 };
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How a remote participant is reached best: which of its announced addresses, and whether it runs on this host.
+//! The best way to a remote participant: the usable ones of its announced addresses, and whether it runs on this host.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -22,9 +22,9 @@ pub struct LocalAddresses {
     pub default_multicast: Vec<Locator>,
     /// Address and prefix length of every interface in use, loopback included.
     pub interfaces: Vec<(IpAddr, u8)>,
-    /// The interfaces once more, with what the choice between unicast and multicast needs; empty when nothing is known.
+    /// The interfaces once more, with the data for the choice between unicast and multicast; empty when unknown.
     pub links: Vec<Link>,
-    /// Where participant announcements go to: discovery's multicast groups, the well-known ports of configured peers and of
+    /// Destinations of participant announcements: discovery's multicast groups, the well-known ports of configured peers and of
     /// 127.0.0.1.
     pub announce_to: Vec<Locator>,
     /// MTUs of our links, announced: those that are not Ethernet's 1500 bytes.
@@ -42,9 +42,9 @@ pub struct Reach {
     pub user_multicast: Option<Locator>,
     /// Whether it runs on this host.
     pub on_this_host: bool,
-    /// Where its datagrams come from.
+    /// Source addresses of its datagrams.
     pub senders: Senders,
-    /// Where its announcement came from.
+    /// Source address of its announcement.
     source: Option<IpAddr>,
     /// The largest IP packet that its end of the path is known to take; `None`: Ethernet's.
     their_mtu: Option<u32>,
@@ -84,14 +84,14 @@ impl Reach {
         reach
     }
 
-    /// Takes over what the driver measured; true when [`Reach::datagram_bytes`] changed.
+    /// Takes the driver's measurement; true when [`Reach::datagram_bytes`] changed.
     pub fn set_path_mtu(&mut self, mtu_bytes: u32) -> bool {
         let before = self.datagram_bytes();
         self.our_mtu = Some(mtu_bytes);
         self.datagram_bytes() != before
     }
 
-    /// Keeps what was measured of the way to the same address before.
+    /// Keeps earlier measurements of the path to the same address.
     pub fn keeping_path_of(mut self, before: &Reach) -> Reach {
         if self.user == before.user {
             self.our_mtu = before.our_mtu;
@@ -131,7 +131,7 @@ impl Reach {
         self.proved.as_deref().unwrap_or_default()
     }
 
-    /// Whether what comes from `source` may be believed to come from it.
+    /// Whether a datagram from `source` may be its own.
     pub fn is_at(&self, local: &LocalAddresses, source: IpAddr) -> bool {
         match &self.proved {
             Some(proved) => proved.contains(&source) || self.on_this_host && is_own(local, source),
@@ -139,7 +139,7 @@ impl Reach {
         }
     }
 
-    /// How many of `candidates` are not used because they have not answered.
+    /// Number of `candidates` that are not used because they have not answered.
     pub fn count_unproved(&self, local: &LocalAddresses, candidates: &[Locator]) -> usize {
         let ips = candidates.iter().filter_map(|locator| locator.socket_address()).map(|address| address.ip());
         ips.filter(|ip| !ip.is_multicast() && !self.is_at(local, *ip)).count()
@@ -178,7 +178,7 @@ impl Reach {
     }
 
     /// The first group of the family that reaches it by unicast, else of a family that leaves this host where it is elsewhere:
-    /// a host without an IPv4 network still has 127.0.0.1, from where an IPv4 group reaches nobody else.
+    /// a host without an IPv4 network still has 127.0.0.1, from which an IPv4 group reaches no other host.
     pub fn choose_group(&self, local: &LocalAddresses, candidates: &[Locator]) -> Option<Locator> {
         let ip = |locator: &Locator| Some(locator.socket_address()?.ip());
         let leaves = |group: IpAddr| {
@@ -219,7 +219,7 @@ const V4_HEADERS_BYTES: usize = 1500 - ETHERNET_V4_DATAGRAM_BYTES;
 /// Headers of IPv6 and UDP.
 const V6_HEADERS_BYTES: usize = 1500 - ETHERNET_V6_DATAGRAM_BYTES;
 
-/// Whether no router stands before `ip`.
+/// Whether `ip` is reached without a router.
 fn is_neighbour(local: &LocalAddresses, ip: IpAddr) -> bool {
     local.interfaces.iter().any(|(own, bits)| !own.is_loopback() && same_subnet(*own, ip, *bits))
 }

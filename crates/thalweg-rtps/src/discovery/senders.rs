@@ -27,7 +27,7 @@ impl Senders {
         Senders { announced, further: Vec::new() }
     }
 
-    /// Keeps what was known besides the announced addresses before the participant announced others.
+    /// Keeps the known addresses besides the announced ones when the participant announces others.
     pub(super) fn keep_further_of(&mut self, before: &Senders) {
         for ip in before.further.iter().rev() {
             if self.further.len() < FURTHER_MAX && !self.contains(*ip) {

@@ -22,7 +22,7 @@ const OF_NAME_MAX: usize = 16;
 const ANNOUNCED_BYTES_MAX: usize = 4 << 20;
 /// An announcement longer than this is dropped.
 pub const ANNOUNCEMENT_MAX: usize = 64 << 10;
-/// How long a stranger that does not announce itself again is remembered.
+/// Time for which a stranger that does not announce itself again is remembered.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes sent to a stranger for each byte that came from it.
 const CREDIT_RATIO: u64 = 3;
@@ -41,19 +41,19 @@ pub type StrangerKey = (GuidPrefix, u64);
 /// A participant that was heard of.
 #[derive(Debug)]
 pub struct Stranger {
-    /// What it announced.
+    /// Its announced data.
     pub data: ParticipantData,
     /// The same as it came.
     pub announced: Box<[u8]>,
-    /// How it would be reached.
+    /// The addresses at which it would be reached.
     pub reach: Reach,
     /// It has sent endpoint discovery that was not heard.
     pub has_spoken: bool,
     /// Since when it has been asked.
     pub since: Instant,
-    /// What it asks of us.
+    /// Its challenge of us.
     pub owed: Owed,
-    /// What we ask of it.
+    /// Our challenge of it.
     pub challenge: Challenge,
     source: IpAddr,
     until: Instant,
@@ -68,7 +68,7 @@ pub struct Stranger {
 pub struct Owed {
     /// Their first numbers, for each half.
     pub numbers: [Option<SequenceNumber>; 2],
-    /// Where the last of them came from.
+    /// Source address of the last of them.
     pub to: Option<IpAddr>,
 }
 
@@ -90,7 +90,7 @@ impl Stranger {
         self.challenge.next_address(now, secret, self.data.guid_prefix, &self.reach.metatraffic)
     }
 
-    /// Where its announcement came from.
+    /// Source address of its announcement.
     pub fn source(&self) -> IpAddr {
         self.source
     }
@@ -110,7 +110,7 @@ pub struct Former {
     pub addresses: Vec<IpAddr>,
 }
 
-/// All strangers, and what is remembered of those that were known.
+/// All strangers, and the records of participants that were known.
 pub struct Strangers {
     secret: Secret,
     entries: BTreeMap<StrangerKey, Stranger>,
@@ -149,7 +149,7 @@ impl Strangers {
         self.entries.is_empty()
     }
 
-    /// How many there are.
+    /// Number of strangers.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -164,7 +164,7 @@ impl Strangers {
         self.entries.get_mut(&key)
     }
 
-    /// The entry under a name for what came from an address: the one announced from there, or any.
+    /// The entry of a name for a message from an address: the one announced from there, or any.
     pub fn find(&self, prefix: GuidPrefix, source: IpAddr) -> Option<StrangerKey> {
         self.find_from(prefix, source).or_else(|| self.of(prefix).next())
     }
@@ -192,7 +192,7 @@ impl Strangers {
         if let Some(key) = self.of(prefix).find(|key| alike(&self.entries[key])) {
             return (key, 0);
         }
-        // What it said before holds no more; what it earned stays.
+        // Its earlier data no longer hold; its credit stays.
         let before = self.find_from(prefix, source).and_then(|key| self.remove(key));
         let credit = before.as_ref().map_or(0, |one| one.credit);
         let challenge = Challenge::of(&data, before.map(|one| one.challenge));
@@ -264,7 +264,7 @@ impl Strangers {
         None
     }
 
-    /// Somebody waits to be sent something.
+    /// A stranger waits for a challenge.
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -273,7 +273,7 @@ impl Strangers {
     pub fn plan_next(&mut self, now: Instant, key: StrangerKey, was_asked: bool) {
         let Some(stranger) = self.entries.get(&key) else { return };
         let pause = stranger.challenge.pause();
-        // In a crowd nobody answers at once.
+        // In a crowd no participant answers at once.
         let pause = (pause * (1 + self.entries.len() as u32 / CROWD)).min(pause.max(CROWD_PAUSE_MAX));
         let next = if was_asked { (now + pause).min(stranger.until) } else { stranger.until };
         self.set_due(key, next);
@@ -330,7 +330,7 @@ impl Strangers {
         keys.into_iter().for_each(|key| drop(self.remove(key)));
     }
 
-    /// Forgets what was announced from an address under one name.
+    /// Forgets the announcement from an address under one name.
     pub fn remove_from(&mut self, prefix: GuidPrefix, source: IpAddr) {
         while let Some(key) = self.find_from(prefix, source) {
             self.remove(key);
@@ -377,7 +377,7 @@ impl Strangers {
         }
     }
 
-    /// What is remembered of a participant that was known.
+    /// The record of a participant that was known.
     pub fn former(&self, prefix: GuidPrefix) -> Option<&Former> {
         self.former.get(&prefix)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Amount, FlowControllerSettings};
 use crate::time::Instant;
 
-/// What a datagram, or several, take out of the bucket.
+/// The cost of one or several datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     /// Bytes of UDP payload, once for each destination.
@@ -14,7 +14,7 @@ pub(super) struct Cost {
     pub copies: u64,
 }
 
-/// Whether anybody waits for tokens: only while nobody does, tokens leak.
+/// Whether a writer waits for tokens: tokens leak only while none does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Waiting,
@@ -82,7 +82,7 @@ impl Measure {
         self.byte.saturating_mul(i128::from(cost.bytes)).min(CREDIT_MAX)
     }
 
-    /// What comes in `nanos` nanoseconds.
+    /// The units that come in `nanos` nanoseconds.
     fn added_in(&self, nanos: u64) -> i128 {
         self.added_per_nano.saturating_mul(i128::from(nanos)).min(CREDIT_MAX)
     }

@@ -1,4 +1,4 @@
-//! One flow controller: a bucket, the writers that wait for its tokens, and what it counted.
+//! One flow controller: a bucket, the writers that wait for its tokens, and its counters.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::queue::{Queue, Waiting};
 use crate::time::Instant;
 use crate::types::EntityId;
 
-/// How a flow controller stands, and what it let through since it was created.
+/// The state of a flow controller, and its output since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowControllerCounters {
     /// Whole tokens now; below zero after a datagram that cost more than the bucket holds. `None` where nothing is limited.
@@ -18,7 +18,7 @@ pub struct FlowControllerCounters {
     pub bytes_sent: u64,
     /// Datagrams paid for, each once for each destination.
     pub datagrams_sent: u64,
-    /// How often something had to wait for tokens.
+    /// Number of times that a datagram had to wait for tokens.
     pub waits: u64,
     /// Writers that send under it.
     pub writers: usize,
@@ -39,7 +39,7 @@ impl fmt::Display for FlowControllerCounters {
     }
 }
 
-/// What a writer may send now.
+/// The grant of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub writer: EntityId,
@@ -47,7 +47,7 @@ pub(crate) struct Grant {
     pub bytes: u64,
 }
 
-/// What a writer did send.
+/// The output of a writer under a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     /// Bytes, once for each destination.
@@ -68,7 +68,7 @@ pub(crate) struct FlowController {
     pub(super) users: usize,
     /// Until when it is of no use to ask again.
     resume_at: Option<Instant>,
-    /// A writer that did not use what it was granted: it waits for its readers, and has something to say when it no longer does.
+    /// A writer that did not use its grant: it waits for its readers, and reports when it no longer does.
     stalled: Option<EntityId>,
     counters: FlowControllerCounters,
 }
@@ -80,7 +80,7 @@ const GRAIN: Duration = Duration::from_micros(200);
 /// By how many bytes and a quarter a datagram may cost more than its writer said, before that counts.
 const ESTIMATE_SLACK_BYTES: u64 = 64;
 
-/// When a writer is asked again that did not use what it was granted.
+/// Time after which a writer that did not use its grant is asked again.
 const RETRY: Duration = Duration::from_millis(1);
 
 impl FlowController {
@@ -107,7 +107,7 @@ impl FlowController {
         self.settings
     }
 
-    /// What it counted; who asks knows how many bytes wait.
+    /// Its counters; the caller gives the number of waiting bytes.
     pub(crate) fn counters(&self, now: Instant, bytes_waiting: u64) -> FlowControllerCounters {
         let mut bucket = self.bucket.clone();
         bucket.advance(now, self.queue.demand());
@@ -143,7 +143,7 @@ impl FlowController {
         self.queue.insert(waiting);
         let stalled = self.stalled.take_if(|stalled| *stalled == waiting.writer).is_some();
         if stalled || self.first().map(|(first, _)| first.writer) != first {
-            // Somebody else goes first now, who may need fewer tokens; or the first one can go on.
+            // Another writer is first now and may need fewer tokens; or the first one can go on.
             self.resume_at = None;
         }
     }
@@ -176,7 +176,7 @@ impl FlowController {
         self.resume_at = None;
     }
 
-    /// Who may send now, and how much. `None`: nobody waits, or not before [`FlowController::resume_at`].
+    /// The writer that may send now, and its grant. `None`: no writer waits, or none may send before [`FlowController::resume_at`].
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Grant> {
         self.bucket.advance(now, self.queue.demand());
         self.resume_at = None;
@@ -187,13 +187,13 @@ impl FlowController {
             return None;
         }
         let alone = self.queue.is_alone(&first, self.settings.scheduling);
-        // What the next datagram costs is estimated: a grant that were a few bytes short would never be used.
+        // The cost of the next datagram is estimated: a grant that is a few bytes short would never be used.
         let datagram = first.next_cost + first.next_cost / 4 + ESTIMATE_SLACK_BYTES;
         let bytes = self.bucket.bytes().filter(|_| alone).unwrap_or(0).max(datagram);
         Some(Grant { writer: first.writer, bytes })
     }
 
-    /// What a granted writer made of it, and what it has to send still.
+    /// Records the use of a grant, and the remaining output of the writer.
     pub(crate) fn record(&mut self, now: Instant, writer: EntityId, spent: Spent, left: Option<Waiting>) {
         self.bucket.spend(Cost { bytes: spent.bytes, copies: spent.copies });
         self.counters.bytes_sent += spent.bytes;

@@ -25,7 +25,7 @@ struct Entry {
     waiting: Waiting,
     /// Destinations of the datagram that it sent last; 1 before it sent any.
     copies: u64,
-    /// Who has the smaller number goes first among equals.
+    /// Among equals the smaller number goes first.
     turn: u64,
 }
 
@@ -49,7 +49,7 @@ impl Queue {
         self.entries.iter().map(|entry| entry.waiting.writer)
     }
 
-    /// Adds a writer behind all others, or takes note of what an already waiting one has to send; that does not make it less
+    /// Adds a writer behind all others, or updates the output of an already waiting one; that does not make it less
     /// urgent.
     pub(super) fn insert(&mut self, mut waiting: Waiting) {
         match self.entries.iter_mut().find(|entry| entry.waiting.writer == waiting.writer) {
@@ -68,7 +68,7 @@ impl Queue {
         self.entries.retain(|entry| entry.waiting.writer != writer);
     }
 
-    /// The writer whose turn it is, and what its next datagram costs.
+    /// The writer whose turn it is, and the cost of its next datagram.
     pub(super) fn first(&self, scheduling: Scheduling) -> Option<(Waiting, Cost)> {
         let entries = self.entries.iter();
         let first = match scheduling {
@@ -82,7 +82,7 @@ impl Queue {
         Some((first.waiting, cost))
     }
 
-    /// True when the writer competes with nobody for what it is given now.
+    /// True when no other writer competes for the grant.
     pub(super) fn is_alone(&self, writer: &Waiting, scheduling: Scheduling) -> bool {
         let equal = |entry: &&Entry| match scheduling {
             Scheduling::HighestPriorityFirst => entry.waiting.priority == writer.priority,

@@ -1,4 +1,4 @@
-//! What a flow controller is told: how fast tokens come, what they pay for, and who gets them.
+//! Settings of a flow controller: the rate of tokens, their value, and the order of writers.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub enum Scheduling {
     RoundRobin,
 }
 
-/// A token bucket: asynchronous writers send only what its tokens pay for.
+/// A token bucket: asynchronous writers send only datagrams that its tokens pay for.
 ///
 /// The sustained rate is `tokens_added_per_period × bytes_per_token ÷ period`, the largest burst
 /// `max_tokens × bytes_per_token`. Tokens come evenly, nanosecond by nanosecond, not all at the start of each period. Every
@@ -34,7 +34,7 @@ pub enum Scheduling {
 /// The default lets everything through at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowControllerSettings {
-    /// Tokens that the bucket holds at most; at least 1. Default unlimited: what is not used is saved for later without bound.
+    /// Tokens that the bucket holds at most; at least 1. Default unlimited: unused tokens are saved for later without bound.
     pub max_tokens: Amount,
     /// Tokens that come in each period; at least 1. Default unlimited: as many as `max_tokens`, or no limit at all where that is
     /// unlimited too.
@@ -67,7 +67,7 @@ impl Default for FlowControllerSettings {
 }
 
 impl FlowControllerSettings {
-    /// What the controller [`BACKGROUND`](crate::qos::BACKGROUND) starts with: 100 Mbit/s, in bursts of at most 125,000 bytes.
+    /// Initial settings of the controller [`BACKGROUND`](crate::qos::BACKGROUND): 100 Mbit/s, in bursts of at most 125,000 bytes.
     ///
     /// A tenth of a gigabit link, and all that the slowest link in common use carries. While it sends without a pause, its bursts are
     /// of 2,500 bytes or one datagram; only after a pause one keeps a gigabit link busy for a millisecond. The bucket covers the
@@ -83,7 +83,7 @@ impl FlowControllerSettings {
         }
     }
 
-    /// This many bytes a second; bursts of what comes in 10 ms and one datagram of the largest size. A token is a byte.
+    /// This many bytes a second; bursts of 10 ms of that rate and one datagram of the largest size. A token is a byte.
     pub fn bytes_per_second(rate: u32) -> FlowControllerSettings {
         FlowControllerSettings {
             max_tokens: Amount::Limited(rate / 100 + 65_536),
@@ -161,7 +161,7 @@ pub enum FlowControllerError {
         setting: &'static str,
         /// Its value.
         value: String,
-        /// Why it is refused, and what is possible instead.
+        /// The reason of the refusal, and the possible values.
         reason: &'static str,
     },
     /// A name that is empty or longer than [`NAME_BYTES_MAX`].
@@ -182,7 +182,7 @@ pub enum FlowControllerError {
     InUse {
         /// The name.
         name: String,
-        /// How many writers.
+        /// Number of writers.
         writers: usize,
     },
     /// [`BACKGROUND`](crate::qos::BACKGROUND) is always there.

@@ -28,7 +28,7 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// How much one cache may hold.
+/// Limits of one cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// KEEP_LAST depth; `None` is KEEP_ALL.
@@ -39,7 +39,7 @@ pub(super) struct Bounds {
     pub(super) bytes_max: usize,
 }
 
-/// What is held, by a cache or for one instance.
+/// Samples and bytes held, by a cache or for one instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Load {
     /// All changes, dispose and unregister notices included.
@@ -70,7 +70,7 @@ impl Load {
         self.bytes -= bytes;
     }
 
-    /// Takes back what was added for several changes.
+    /// Subtracts several changes.
     pub(super) fn subtract(&mut self, other: Load) {
         self.changes -= other.changes;
         self.values -= other.values;
@@ -93,9 +93,9 @@ impl Bounds {
         }
     }
 
-    /// Whether one more change of `bytes` fits, where KEEP_LAST may overwrite everything of its `own` instance.
+    /// Whether one more change of `bytes` fits, where KEEP_LAST may overwrite all samples of its `own` instance.
     ///
-    /// A change larger than the whole budget fits into an otherwise empty cache: refusing it for ever helps nobody.
+    /// A change larger than the whole budget fits into an otherwise empty cache: refusing it for ever would be useless.
     #[inline]
     pub(super) fn admit(&self, all: Load, own: Load, bytes: usize) -> bool {
         self.refusal(all, own, bytes).is_none()

@@ -13,7 +13,7 @@ use crate::types::{KeyHash, SequenceNumber};
 pub struct Change {
     /// Number within the writer; assigned by [`WriterHistory::push`](super::WriterHistory::push), whatever it was before.
     pub sequence: SequenceNumber,
-    /// What the change does to its instance.
+    /// The effect of the change on its instance.
     pub kind: ChangeKind,
     /// The instance; zero for keyless topics.
     pub instance: KeyHash,
@@ -25,7 +25,7 @@ pub struct Change {
     pub fragment_bytes: Option<u16>,
 }
 
-/// What [`WriterHistory::push`](super::WriterHistory::push) did.
+/// The outcome of [`WriterHistory::push`](super::WriterHistory::push).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushResult {
     /// Number of the new change.
@@ -39,7 +39,7 @@ pub struct PushResult {
 pub struct HeldSample<'a> {
     /// Its number.
     pub sequence: SequenceNumber,
-    /// What it does to its instance.
+    /// Its effect on its instance.
     pub kind: ChangeKind,
     /// The instance where the kind is not a write; frames do not keep it.
     pub instance: KeyHash,
@@ -49,7 +49,7 @@ pub struct HeldSample<'a> {
     pub fragment_bytes: Option<u16>,
     /// Encapsulation header, where it is not part of the bytes.
     pub encapsulation: Option<[u8; 4]>,
-    /// Where its bytes are.
+    /// The place of its bytes.
     pub payload: &'a Payload,
     /// Which of them.
     pub range: Range<usize>,
@@ -76,16 +76,16 @@ pub struct SmallSample<'a> {
     pub timestamp: Timestamp,
     /// The encapsulation header.
     pub encapsulation: [u8; 4],
-    /// What follows it.
+    /// The following change.
     pub body: &'a [u8],
 }
 
-/// How much is collected into one frame.
+/// Limits of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimit {
     /// Bytes of a datagram that samples and what stands around each may fill.
     pub bytes: usize,
-    /// What stands around each sample.
+    /// Bytes around each sample.
     pub overhead: usize,
 }
 

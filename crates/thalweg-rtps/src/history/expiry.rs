@@ -37,7 +37,7 @@ impl Expiry {
     }
 }
 
-/// What a look at all samples left behind.
+/// The result of a scan of all samples.
 struct Remaining(Expiry);
 
 impl Remaining {
@@ -53,7 +53,7 @@ impl SampleCache {
         self.expiry.next
     }
 
-    /// Removes the samples that have expired by `now`; returns how many. Costs what it removes where samples expire in the
+    /// Removes the samples that have expired by `now`; returns their number. The cost is proportional to it where samples expire in the
     /// order of their reception, as those of one writer do, else a look at all of them.
     pub fn expire(&mut self, now: Instant) -> u64 {
         if now < self.expiry.next {

@@ -21,10 +21,10 @@ pub struct Frame {
     live: usize,
 }
 
-/// What a history knows of one collected sample.
+/// A history's record of one collected sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameEntry {
-    /// Where it ends among the bodies; it starts where the one before ends.
+    /// Its end among the bodies; it starts at the end of the one before.
     end: u32,
     pub(super) instance: u32,
     pub(super) next_of_instance: SequenceNumber,
@@ -73,7 +73,7 @@ impl Frame {
         }
     }
 
-    /// Starts anew in an empty buffer that nobody else refers to.
+    /// Starts anew in an empty buffer without other references.
     pub(super) fn start(&mut self, buffer: Payload, encapsulation: [u8; write::ENCAPSULATION_LEN]) {
         self.entries.clear();
         self.infos.clear();
@@ -85,7 +85,7 @@ impl Frame {
         self.live = 0;
     }
 
-    /// Appends a sample's bytes without their encapsulation header; false when somebody refers to the buffer already.
+    /// Appends a sample's bytes without their encapsulation header; false when another reference to the buffer exists.
     pub(super) fn push(&mut self, instance: usize, timestamp: Timestamp, body: &[u8]) -> bool {
         if !self.bodies.append(body) {
             return false;
@@ -107,7 +107,7 @@ impl Frame {
         self.bodies = bodies;
     }
 
-    /// Gives back what the lists do not need.
+    /// Shrinks the lists to their need.
     pub(super) fn shrink(&mut self) {
         self.entries.shrink_to_fit();
         self.infos.shrink_to_fit();
@@ -178,7 +178,7 @@ impl Frame {
         }
     }
 
-    /// Where sample `index` lies among the bodies.
+    /// The place of sample `index` among the bodies.
     fn range(&self, index: usize) -> Range<usize> {
         let start = index.checked_sub(1).map_or(0, |before| self.entries[before].end);
         start as usize..self.entries[index].end as usize

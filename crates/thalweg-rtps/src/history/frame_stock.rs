@@ -11,7 +11,7 @@ pub(super) struct FrameStock {
     spare: VecDeque<Box<Frame>>,
     /// Memory of their lists.
     spare_bytes: usize,
-    /// Buffers of the size of what is collected now.
+    /// Buffers of the size of present frames.
     buffers: SlabPool,
     /// Buffers of frames that were sent long before they were full.
     small: PayloadPool,
@@ -21,9 +21,9 @@ pub(super) struct FrameStock {
 
 /// Memory of the lists of frames kept for reuse.
 const SPARE_BYTES_MAX: usize = 4 << 20;
-/// Bytes of buffers remembered: twice what a window of 8 MiB holds.
+/// Bytes of buffers kept: twice a window of 8 MiB.
 const BUFFERS_BYTES: usize = 16 << 20;
-/// What the pool of small buffers remembers in each size class.
+/// Bytes that the pool of small buffers keeps in each size class.
 const SMALL_BYTES: usize = 1 << 20;
 
 impl Default for FrameStock {
@@ -55,7 +55,7 @@ impl FrameStock {
         frame
     }
 
-    /// Nothing more comes: a frame that is mostly empty moves to a buffer of its own size. `is_kept`: for as long as the
+    /// The frame is complete: a frame that is mostly empty moves to a buffer of its own size. `is_kept`: for as long as the
     /// writer lives, so that its lists are cut to size as well.
     pub(super) fn seal(&mut self, frame: &mut Frame, is_kept: bool) {
         self.open = false;
@@ -69,7 +69,7 @@ impl FrameStock {
         }
     }
 
-    /// Takes back a frame that nobody needs; `was_open`: it was still being collected.
+    /// Takes back an unneeded frame; `was_open`: it was still being collected.
     pub(super) fn recycle(&mut self, mut frame: Box<Frame>, was_open: bool) {
         if was_open {
             self.open = false;

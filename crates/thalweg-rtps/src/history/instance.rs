@@ -66,7 +66,7 @@ impl Instance {
         *self = Instance { key, writers, ..Instance::default() };
     }
 
-    /// Lets go of what a forgotten instance need not keep.
+    /// Frees the parts that a forgotten instance need not keep.
     pub(super) fn release(&mut self) {
         self.remembered = None;
     }
@@ -138,7 +138,7 @@ impl Instance {
         self.remembered = Some((payload, sample.payload_kind));
     }
 
-    /// What tells the key, if anything ever did.
+    /// The bytes that give the key, if any came.
     pub(super) fn remembered(&self) -> Option<(Payload, PayloadKind)> {
         self.remembered.clone()
     }

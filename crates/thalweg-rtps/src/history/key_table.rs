@@ -39,7 +39,7 @@ impl<T: Default> KeyTable<T> {
         Some(slot)
     }
 
-    /// Slot of a key that is not in the table. The entry holds what its last user left: reset it.
+    /// Slot of a key that is not in the table. The entry holds the content of its last use: reset it.
     pub(super) fn insert(&mut self, key: KeyHash) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(T::default());

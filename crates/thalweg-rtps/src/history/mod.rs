@@ -1,4 +1,4 @@
-//! What endpoints hold: the writer's changes and the reader's samples, within HISTORY and RESOURCE_LIMITS.
+//! The history of endpoints: the writer's changes and the reader's samples, within HISTORY and RESOURCE_LIMITS.
 //!
 //! Both caches cost O(1) a sample (amortised) and allocate nothing in steady state. Instances are found in an ordered
 //! map with the last one remembered: key hashes come from the network, and an ordered map has no collisions to provoke.
@@ -32,7 +32,7 @@ pub use sample_info::{
 };
 pub use writer_history::{HistoryPlaces, WriterHistory};
 
-/// What a change does to its instance (RTPS 2.5 §8.2.1.2, DDS 1.4 §2.2.2.4.2).
+/// The effect of a change on its instance (RTPS 2.5 §8.2.1.2, DDS 1.4 §2.2.2.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     /// A new value; brings the instance to life.
@@ -80,7 +80,7 @@ impl ChangeKind {
     }
 }
 
-/// What the bytes of a payload are, behind their encapsulation header.
+/// The kind of a payload's bytes behind their encapsulation header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// A whole sample.

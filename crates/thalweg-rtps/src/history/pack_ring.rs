@@ -91,7 +91,7 @@ impl PackRing {
         self.slots.get(index).map_or(self.last_pack.next(), |slot| slot.pack)
     }
 
-    /// Changes into what a change is cut, where it has no company.
+    /// Changes into a pack of a single change.
     pub fn set_fragment_bytes(&mut self, sequence: SequenceNumber, fragment_bytes: u16) {
         let index = self.position(sequence).ok();
         if let Some(Content::One(held)) = index.map(|index| &mut self.slots[index].content) {
@@ -99,7 +99,7 @@ impl PackRing {
         }
     }
 
-    /// Where a held change notes the next one of its instance.
+    /// Place of the link from a held change to the next one of its instance.
     pub fn next_of_instance(&mut self, sequence: SequenceNumber) -> Option<&mut SequenceNumber> {
         let index = self.position(sequence).ok()?;
         let slot = self.slots.get_mut(index)?;

@@ -1,4 +1,4 @@
-//! What `read` and `take` give out of a reader's samples, and what they tell about each (DDS 1.4 §2.2.2.5.1).
+//! `read` and `take` of a reader's samples, with their sample infos (DDS 1.4 §2.2.2.5.1).
 
 use super::bounds::Load;
 use super::chain::NOWHERE;
@@ -22,7 +22,7 @@ enum Access {
 /// Which sample a place of a cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: Guid,
     /// Its number.
     pub sequence: SequenceNumber,
@@ -33,7 +33,7 @@ pub struct CacheEntry {
 }
 
 impl SampleCache {
-    /// What waits to be taken, oldest first, without touching it.
+    /// The waiting samples, oldest first, without changing their state.
     pub fn entries(&self) -> impl Iterator<Item = CacheEntry> {
         let queued = self.queue.iter().map(|queued| CacheEntry {
             writer: queued.origin.writer,
@@ -195,7 +195,7 @@ impl SampleCache {
     }
 }
 
-/// Everything but the ranks within the result.
+/// The sample info without the ranks within the result.
 fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &Instance) -> SampleInfo {
     SampleInfo {
         sample_state,

@@ -10,11 +10,11 @@ use crate::types::{Guid, KeyHash, SequenceNumber};
 pub struct CachedSample {
     /// Serialized sample or key with its encapsulation header; empty when the change carried neither.
     pub payload: Payload,
-    /// What the payload is.
+    /// The kind of the payload.
     pub payload_kind: PayloadKind,
     /// False when there is no value to give to the application: dispose, unregister and lost-writer notices.
     pub valid: bool,
-    /// Who wrote it.
+    /// Its writer.
     pub writer: Guid,
     /// Its number within that writer.
     pub sequence: SequenceNumber,
@@ -26,7 +26,7 @@ pub struct CachedSample {
     pub expires: Instant,
     /// Its instance; ignored on keyless topics.
     pub instance: KeyHash,
-    /// What it does to the instance.
+    /// Its effect on the instance.
     pub change: ChangeKind,
 }
 
@@ -48,7 +48,7 @@ pub enum ViewState {
     NotNew,
 }
 
-/// Whether the instance lives, and if not why (DDS 1.4 §2.2.2.5.1.2).
+/// Whether the instance is alive, and if not, the reason (DDS 1.4 §2.2.2.5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceState {
     /// Has a value and at least one live writer.
@@ -127,15 +127,15 @@ impl Default for ReadFilter {
 /// One sample as the application gets it.
 #[derive(Clone, Debug)]
 pub struct TakenSample {
-    /// The serialized sample. When `info.valid` is false, what the instance remembers of its key, or empty.
+    /// The serialized sample. When `info.valid` is false, the known bytes of the instance's key, or empty.
     pub payload: Payload,
-    /// What the payload is: an invalid sample's key may be told by a whole sample that was received earlier.
+    /// The kind of the payload: an invalid sample's key may come from a whole sample that was received earlier.
     pub payload_kind: PayloadKind,
-    /// Everything about the sample but its value.
+    /// The sample info.
     pub info: SampleInfo,
 }
 
-/// What goes with each sample (DDS 1.4 §2.2.2.5.5).
+/// The information about a sample (DDS 1.4 §2.2.2.5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
     /// Whether this very sample was returned before.
@@ -144,11 +144,11 @@ pub struct SampleInfo {
     pub view_state: ViewState,
     /// State of the instance now, not when the sample was written.
     pub instance_state: InstanceState,
-    /// How often the instance had come back from being disposed when the sample was received.
+    /// Number of times that the instance had become alive after a dispose when the sample was received.
     pub disposed_generation_count: u32,
-    /// How often it had come back from having no writers.
+    /// Number of times that it had become alive after having no writers.
     pub no_writers_generation_count: u32,
-    /// How many samples of the same instance follow in the same result.
+    /// Number of samples of the same instance that follow in the same result.
     pub sample_rank: u32,
     /// Rebirths between this sample and the newest of its instance in the same result.
     pub generation_rank: u32,
@@ -160,7 +160,7 @@ pub struct SampleInfo {
     pub received: Instant,
     /// Its instance.
     pub instance: KeyHash,
-    /// Who wrote it; for a lost-writer notice, who was lost.
+    /// Its writer; for a lost-writer notice, the lost writer.
     pub writer: Guid,
     /// Number within that writer; [`SequenceNumber::UNKNOWN`] for a lost-writer notice.
     pub sequence: SequenceNumber,

@@ -1,4 +1,4 @@
-//! The samples of a keyless topic: with one instance, what `read` has returned always lies in front of what it has not, so two
+//! The samples of a keyless topic: with one instance, samples that `read` has returned always lie in front of the others, so two
 //! queues need no search and no chains.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use crate::time::Instant;
 pub(super) struct Queued {
     /// `None` for notices.
     pub(super) payload: Option<Payload>,
-    /// What the budget is charged.
+    /// Bytes charged to the budget.
     pub(super) bytes: usize,
     pub(super) valid: bool,
     pub(super) is_value: bool,
@@ -28,7 +28,7 @@ pub(super) struct SampleQueue {
     unread: VecDeque<Queued>,
 }
 
-/// How many samples a call returns: of those read before, and of the others.
+/// Numbers of samples that a call returns: of those read before, and of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) read: usize,
@@ -64,13 +64,13 @@ impl SampleQueue {
         self.read.pop_front().or_else(|| self.unread.pop_front())
     }
 
-    /// Keeps the samples that `stays` says so of, which sees them oldest first.
+    /// Keeps the samples for which `stays` is true; it is called for the oldest first.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&Queued) -> bool) {
         self.read.retain(&mut stays);
         self.unread.retain(stays);
     }
 
-    /// How many of at most `max` samples a filter takes from which part, as far as their sample state decides it.
+    /// The number of samples, at most `max`, that a filter takes from each part, as far as their sample state decides it.
     pub(super) fn share(&self, max: usize, filter: &ReadFilter) -> Share {
         let wanted = |state: SampleState| filter.sample_state.is_none_or(|wanted| wanted == state);
         let read = if wanted(SampleState::Read) { self.read.len().min(max) } else { 0 };

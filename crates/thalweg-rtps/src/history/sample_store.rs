@@ -8,7 +8,7 @@ use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, SequenceNumber};
 
-/// Where a sample comes from, and which life of its instance it belongs to.
+/// The origin of a sample, and the generation of its instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub(super) writer: Guid,
@@ -29,7 +29,7 @@ impl Origin {
 /// One stored sample or notice.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// `None` for notices: their payload is what the instance remembers.
+    /// `None` for notices: their payload is the key that the instance keeps.
     pub(super) payload: Option<Payload>,
     pub(super) bytes: usize,
     pub(super) valid: bool,

@@ -1,4 +1,4 @@
-//! A writer's changes until nobody needs them any more.
+//! A writer's changes until no reader needs them any more.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub struct WriterHistory {
     acknowledged: SequenceNumber,
     /// `None` when nothing depends on instances: KEEP_ALL, volatile, no limit on them.
     instances: Option<WriterInstances>,
-    /// Instances of a durable writer that were disposed and unregistered: they go once everybody knows.
+    /// Instances of a durable writer that were disposed and unregistered: they are removed once all readers know.
     departures: VecDeque<Departure>,
     /// Of those up to this number only the end is left.
     reduced: SequenceNumber,
@@ -36,11 +36,11 @@ pub struct WriterHistory {
     unsent: SequenceNumber,
     /// A change of which a part was sent: it stays until the rest was, even if it is overwritten.
     begun: Option<SequenceNumber>,
-    /// KEEP_LAST drops what it overwrites at once, even if it was not sent yet.
+    /// KEEP_LAST drops overwritten changes at once, even if they were not sent yet.
     conflates: bool,
 }
 
-/// How many entries a [`WriterHistory`] has beside the payloads of its changes.
+/// Number of entries of a [`WriterHistory`] besides the payloads of its changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryPlaces {
     /// Packs, and places of packs that are gone until enough have gathered for a sweep.
@@ -57,7 +57,7 @@ struct Departure {
     instance: usize,
 }
 
-/// What a held change costs beside its payload; charged to the byte budget, so that tiny samples are bounded as well.
+/// Cost of a held change besides its payload; charged to the byte budget, so that tiny samples are bounded as well.
 pub(super) const CHANGE_BYTES: usize = size_of::<Slot>();
 /// Departures of instances that have come back which are tolerated beside twice the changes that are held.
 const DEPARTURES_SPARE: usize = 64;
@@ -186,7 +186,7 @@ impl WriterHistory {
         self.ring.push(first, Content::Frame(frame));
     }
 
-    /// Nothing is added any more to the frame that is being collected: it is about to be sent.
+    /// Closes the frame that is being collected, because it is about to be sent.
     pub fn seal(&mut self) {
         if self.frames.is_open()
             && let Some(Slot { content: Content::Frame(frame), .. }) = self.ring.slots.back_mut()
@@ -198,7 +198,7 @@ impl WriterHistory {
         }
     }
 
-    /// Whether KEEP_LAST drops what was not sent yet (the default). Else it does so once it was sent.
+    /// Whether KEEP_LAST drops unsent changes (the default). Otherwise it drops them once they were sent.
     pub fn set_conflating(&mut self, conflates: bool) {
         self.conflates = conflates;
     }
@@ -208,7 +208,7 @@ impl WriterHistory {
         self.begun = begun;
     }
 
-    /// Everything below `unsent` was sent: what was overwritten meanwhile goes.
+    /// All changes below `unsent` were sent: drops those that were overwritten meanwhile.
     pub fn sent_up_to(&mut self, unsent: SequenceNumber) {
         let before = std::mem::replace(&mut self.unsent, unsent);
         if self.instances.is_none() || unsent <= before {
@@ -279,8 +279,8 @@ impl WriterHistory {
         self.ring.pack_of(sequence)
     }
 
-    /// What is kept beside the payloads: places in the ring, those of changes that are gone included, instances, and ends of
-    /// instances that not everybody knows of.
+    /// Entries besides the payloads: places in the ring, those of changes that are gone included, instances, and ends of
+    /// instances that some readers do not know yet.
     pub fn places(&self) -> HistoryPlaces {
         HistoryPlaces {
             slots: self.ring.slots.len(),
@@ -317,8 +317,8 @@ impl WriterHistory {
         self.held.changes < before
     }
 
-    /// Of instances that ended up to and including `sequence` only the end is kept: every matched reader has what came
-    /// before, and others are told only that they are gone.
+    /// Of instances that ended up to and including `sequence` only the end is kept: every matched reader has the earlier
+    /// changes, and other readers are told only that they are gone.
     pub fn reduce_departed(&mut self, sequence: SequenceNumber) {
         if sequence <= self.reduced {
             return;
@@ -397,7 +397,7 @@ impl WriterHistory {
         self.held.bytes
     }
 
-    /// How many changes KEEP_LAST dropped before every matched reader had acknowledged them.
+    /// Number of changes that KEEP_LAST dropped before every matched reader had acknowledged them.
     pub fn overwritten_unacknowledged(&self) -> u64 {
         self.overwritten_unacknowledged
     }
@@ -455,7 +455,7 @@ impl WriterHistory {
         }
     }
 
-    /// Drops all that is held for instances that were disposed and unregistered, once everybody knows
+    /// Drops all state of instances that were disposed and unregistered, once all readers know
     /// (service_cleanup_delay zero, DDS 1.4 §2.2.3.5).
     fn drop_departed(&mut self) {
         while let Some(&Departure { sequence, instance }) = self.departures.front()

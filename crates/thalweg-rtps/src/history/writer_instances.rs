@@ -1,4 +1,4 @@
-//! What a writer's history knows of each instance: its oldest and newest change, and whether it is still registered.
+//! A writer's record of each instance: its oldest and newest change, and whether it is still registered.
 
 use super::ChangeKind;
 use super::bounds::{Bounds, Load};
@@ -21,7 +21,7 @@ impl WriterInstance {
         self.newest == sequence && self.held.changes > 0
     }
 
-    /// True when the last changes deleted the instance and gave it up: nobody needs its history.
+    /// True when the last changes deleted the instance and gave it up: no reader needs its history.
     pub(super) fn is_departed(&self) -> bool {
         self.disposed && !self.registered
     }
@@ -35,7 +35,7 @@ pub(super) struct WriterInstances {
     in_use: usize,
 }
 
-/// How many unused entries are kept for reuse before a sweep is worth its time.
+/// Number of unused entries kept for reuse before a sweep is worth its time.
 const UNUSED_MAX: usize = 64;
 
 impl WriterInstances {
@@ -47,7 +47,7 @@ impl WriterInstances {
         &self.table[slot]
     }
 
-    /// What is held for an instance, or `None` when it would be one too many.
+    /// The record of an instance, or `None` when it would be one too many.
     pub(super) fn admit(&self, key: &KeyHash) -> Option<Load> {
         match self.table.find(key) {
             Some(slot) if self.is_in_use(&self.table[slot]) => Some(self.table[slot].held),

@@ -10,7 +10,7 @@ use crate::types::{GuidPrefix, VendorId};
 /// A participant of the domain that is ignored because its communication groups are not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredParticipant {
-    /// Who it is.
+    /// Its GUID.
     pub guid_prefix: GuidPrefix,
     /// Who made it.
     pub vendor: VendorId,

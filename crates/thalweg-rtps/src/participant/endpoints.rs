@@ -28,7 +28,7 @@ pub struct WriterConfig {
     pub type_name: String,
     /// Whether the type has a key.
     pub keyed: Keyed,
-    /// What it offers.
+    /// Its offered QoS.
     pub qos: WriterQos,
     /// History budget and addressing.
     pub options: WriterOptions,
@@ -43,7 +43,7 @@ pub struct ReaderConfig {
     pub type_name: String,
     /// Whether the type has a key.
     pub keyed: Keyed,
-    /// What it requests.
+    /// Its requested QoS.
     pub qos: ReaderQos,
     /// How it tells instances.
     pub keys: KeySource,

@@ -1,4 +1,4 @@
-//! Who has output and in which order it leaves, and which endpoints have a deadline when.
+//! Order of pending output, and deadlines of endpoints.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;

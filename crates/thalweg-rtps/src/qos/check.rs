@@ -15,7 +15,7 @@ use crate::time::INFINITE;
 pub const PARTITIONS_MAX: usize = 64;
 /// Longest partition name, ours or a peer's, in bytes: keeps the work of matching patterns small. Chosen by Thalweg.
 pub const PARTITION_NAME_MAX_BYTES: usize = 256;
-/// Most bytes of USER_DATA, TOPIC_DATA and GROUP_DATA each: what a parameter of discovery data can carry.
+/// Most bytes of USER_DATA, TOPIC_DATA and GROUP_DATA each: the room in a parameter of discovery data.
 pub const OCTETS_MAX: usize = 65_000;
 /// Highest depth or limit that discovery data can carry.
 pub const RESOURCE_LIMIT_MAX: u32 = i32::MAX as u32;
@@ -23,13 +23,13 @@ pub const RESOURCE_LIMIT_MAX: u32 = i32::MAX as u32;
 /// Why an endpoint cannot be created with a QoS; displays as a sentence with the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QosError {
-    /// Whether the value could never hold or is only not effective here.
+    /// Whether the value is invalid or only unsupported.
     pub kind: QosErrorKind,
     /// The policy.
     pub policy: PolicyId,
     /// Its value.
     pub value: String,
-    /// Why it is refused, and what is possible instead.
+    /// The reason of the refusal, and the possible values.
     pub reason: &'static str,
 }
 

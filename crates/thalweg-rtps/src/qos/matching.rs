@@ -1,4 +1,4 @@
-//! Whether a writer and a reader fit each other, and if not, why (DDS 1.4 §2.2.3, the "RxO" policies).
+//! The match of a writer and a reader, or the reasons against it (DDS 1.4 §2.2.3, the "RxO" policies).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::policy::{Period, listed};
 use super::{PolicyId, ReaderQos, WriterQos, partitions_match};
 use crate::types::Keyed;
 
-/// What a writer brings to a match.
+/// The writer's side of a match.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// Name of its topic.
@@ -16,13 +16,13 @@ pub struct Offer<'a> {
     pub type_name: &'a str,
     /// Whether the topic has a key.
     pub keyed: Keyed,
-    /// Whether the writer tells what its type is made of.
+    /// Whether the writer announces a description of its type.
     pub describes_type: bool,
-    /// What it offers.
+    /// Its offered QoS.
     pub qos: &'a WriterQos,
 }
 
-/// What a reader brings to a match.
+/// The reader's side of a match.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Name of its topic.
@@ -31,9 +31,9 @@ pub struct Request<'a> {
     pub type_name: &'a str,
     /// Whether the topic has a key.
     pub keyed: Keyed,
-    /// Whether the reader matches only with writers that tell what their type is made of.
+    /// Whether the reader matches only with writers that announce a description of their type.
     pub forces_type_validation: bool,
-    /// What it requests.
+    /// Its requested QoS.
     pub qos: &'a ReaderQos,
 }
 
@@ -85,7 +85,7 @@ pub struct Mismatch {
     pub offered: String,
     /// The reader's value.
     pub requested: String,
-    /// What must hold between them, and where that is written.
+    /// The rule between them, with its clause.
     pub rule: &'static str,
 }
 

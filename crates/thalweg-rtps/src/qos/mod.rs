@@ -1,4 +1,4 @@
-//! Quality of service: what writers offer, what readers request, which of it is effective, and why two do or do not match
+//! Quality of service: offered and requested policies, the check of their support, and the reasons of matches and mismatches
 //! (DDS 1.4 §2.2.3).
 
 mod check;
@@ -24,20 +24,20 @@ pub use transmission::{AUTO_FLUSH_DELAY, BACKGROUND, Destination, Limits, Method
 
 use crate::time::INFINITE;
 
-/// What a writer offers. The default is DDS's: RELIABLE, KEEP_LAST 1, VOLATILE, XCDR1, everything else off.
+/// The QoS that a writer offers. The default is DDS's: RELIABLE, KEEP_LAST 1, VOLATILE, XCDR1, everything else off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterQos {
-    /// Whether lost samples are sent again, and how long a write may wait for room.
+    /// RELIABILITY: whether lost samples are sent again, and the longest wait of a write for room.
     pub reliability: Reliability,
     /// Whether late readers get samples written before they came.
     pub durability: Durability,
-    /// How many samples of an instance are kept for repairs and late readers.
+    /// HISTORY: number of samples of an instance kept for repairs and late readers.
     pub history: History,
-    /// Upper bounds on what is kept.
+    /// RESOURCE_LIMITS: upper bounds on kept samples.
     pub resource_limits: ResourceLimits,
     /// The periods that the writer promises.
     pub timing: WriterTiming,
-    /// How readers learn that the writer is gone.
+    /// LIVELINESS: the way in which readers learn that the writer is gone.
     pub liveliness: Liveliness,
     /// Whether readers take an instance from several writers or from the strongest only.
     pub ownership: WriterOwnership,
@@ -46,11 +46,11 @@ pub struct WriterQos {
     /// TRANSPORT_PRIORITY: whose datagrams go first, here and in the network, higher first. 0 to 63 is their DSCP, a negative
     /// number means less than best effort; see [`TrafficClass::of`]. Default 0.
     pub transport_priority: i32,
-    /// How samples are encoded: the first entry counts; empty means XCDR1.
+    /// DATA_REPRESENTATION: encoding of samples; the first entry counts; empty means XCDR1.
     pub data_representation: Vec<Representation>,
     /// Whether unregistering an instance also disposes it. Default true.
     pub autodispose: bool,
-    /// How changes of several instances belong together.
+    /// PRESENTATION: grouping of changes of several instances.
     pub presentation: Presentation,
     /// Names, with wildcards, of which one must fit one of the reader's; empty means the one name "".
     pub partition: Vec<String>,
@@ -58,7 +58,7 @@ pub struct WriterQos {
     pub attached: AttachedData,
     /// By what way samples travel; neither announced nor matched.
     pub transmission: Transmission,
-    /// How long a reliable reader may owe acknowledgements without any progress before the writer gives it up: its samples are no
+    /// Time for which a reliable reader may owe acknowledgements without any progress before the writer gives it up: its samples are no
     /// longer kept for it, and the writer's status, `wait_for_acknowledgments` and the reader's count of lost samples tell. Default
     /// infinite: a reader is owed its samples until it is unmatched or its participant's lease ends (DDS 1.4 §2.2.3.14). At least
     /// [`READER_PATIENCE_MIN`]; neither announced nor matched.
@@ -73,28 +73,28 @@ pub const READER_PATIENCE_MIN: Duration = Duration::from_millis(100);
 pub struct WriterTiming {
     /// Every instance is written at least once in this period. Default infinite; nothing else is effective.
     pub deadline: Duration,
-    /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
+    /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// How long a sample is worth delivering. Default infinite; nothing else is effective for writers here, but readers keep to
-    /// what other vendors' writers announce.
+    /// LIFESPAN: lifetime of a sample. Default infinite; other values are refused for writers here, but readers apply
+    /// the LIFESPAN of other vendors' writers.
     pub lifespan: Duration,
 }
 
-/// What a reader requests. The default is DDS's (BEST_EFFORT, KEEP_LAST 1, VOLATILE), except that both XCDR1 and XCDR2 are
+/// The QoS that a reader requests. The default is DDS's (BEST_EFFORT, KEEP_LAST 1, VOLATILE), except that both XCDR1 and XCDR2 are
 /// taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderQos {
-    /// Whether lost samples are asked for again.
+    /// RELIABILITY: whether lost samples are requested again.
     pub reliability: Reliability,
-    /// Whether samples written before the reader came are wanted.
+    /// DURABILITY: whether the reader gets samples written before it matched.
     pub durability: Durability,
-    /// How many samples of an instance wait for the application.
+    /// HISTORY: number of samples of an instance that wait for the application.
     pub history: History,
-    /// Upper bounds on what is kept.
+    /// RESOURCE_LIMITS: upper bounds on kept samples.
     pub resource_limits: ResourceLimits,
     /// The periods that the reader asks for.
     pub timing: ReaderTiming,
-    /// How soon the reader wants to know that a writer is gone.
+    /// LIVELINESS: time after which the reader learns that a writer is gone.
     pub liveliness: Liveliness,
     /// Whether an instance comes from several writers or from the strongest only.
     pub ownership: Ownership,
@@ -102,7 +102,7 @@ pub struct ReaderQos {
     pub destination_order: DestinationOrder,
     /// The encodings that the reader decodes; empty means XCDR1. Default XCDR1 and XCDR2.
     pub data_representation: Vec<Representation>,
-    /// How changes of several instances belong together.
+    /// PRESENTATION: grouping of changes of several instances.
     pub presentation: Presentation,
     /// Names, with wildcards, of which one must fit one of the writer's; empty means the one name "".
     pub partition: Vec<String>,
@@ -115,7 +115,7 @@ pub struct ReaderQos {
 pub struct ReaderTiming {
     /// A sample of every instance is wanted at least once in this period. Default infinite; nothing else is effective.
     pub deadline: Duration,
-    /// How much a sample may be delayed on its way: a hint that is only matched. Default 0.
+    /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
     pub latency_budget: Duration,
     /// TIME_BASED_FILTER: at most one sample of an instance is wanted in this period. Default 0; nothing else is effective.
     pub minimum_separation: Duration,
@@ -192,7 +192,7 @@ impl ReaderQos {
     }
 }
 
-/// How long a write waits for room unless the application says otherwise (DDS 1.4 §2.2.3).
+/// Default of the longest wait of a write for room (DDS 1.4 §2.2.3).
 pub const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub enum Reliability {
     BestEffort,
     /// Lost samples are repaired as long as the history holds them.
     Reliable {
-        /// How long a write may wait for room. Default 100 ms; readers announce but do not use it.
+        /// Longest wait of a write for room. Default 100 ms; readers announce but do not use it.
         max_blocking_time: Duration,
     },
 }
@@ -112,7 +112,7 @@ pub enum History {
     KeepAll,
 }
 
-/// RESOURCE_LIMITS: upper bounds on what is kept (DDS 1.4 §2.2.3.19); `None` means no limit, and is the default.
+/// RESOURCE_LIMITS: upper bounds on kept samples (DDS 1.4 §2.2.3.19); `None` means no limit, and is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Samples of all instances together.
@@ -126,7 +126,7 @@ pub struct ResourceLimits {
 /// LIVELINESS: how readers learn that a writer is gone (DDS 1.4 §2.2.3.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Liveliness {
-    /// Who asserts it.
+    /// The asserting party.
     pub kind: LivelinessKind,
     /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts. Nothing else is
     /// effective here; a reader of infinite lease matches writers of any.
@@ -139,7 +139,7 @@ impl Default for Liveliness {
     }
 }
 
-/// Who asserts a writer's liveliness. A greater kind offers more.
+/// The party that asserts a writer's liveliness. A greater kind offers more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LivelinessKind {
     /// The middleware, as long as the process runs.

@@ -7,13 +7,13 @@ use std::time::Duration;
 /// By what way a writer's samples travel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// How samples share datagrams.
+    /// Packing of samples into datagrams.
     pub method: Method,
-    /// Where datagrams go to.
+    /// Destinations of datagrams.
     pub destination: Destination,
 }
 
-/// How samples share datagrams.
+/// Packing of samples into datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// Immediate while the writer is idle; once writes come faster than datagrams leave, samples share datagrams as with
@@ -36,7 +36,7 @@ pub enum Method {
     },
 }
 
-/// Limits of what is collected; whichever is reached first lets everything collected leave.
+/// Limits of collected samples; the one that is reached first lets all of them leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of serialized samples. Default 60,000, at least 1.
@@ -53,10 +53,10 @@ impl Default for Limits {
     }
 }
 
-/// How a writer addresses its readers.
+/// Destinations of a writer's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Destination {
-    /// What costs less, see [`crate::writer`]; never multicast while all readers are on this host.
+    /// Unicast or multicast, whichever costs less, see [`crate::writer`]; never multicast while all readers are on this host.
     #[default]
     Auto,
     /// One copy for each reading participant.

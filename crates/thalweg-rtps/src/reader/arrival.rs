@@ -1,4 +1,4 @@
-//! What datagrams say about the numbers of one writer, the same for every local reader that it concerns.
+//! Content of datagrams about the numbers of one writer, the same for every local reader that it concerns.
 
 use crate::history::{CachedSample, ChangeKind, PayloadKind};
 use crate::payload::Payload;
@@ -12,9 +12,9 @@ pub struct FragmentedSample {
     pub timestamp: Option<Timestamp>,
     /// Write, dispose or unregister.
     pub kind: ChangeKind,
-    /// What the wire says of its instance.
+    /// The instance on the wire.
     pub instance: KeyHash,
-    /// What the bytes are.
+    /// The kind of the bytes.
     pub content_kind: PayloadKind,
 }
 
@@ -31,7 +31,7 @@ pub struct Received {
     pub instance: KeyHash,
     /// Serialized sample or key with its encapsulation header; empty when there is none.
     pub content: Payload,
-    /// What the content is.
+    /// The kind of the content.
     pub content_kind: PayloadKind,
 }
 
@@ -72,7 +72,7 @@ pub enum Arrival {
     AwaitsKey {
         /// All but its instance.
         sample: Received,
-        /// What the wire says of its instance, for the case that its key cannot be computed.
+        /// The instance on the wire, for the case that its key cannot be computed.
         hint: Option<KeyHash>,
     },
     /// A sample whose instance nothing tells: neither its bytes nor a key hash beside them.
@@ -86,6 +86,6 @@ pub enum Arrival {
     },
     /// All that a batch has to say was said before this.
     BatchEnd(BatchRange),
-    /// What follows came in another datagram.
+    /// The following arrivals came in another datagram.
     NextDatagram,
 }

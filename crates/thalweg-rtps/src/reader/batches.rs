@@ -74,7 +74,7 @@ impl Batches {
         }
     }
 
-    /// What an ACKNACK_BATCH says: everything below the base has arrived, the members are missing. `None` when the writer has
+    /// The content of an ACKNACK_BATCH: all batches below the base have arrived, the members are missing. `None` when the writer has
     /// shown no batch, or when what is there or what is missing cannot be told in batches.
     pub(super) fn state(&self, next: SequenceNumber, misses_any: bool) -> Option<SequenceSet> {
         let highest = self.highest?;

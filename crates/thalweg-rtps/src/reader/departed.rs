@@ -17,11 +17,11 @@ pub(super) struct LeftOff {
     pub next: SequenceNumber,
     /// The last number that a HEARTBEAT had named.
     pub told: SequenceNumber,
-    /// What had been skipped beyond that, where something was delivered behind it: it may come back, and that is not delivered twice.
+    /// Numbers skipped beyond that, where samples were delivered behind them: skipped samples may come back, and delivered ones are not delivered twice.
     pub skips: Skips,
 }
 
-/// What is remembered of writers that are no longer matched.
+/// Records of writers that are no longer matched.
 #[derive(Debug, Default)]
 pub(super) struct Departed {
     /// The highest counts of all of them: one that comes back may not have forgotten this reader.

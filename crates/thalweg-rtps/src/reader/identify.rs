@@ -15,7 +15,7 @@ pub struct KeyRequest {
     pub sequence: SequenceNumber,
     /// Serialized sample or key with its encapsulation header.
     pub content: Payload,
-    /// What the content is.
+    /// The kind of the content.
     pub content_kind: PayloadKind,
 }
 

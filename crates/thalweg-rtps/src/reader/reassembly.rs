@@ -10,7 +10,7 @@ use crate::time::Instant;
 use crate::types::SequenceNumber;
 use crate::wire::{DataFrag, FragmentSet};
 
-/// Memory that unfinished samples of one participant may take together. One remote writer gets seven eighths of it at most, so
+/// Memory that unfinished samples of one participant may take together. One remote writer gets at most seven eighths, so
 /// that it cannot starve the others.
 #[derive(Clone, Debug)]
 pub struct ReassemblyBudget {
@@ -45,7 +45,7 @@ impl ReassemblyBudget {
 /// Unfinished samples kept for each remote writer.
 const UNFINISHED_MAX: usize = 32;
 
-/// What a fragment led to.
+/// The outcome of a fragment.
 #[derive(Debug)]
 pub(super) enum Assembled {
     /// More is missing.

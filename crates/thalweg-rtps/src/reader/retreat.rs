@@ -19,7 +19,7 @@ impl Window {
 
     /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. What was
     /// skipped from `first` on is expected again, since the same lie may have skipped it, and what is held beyond `last` was made up.
-    /// What was delivered is not delivered again. Returns whether that changes anything.
+    /// Delivered samples are not delivered again. Returns whether the window changed.
     pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
         let keep = usize::try_from(last.next() - self.next).unwrap_or(0);
         let mut changes = false;

@@ -1,4 +1,4 @@
-//! What a window passed over without having received it, so that it can come back when that was a lie.
+//! Numbers that a window skipped without having received them, so that it can go back when the claim was forged.
 
 use crate::types::SequenceNumber;
 

@@ -21,13 +21,13 @@ pub struct DataBatch<'a> {
     pub first: SequenceNumber,
     /// Number of its last sample.
     pub last: SequenceNumber,
-    /// How many samples are listed, at least 1. Numbers up to `last` that are not listed will never come.
+    /// Number of listed samples, at least 1. Numbers up to `last` that are not listed will never come.
     pub count: u32,
-    /// What the samples have in common, if sent along; the inline QoS of a single sample says more.
+    /// Inline QoS common to the samples, if sent along; a single sample may have its own.
     pub inline_qos: Option<ParameterList<'a>>,
     /// Encapsulation header that all samples have in common.
     pub encapsulation: [u8; 4],
-    /// Where the samples are described and lie.
+    /// The place of the sample list and of the samples.
     pub samples: BatchSamples<'a>,
 }
 
@@ -37,14 +37,14 @@ pub struct DataBatch<'a> {
 pub struct BatchSamples<'a> {
     /// The SampleInfo list, as far as it was not read.
     infos: &'a [u8],
-    /// Where the list continues in the datagram.
+    /// Offset of the rest of the list in the datagram.
     infos_at: usize,
     endianness: Endianness,
-    /// Where the next sample's bytes start in the datagram.
+    /// Offset of the next sample's bytes in the datagram.
     data_at: usize,
     /// Number of the first sample of the batch.
     first: SequenceNumber,
-    /// How far the next sample lies behind the first, unless it says so itself.
+    /// Distance of the next sample's number from the first, unless it has its own.
     offset: u32,
 }
 
@@ -65,14 +65,14 @@ pub struct BatchSample<'a> {
     pub bytes: Range<usize>,
 }
 
-/// What a writer of batches holds.
+/// Batches and samples that a writer of batches holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatBatch {
     /// Lowest batch that the writer still holds.
     pub first_batch: SequenceNumber,
     /// Highest batch that it ever sent, at least `first_batch - 1`.
     pub last_batch: SequenceNumber,
-    /// The same as samples; whom it is for and what it asks.
+    /// The same range in samples; the reader, and the flags.
     pub heartbeat: Heartbeat,
 }
 
@@ -154,7 +154,7 @@ impl<'a> BatchSamples<'a> {
     /// Reads the description of the next sample; on an error the rest cannot be read.
     fn advance(&mut self) -> Result<BatchSample<'a>, WireError> {
         match self.infos {
-            // What Thalweg writes, and RTI unless there is something special.
+            // Thalweg writes this, and RTI usually does.
             [0, PLAIN, _, _, rest @ ..] if let Some((fields, rest)) = rest.split_first_chunk::<12>() => {
                 let [length, seconds, fraction] = words(fields, self.endianness);
                 self.infos = rest;

@@ -8,7 +8,7 @@ use crate::types::{EntityId, GuidPrefix, Locator, SequenceNumber};
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// What the position 0 of `bytes` is called in errors.
+    /// Name of position 0 of `bytes` in errors.
     base: usize,
     endianness: Endianness,
 }
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.position
     }
 
-    /// Everything from here to the end.
+    /// All bytes from here to the end.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]

@@ -16,7 +16,7 @@ use crate::types::{EntityId, Locator, ProtocolVersion, SequenceNumber, VendorId}
 /// A datagram whose header was understood.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Who sent it.
+    /// The sender.
     pub header: Header,
     bytes: &'a [u8],
 }
@@ -150,9 +150,9 @@ struct Frame<'a> {
     id: u8,
     flags: u8,
     cursor: Cursor<'a>,
-    /// Where the body starts in the datagram.
+    /// Offset of the body in the datagram.
     start: usize,
-    /// Where the next submessage starts in the datagram.
+    /// Offset of the next submessage in the datagram.
     end: usize,
 }
 

@@ -23,9 +23,9 @@ pub use submessage::{
 /// Why bytes are not a valid message, list or value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireError {
-    /// Position of the offending byte from the start of what was parsed (the datagram, or the discovery payload).
+    /// Position of the offending byte from the start of the parsed bytes (the datagram, or the discovery payload).
     pub offset: usize,
-    /// What the format asks for at that position.
+    /// The content that the format requires at that position.
     pub expected: &'static str,
 }
 

@@ -90,7 +90,7 @@ fn mask(index: u32) -> u32 {
     0x8000_0000 >> (index % 32)
 }
 
-/// Sequence numbers out of the 256 from a base on: what an ACKNACK misses or a GAP takes away.
+/// Sequence numbers out of the 256 from a base on: the missing ones of an ACKNACK or the irrelevant ones of a GAP.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SequenceSet {
     base: SequenceNumber,
@@ -160,7 +160,7 @@ impl SequenceSet {
     }
 }
 
-/// Fragment numbers out of the 256 from a base on: what a NACK_FRAG misses. Fragments count from 1.
+/// Fragment numbers out of the 256 from a base on: the missing ones of a NACK_FRAG. Fragments count from 1.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FragmentSet {
     base: u32,

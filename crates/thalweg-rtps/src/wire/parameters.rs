@@ -94,11 +94,11 @@ impl PartialEq for ParameterList<'_> {
 /// One parameter of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// What it is; see [`pid`].
+    /// Its id; see [`pid`].
     pub id: u16,
     /// Its bytes, a multiple of four.
     pub value: &'a [u8],
-    /// Where the value starts, as errors tell it.
+    /// Offset of the value, for errors.
     pub offset: usize,
     /// Byte order of the list.
     pub endianness: Endianness,
@@ -165,7 +165,7 @@ impl<'a> ParameterReader<'a> {
         self.cursor.bytes(missing, "padding to 4 bytes").map(|_| ())
     }
 
-    /// What is wrong at the current position.
+    /// An error at the current position.
     pub fn error(&self, expected: &'static str) -> WireError {
         self.cursor.error(expected)
     }

@@ -1,6 +1,6 @@
 //! Ids of parameters in discovery data and inline QoS (RTPS 2.5 §9.6, DDS-XTypes 1.3 §7.6.3, DDS Security 1.1 §7.4).
 //!
-//! Ids with [`VENDOR`] set mean what the *sender's* vendor says: look at the vendor id before reading one.
+//! The meaning of ids with [`VENDOR`] set depends on the *sender's* vendor: check the vendor id before reading one.
 
 /// Set in ids that belong to vendors.
 pub const VENDOR: u16 = 0x8000;
@@ -11,7 +11,7 @@ pub const MUST_UNDERSTAND: u16 = 0x4000;
 pub const PAD: u16 = 0x0000;
 /// Ends a list.
 pub const SENTINEL: u16 = 0x0001;
-/// How long a silent participant lives.
+/// Lease of a silent participant.
 pub const PARTICIPANT_LEASE_DURATION: u16 = 0x0002;
 /// Shortest time between two samples of an instance that a reader wants.
 pub const TIME_BASED_FILTER: u16 = 0x0004;

@@ -1,4 +1,4 @@
-//! What the submessages carry (RTPS 2.5 §9.4.5).
+//! The content of submessages (RTPS 2.5 §9.4.5).
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{FragmentSet, SequenceSet, WireError};
 use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
 
-/// Who sent a message (RTPS 2.5 §9.4.4).
+/// The sender of a message (RTPS 2.5 §9.4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Version that the sender speaks; the major number is always 2 after parsing.
@@ -27,11 +27,11 @@ pub enum Submessage<'a> {
     Data(Data<'a>),
     /// Parts of a large sample.
     DataFrag(DataFrag<'a>),
-    /// What a writer holds.
+    /// The range of samples that a writer holds.
     Heartbeat(Heartbeat),
-    /// How many fragments of a sample a writer can send so far.
+    /// Number of fragments of a sample that a writer can send so far.
     HeartbeatFrag(HeartbeatFrag),
-    /// What a reader has and misses.
+    /// Samples that a reader has and misses.
     AckNack(AckNack),
     /// Which fragments of a sample a reader misses.
     NackFrag(NackFrag),
@@ -39,7 +39,7 @@ pub enum Submessage<'a> {
     Gap(Gap),
     /// Several samples of one writer.
     DataBatch(DataBatch<'a>),
-    /// What a writer of batches holds.
+    /// Batches and samples that a writer of batches holds.
     HeartbeatBatch(HeartbeatBatch),
     /// Which batches a reader has and misses.
     AckNackBatch(AckNackBatch),
@@ -47,7 +47,7 @@ pub enum Submessage<'a> {
     InfoTimestamp(Option<Timestamp>),
     /// The one participant that the following submessages are for; [`GuidPrefix::UNKNOWN`] means every one again.
     InfoDestination(GuidPrefix),
-    /// The following submessages come from somebody else.
+    /// The following submessages come from another participant.
     InfoSource {
         /// Version that the origin speaks.
         version: ProtocolVersion,
@@ -56,14 +56,14 @@ pub enum Submessage<'a> {
         /// Participant of the origin.
         prefix: GuidPrefix,
     },
-    /// Where answers to the following submessages go.
+    /// Locators for answers to the following submessages.
     InfoReply {
         /// Unicast addresses.
         unicast: LocatorList<'a>,
         /// Multicast addresses, when the sender named any.
         multicast: Option<LocatorList<'a>>,
     },
-    /// Where answers go, in the short form for IPv4.
+    /// Locators for answers, in the short form for IPv4.
     InfoReplyIp4 {
         /// Unicast address.
         unicast: Locator,
@@ -94,7 +94,7 @@ pub struct Data<'a> {
     pub content: Content,
 }
 
-/// Where the serialized payload of a DATA lies: byte ranges of the whole datagram, so that the receiver can slice its
+/// Place of the serialized payload of a DATA: byte ranges of the whole datagram, so that the receiver can slice its
 /// buffer. They include the encapsulation header (4 bytes) and up to 3 bytes of padding at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -117,7 +117,7 @@ pub struct DataFrag<'a> {
     pub sequence: SequenceNumber,
     /// Number of the first fragment in here; fragments count from 1.
     pub first_fragment: u32,
-    /// How many fragments follow, at least 1, all of them within the sample.
+    /// Number of fragments, at least 1, all of them within the sample.
     pub fragments: u16,
     /// Bytes of every fragment but the sample's last, at least 1.
     pub fragment_size: u16,
@@ -127,7 +127,7 @@ pub struct DataFrag<'a> {
     pub inline_qos: Option<ParameterList<'a>>,
     /// True when the sample is only the key of an instance.
     pub key: bool,
-    /// The fragments' bytes in the whole datagram: exactly what the numbers above promise, padding cut off.
+    /// The fragments' bytes in the whole datagram: exactly as many as the numbers above promise, without padding.
     pub bytes: Range<usize>,
 }
 
@@ -137,13 +137,13 @@ impl DataFrag<'_> {
         self.sample_size.div_ceil(u32::from(self.fragment_size))
     }
 
-    /// Where [`DataFrag::bytes`] belong within the sample.
+    /// Offset of [`DataFrag::bytes`] within the sample.
     pub fn sample_offset(&self) -> usize {
         (self.first_fragment as usize - 1) * usize::from(self.fragment_size)
     }
 }
 
-/// What a writer holds. `first == last + 1` says: nothing.
+/// The range of samples that a writer holds. `first == last + 1` means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -162,7 +162,7 @@ pub struct Heartbeat {
     pub liveliness: bool,
 }
 
-/// How many fragments of a sample a writer can send so far.
+/// Number of fragments of a sample that a writer can send so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatFrag {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -177,14 +177,14 @@ pub struct HeartbeatFrag {
     pub count: u32,
 }
 
-/// What a reader has and misses.
+/// Samples that a reader has and misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckNack {
     /// The reader it comes from.
     pub reader: EntityId,
     /// The writer it is for.
     pub writer: EntityId,
-    /// Everything below the base has arrived; the members are missing.
+    /// All samples below the base have arrived; the members are missing.
     pub state: SequenceSet,
     /// Grows with each new one of this reader.
     pub count: u32,

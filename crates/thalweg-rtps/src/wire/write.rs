@@ -59,11 +59,11 @@ pub fn header(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<HEADER_LEN>::new().bytes(MAGIC).bytes(version).bytes(VendorId::THALWEG.0).bytes(prefix.0).append(out);
 }
 
-/// A PAD, which says nothing (RTPS 2.5 §8.3.8.11): behind the header it marks an announcement that repeats what all participants
+/// A PAD, an empty submessage (RTPS 2.5 §8.3.8.11): behind the header it marks an announcement that repeats what all participants
 /// of the sender's own process know.
 pub const PAD: [u8; 4] = [id::PAD, 1, 0, 0];
 
-/// What a datagram bears that begins with a [`PAD`] and comes from a participant of the same process as `prefix`: four bytes each at
+/// The mark of a datagram that begins with a [`PAD`] and comes from a participant of the same process as `prefix`: four bytes each at
 /// an offset.
 pub fn repetition_marks(prefix: GuidPrefix) -> [(usize, [u8; 4]); 3] {
     let [a, b, c, d, e, f, g, h, ..] = prefix.0;
@@ -71,7 +71,7 @@ pub fn repetition_marks(prefix: GuidPrefix) -> [(usize, [u8; 4]); 3] {
     [(HEADER_LEN, PAD), (prefix_at, [a, b, c, d]), (prefix_at + 4, [e, f, g, h])]
 }
 
-/// Appends an INFO_DST: what follows is for the participant `prefix`, or for all when it is unknown.
+/// Appends an INFO_DST: the following submessages are for the participant `prefix`, or for all when it is unknown.
 pub fn info_destination(out: &mut Vec<u8>, prefix: GuidPrefix) {
     Fields::<INFO_DST_LEN>::submessage(id::INFO_DST, 0).bytes(prefix.0).append(out);
 }
@@ -86,7 +86,7 @@ pub fn info_timestamp(out: &mut Vec<u8>, timestamp: Option<Timestamp>) {
     }
 }
 
-/// What the payload of a DATA is.
+/// The kind of the payload of a DATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataKind {
     /// A whole sample.
@@ -97,7 +97,7 @@ pub enum DataKind {
     None,
 }
 
-/// Everything of a DATA but its payload.
+/// A DATA without its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct DataHead<'a> {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -108,7 +108,7 @@ pub struct DataHead<'a> {
     pub sequence: SequenceNumber,
     /// An encoded parameter list with its sentinel; empty for none.
     pub inline_qos: &'a [u8],
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: DataKind,
 }
 
@@ -131,7 +131,7 @@ pub fn data(out: &mut Vec<u8>, head: &DataHead<'_>, payload_len: usize) {
     out.extend_from_slice(head.inline_qos);
 }
 
-/// Everything of a DATA_FRAG but its bytes.
+/// A DATA_FRAG without its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFragHead<'a> {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -142,7 +142,7 @@ pub struct DataFragHead<'a> {
     pub sequence: SequenceNumber,
     /// Number of the first fragment in here; fragments count from 1.
     pub first_fragment: u32,
-    /// How many fragments follow, at least 1.
+    /// Number of fragments, at least 1.
     pub fragments: u16,
     /// Bytes of every fragment but the sample's last; the same for all samples of a writer.
     pub fragment_size: u16,
@@ -227,7 +227,7 @@ pub fn acknack_batch(out: &mut Vec<u8>, acknack: &AckNackBatch) {
     acknowledgement(out, id::ACKNACK_BATCH, flags, (acknack.reader, acknack.writer), &acknack.state, acknack.count);
 }
 
-/// Everything of a DATA_BATCH but its sample list and samples.
+/// A DATA_BATCH without its sample list and samples.
 #[derive(Clone, Copy, Debug)]
 pub struct DataBatchHead {
     /// The reader it is for; [`EntityId::UNKNOWN`] means every matched one.
@@ -238,7 +238,7 @@ pub struct DataBatchHead {
     pub batch: SequenceNumber,
     /// Number of the first sample.
     pub first: SequenceNumber,
-    /// How many samples follow, numbered consecutively; at least 1.
+    /// Number of samples, numbered consecutively; at least 1.
     pub count: u32,
 }
 

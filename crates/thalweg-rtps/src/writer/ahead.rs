@@ -8,7 +8,7 @@ use crate::types::KeyHash;
 /// Bytes that may wait to be sent before writes wait for the readers to follow.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
-/// What waits to be sent, and whether writes wait for it.
+/// Bytes that wait to be sent, and whether writes wait for them.
 #[derive(Debug)]
 pub(super) struct Ahead {
     /// KEEP_ALL: its writes wait for readers anyway. Others overwrite what readers do not follow.

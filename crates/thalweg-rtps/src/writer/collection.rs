@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::qos::{AUTO_FLUSH_DELAY, Limits, Method};
 use crate::time::Instant;
 
-/// What was written and not sent yet, and when it has to leave.
+/// Samples that were written and not sent yet, and the time at which they have to leave.
 #[derive(Debug)]
 pub(super) struct Collection {
     method: Method,
@@ -54,7 +54,7 @@ struct Pace {
 const STREAM_WRITES: u32 = 8;
 /// Longer streams outlast no more pauses.
 const STREAK_MAX: u32 = 64;
-/// What one send call is taken to last until it was measured.
+/// Assumed duration of a send call before the first measurement.
 const SEND_NANOS: u64 = 4_000;
 /// A send call lasts at least and at most so long for the purpose of comparing; beyond, the thread was interrupted.
 const SEND_NANOS_RANGE: std::ops::RangeInclusive<u64> = 1_000..=20_000;
@@ -142,7 +142,7 @@ impl Collection {
         self.since.filter(|_| waits).map(|since| since + self.limits.max_flush_delay)
     }
 
-    /// What waits is to leave at the next opportunity.
+    /// Lets waiting samples leave at the next opportunity.
     pub(super) fn force(&mut self) {
         self.forced = self.since.is_some();
     }
@@ -201,7 +201,7 @@ impl Collection {
         self.pace.sample_bytes
     }
 
-    /// What one send call lasts.
+    /// The duration of a send call.
     pub(super) fn send_time(&self) -> Duration {
         Duration::from_nanos(self.pace.send_nanos)
     }

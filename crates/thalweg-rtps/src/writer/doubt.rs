@@ -1,4 +1,4 @@
-//! What a reader cannot have said: answers that tell of what it was never sent.
+//! Implausible answers: those about samples that the reader was never sent.
 
 use super::reader_proxy::ReaderProxy;
 use super::repair::cut_of;
@@ -9,13 +9,13 @@ use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber};
 use crate::wire::NackFrag;
 
 impl Writer {
-    /// The first number that `reader` cannot acknowledge: nothing of it was sent, nor is it told to begin behind it.
+    /// The first number that `reader` cannot acknowledge: it was not sent, and the reader was not told to begin behind it.
     fn beyond(&self, reader: &ReaderProxy) -> SequenceNumber {
         self.outgoing.place.sample.max(reader.start)
     }
 
-    /// False, and counted, for an acknowledgement of samples that were not sent yet. Whoever forges one would have the writer forget what
-    /// nobody has.
+    /// False, and counted, for an acknowledgement of samples that were not sent yet. A forged one would make the writer drop samples that
+    /// no reader has.
     pub(super) fn believes_base(&mut self, reader: Guid, base: SequenceNumber) -> bool {
         let Some(proxy) = self.readers.get(reader) else { return false };
         let believed = base <= self.beyond(proxy);

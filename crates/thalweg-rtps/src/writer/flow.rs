@@ -28,9 +28,9 @@ impl Position {
 #[derive(Debug)]
 pub(super) struct Flow {
     window: u64,
-    /// What the window is bounded to, whatever the readers' buffers hold.
+    /// Bound on the window, independent of the readers' buffers.
     bound: u64,
-    /// What may be on its way on the narrowest path.
+    /// Bytes that may be under way on the narrowest path.
     path_window: u64,
     /// After how much an acknowledgement is asked for, at the latest, to hear often enough how the paths fare.
     path_interval: u64,
@@ -41,7 +41,7 @@ pub(super) struct Flow {
     acknowledged: u64,
     /// `sent` when an acknowledgement was last asked for.
     asked_at: u64,
-    /// What had been sent when each request for an acknowledgement left; older ones first.
+    /// Bytes sent before each request for an acknowledgement; older ones first.
     checkpoints: VecDeque<Checkpoint>,
     /// Since when something has been on its way, and what had been sent before.
     busy_since: (Instant, u64),
@@ -65,9 +65,9 @@ pub(super) struct Flow {
 /// A request for an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Checkpoint {
-    /// What it asked about.
+    /// The number that it asked about.
     position: Position,
-    /// What had been sent, in kernel memory.
+    /// Bytes sent before it, in kernel memory.
     sent: u64,
     /// When it left; `None` when it left several times, or after what it asks about, so that nothing tells what was answered.
     at: Option<Instant>,
@@ -125,7 +125,7 @@ impl Flow {
     /// Sets the window from the smallest receive buffer among the readers; `None` = no reliable reader, no window.
     pub(super) fn set_receive_buffer(&mut self, bytes: Option<u32>) {
         if self.window == u64::MAX {
-            // What was sent while nobody acknowledged is not on its way to those who do from now on.
+            // Samples sent while no reader acknowledged are not under way to readers that do from now on.
             self.acknowledged = self.sent;
             self.asked_at = self.sent;
             self.checkpoints.clear();
@@ -167,7 +167,7 @@ impl Flow {
         self.sent_limit = self.sent.saturating_add(credit);
     }
 
-    /// What was granted is used up.
+    /// The grant is used up.
     pub(super) fn is_granted_out(&self) -> bool {
         self.sent >= self.sent_limit
     }
@@ -199,7 +199,7 @@ impl Flow {
         in_flight == 0 || in_flight.saturating_add(cost) <= self.limit()
     }
 
-    /// Kernel memory that may be filled at the slowest reader; `None` while nobody acknowledges.
+    /// Kernel memory that may be filled at the slowest reader; `None` while no reader acknowledges.
     pub(super) fn window(&self) -> Option<u64> {
         (self.window != u64::MAX).then_some(self.window)
     }
@@ -238,7 +238,7 @@ impl Flow {
         }
     }
 
-    /// What an answer tells of the path of a reader that has got as far as `position`; it took so long, if that is known.
+    /// Evaluates an answer for the path of a reader that has reached `position`; `took` is its round trip, if known.
     pub(super) fn answered(&self, position: Position, took: Option<Duration>) -> Answered {
         let index = self.checkpoints.partition_point(|checkpoint| checkpoint.position <= position);
         let reached = index.checked_sub(1).and_then(|index| self.checkpoints.get(index));
@@ -313,7 +313,7 @@ impl Flow {
         }
     }
 
-    /// A large sample was acknowledged: if nothing of it was lost, the next one may go a little faster.
+    /// A large sample was acknowledged: if none of its datagrams was lost, the next one may go a little faster.
     pub(super) fn note_arrival(&mut self) {
         if !std::mem::take(&mut self.lossy) {
             self.drain = (self.drain + self.drain / 4).min(*DRAIN_RANGE.end());
@@ -325,8 +325,8 @@ impl Flow {
         self.unacknowledged_buffer = bytes.map_or(u64::MAX, u64::from);
     }
 
-    /// Pauses within a sample that costs `cost` and that nobody acknowledges, when a third of the smallest receive buffer was
-    /// sent; returns whether it did. A sample that fits two thirds of it leaves at once. All pauses of a sample together last at
+    /// Pauses within a sample that costs `cost` and has no acknowledging reader, when a third of the smallest receive buffer was
+    /// sent; returns whether it did. A sample that fits two thirds of that buffer leaves at once. All pauses of a sample together last at
     /// most about half of `period`, the time between two samples.
     pub(super) fn pause_unacknowledged(&mut self, now: Instant, cost: u64, period: Option<Duration>) -> bool {
         let burst = self.sent - self.burst_from;

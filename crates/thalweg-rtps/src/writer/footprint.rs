@@ -1,4 +1,4 @@
-//! What a writer keeps in memory.
+//! The memory of a writer.
 
 use super::Writer;
 
@@ -26,7 +26,7 @@ pub struct WriterFootprint {
 }
 
 impl Writer {
-    /// What this writer keeps in memory.
+    /// Memory of this writer.
     pub fn footprint(&self) -> WriterFootprint {
         let places = self.history.places();
         WriterFootprint {

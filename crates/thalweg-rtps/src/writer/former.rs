@@ -35,7 +35,7 @@ impl FormerReaders {
         self.acknowledged.remove(index).map(|(_, acknowledged)| acknowledged)
     }
 
-    /// What all of them have, if there are any.
+    /// The number that all of them have, if there are any.
     fn known_to_all(&self) -> Option<SequenceNumber> {
         self.acknowledged.iter().map(|(_, acknowledged)| *acknowledged).min()
     }

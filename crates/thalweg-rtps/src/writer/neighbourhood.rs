@@ -1,11 +1,11 @@
-//! The networks around a writer and who listens on them: what the choice between unicast and multicast is computed from.
+//! The networks around a writer and their listeners: the input of the choice between unicast and multicast.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::types::Locator;
 
-/// What a link is made of, as far as it decides what multicast costs.
+/// The medium of a link, as far as it decides the cost of multicast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
     /// Within this host.
@@ -24,7 +24,7 @@ pub struct Link {
     pub name: String,
     /// Own addresses with the length of their subnets' prefix.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What it is made of.
+    /// Its medium.
     pub medium: Medium,
     /// Whether datagrams to groups leave by it.
     pub multicast: bool,
@@ -61,7 +61,7 @@ impl Link {
         self.multicast && speaks && (group.is_ipv4() || self.medium != Medium::Loopback)
     }
 
-    /// A wired network that everybody is part of: assumed while nothing is known.
+    /// A wired network of all participants: assumed while the links are unknown.
     fn assumed() -> Link {
         Link {
             name: "assumed".to_owned(),

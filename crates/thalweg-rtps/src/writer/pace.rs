@@ -1,19 +1,19 @@
-//! What leaves at a rate: credit that grows with time, in bursts that are short, and how the rate changes.
+//! Paced output: credit that grows with time, short bursts, and changes of the rate.
 
 use std::time::Duration;
 
 use super::congestion::DATAGRAM;
 use crate::time::Instant;
 
-/// What leaves at a rate.
+/// Paced output.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// In a second.
     pub rate: u64,
-    /// What may leave now; negative when more than that left.
+    /// Bytes that may leave now; negative when more have left.
     pub credit: i64,
     credited_at: Instant,
-    /// What leaves at a time.
+    /// Bytes of a burst.
     pub burst: Duration,
     /// Something had to wait since the round began, so that the rate decided how much left.
     pub waited: bool,
@@ -34,7 +34,7 @@ pub(super) struct CutsInVain {
     pub rounds: u32,
     /// The rate before the first of them.
     pub uncut: u64,
-    /// What became known in them, and how much of that was lost.
+    /// Datagrams whose fate became known in them, and the lost ones among these.
     pub known: u64,
     pub lost: u64,
 }
@@ -59,7 +59,7 @@ pub(super) const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_00
 const ADDED_PERIOD: Duration = Duration::from_millis(10);
 /// Rounds without delay or loss after which the rate grows by a quarter in each.
 pub(super) const UNOPPOSED_FAST: u32 = 20;
-/// What may leave at a time.
+/// Largest burst.
 const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(15)..=Duration::from_micros(500);
 /// Latecoming timers are made up for up to so many bursts, or so long.
 const LATE_BURSTS: u32 = 4;
@@ -110,7 +110,7 @@ impl Pace {
         is_long
     }
 
-    /// Takes `delay` off the queue: that much of it is this sender's part.
+    /// Takes `delay` off the queue, as this sender's share.
     pub(super) fn drain(&mut self, delay: Duration) {
         self.credit -= i64::try_from(amount(self.rate, delay)).unwrap_or(i64::MAX);
     }
@@ -128,7 +128,7 @@ impl Pace {
         self.trusted = 0;
     }
 
-    /// By an amount that is the same for all who share a link, so that their rates become equal by and by, and by more the longer nothing
+    /// By an amount that is the same for all senders on a link, so that their rates become equal by and by, and by more the longer nothing
     /// speaks against it; all the less the less `room`, in thousandths, the queue has.
     pub(super) fn speed_up(&mut self, elapsed: Duration, base: Duration, room: u64) {
         let round_trip = base + ADDED_PERIOD;
@@ -140,7 +140,7 @@ impl Pace {
     }
 }
 
-/// What `rate` is in that time.
+/// Bytes at `rate` in that time.
 pub(super) fn amount(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX)
 }

@@ -24,7 +24,7 @@ pub(super) struct Packer<'a> {
     destinations: &'a [Locator],
     directed_to: Option<GuidPrefix>,
     limit: usize,
-    /// What [`Outbox::cost`] may become.
+    /// Limit of [`Outbox::cost`].
     allowance: u64,
     /// How many datagrams the outbox may have.
     datagrams_max: usize,
@@ -176,13 +176,13 @@ fn stamp_bytes(sample: &HeldSample<'_>) -> usize {
     if sample.timestamp.is_some() { write::INFO_TS_LEN } else { write::INFO_TS_NONE_LEN }
 }
 
-/// What stands around a sample that travels as DATA: INFO_TS, DATA and padding.
+/// Bytes around a sample that travels as DATA: INFO_TS, DATA and padding.
 pub(super) const SAMPLE_OVERHEAD_BYTES: usize = write::INFO_TS_LEN + write::DATA_HEAD_LEN + 3;
 
 /// STATUS_INFO, KEY_HASH and the sentinel.
 const INLINE_QOS_MAX_BYTES: usize = 8 + 20 + 4;
 
-/// Who sends, and to which of its readers.
+/// The writer, and the destination among its readers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     pub writer: EntityId,

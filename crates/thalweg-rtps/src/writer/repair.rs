@@ -19,7 +19,7 @@ use crate::wire::SequenceSet;
 /// Answers to one reader's requests.
 pub(super) struct Repair<'a> {
     pub history: &'a WriterHistory,
-    /// What was not sent for the first time yet.
+    /// First number that was not sent yet.
     pub place: Place,
     /// First sample that concerns the reader.
     pub start: SequenceNumber,
@@ -40,7 +40,7 @@ pub(super) struct Repair<'a> {
     pub suppression: Duration,
     /// Kernel memory at the reader that may still be filled now.
     pub budget: u64,
-    /// What was filled.
+    /// The result of filling an outbox.
     pub spent: u64,
 }
 

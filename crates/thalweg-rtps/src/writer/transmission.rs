@@ -53,12 +53,12 @@ pub(super) enum Progress {
     },
 }
 
-/// What is to be sent next after an attempt to send `sample`.
+/// The next transmission after an attempt to send `sample`.
 fn after(progress: Progress, sample: SequenceNumber) -> (Progress, SequenceNumber) {
     (progress, if progress == Progress::Complete { sample.next() } else { sample })
 }
 
-/// What the send window is charged for.
+/// Bytes charged to the send window.
 pub(super) enum Charge<'a> {
     /// Nobody acknowledges, or it was charged already.
     Nothing,
@@ -221,7 +221,7 @@ impl Transmission<'_> {
         let last = if sample.sequence == end.sample { end.fragment.min(total) } else { total };
         let next_fragment = &mut place.fragment;
         if *next_fragment == 0 {
-            // What the reader still has to acknowledge may lie in its socket: the sample waits until there is room for all of it, or until
+            // Unacknowledged samples may lie in the reader's socket: the sample waits until there is room for all of it, or until
             // there is nothing else.
             let cost = kernel_cost(fragment_datagram_bytes(sample, fragment_bytes)) * u64::from(total);
             if matches!(self.charge, Charge::Samples) && !self.flow.admits(cost) {

@@ -1,4 +1,4 @@
-//! What arrives.
+//! Laws of delivery.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
 use crate::plan::{InstanceSharing, Pace};
 use crate::record::{Pair, Record, WrittenRecord};
 
-/// When a writer says that everybody has acknowledged everything, every matched reliable reader has what it is owed: taken, or
-/// in its cache. Only a reader of which the writer has told that it gave it up, as its QoS asked, may lack what it lost.
+/// When a writer reports that all samples are acknowledged, every matched reliable reader has all samples that it is owed: taken, or
+/// in its cache. Only a reader that the writer has reported as given up may lack some.
 pub fn acknowledged_means_delivered(record: &Record) -> Result<(), String> {
     record.unkept.first().map_or(Ok(()), |words| Err(words.clone()))
 }
@@ -77,7 +77,7 @@ pub fn last_values_arrive(record: &Record) -> Result<(), String> {
     record.pairs().filter(applies).filter(|pair| pair.is_there_at_end()).try_for_each(check_last_values)
 }
 
-/// Where the network loses nothing and nobody is overrun, even best effort loses nothing.
+/// Where the network loses no datagram and no buffer overflows, best effort loses no sample either.
 pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(), String> {
     let overrun = record.processes.iter().any(|process| process.dropped > 0);
     if !record.plan.weather.is_clear() || record.plan.is_disturbed() || overrun {
@@ -99,7 +99,7 @@ pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(),
     Ok(())
 }
 
-/// Dispose and unregister arrive: at the end each instance is at the reader what its writer made it.
+/// Dispose and unregister arrive: at the end each instance has the state at the reader that its writer gave it.
 pub fn instances_end_as_their_writer_said(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;

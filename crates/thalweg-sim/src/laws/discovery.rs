@@ -1,4 +1,4 @@
-//! Who knows whom, and when.
+//! Laws of discovery.
 
 use std::time::Duration;
 

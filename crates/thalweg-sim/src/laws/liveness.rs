@@ -1,4 +1,4 @@
-//! How soon everything is in order again.
+//! Laws of liveness: the time until a world has settled.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn settles_within_its_bound(record: &Record) -> Result<(), String> {
     }
 }
 
-/// How long after everything planned a world may be busy.
+/// Time for which a world may be busy after all planned events.
 pub(crate) fn settling_bound(plan: &Plan) -> Duration {
     SLACK + discovery_time(plan) + transfer_time(plan) + taking_time(plan)
 }

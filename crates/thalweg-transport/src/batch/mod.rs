@@ -30,7 +30,7 @@ pub use crate::intake::{Waker, Wakeup};
 pub use crate::outgo::Sent;
 pub use crate::socket::PortSharing;
 
-/// How a [`BatchSocket`] is opened.
+/// Settings of a [`BatchSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchOptions {
     /// Bytes of receive buffer to ask for. Default 2 MiB: Linux counts 768 bytes for a small datagram and doubles what is
@@ -101,7 +101,7 @@ impl BatchSocket {
     }
 
     /// Lets the kernel drop what `program` says before it is queued, in place of an earlier program; an empty one lets
-    /// everything in again. What it drops is counted among [`Arrived::kernel_drops`].
+    /// everything in again. Its drops are counted in [`Arrived::kernel_drops`].
     ///
     /// # Errors
     /// When the program is not valid, or longer than `net.core.optmem_max` allows. The earlier one stays.
@@ -124,7 +124,7 @@ impl BatchSocket {
     /// so far.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Wakeup> {
         self.intake.wait_until(deadline.unwrap_or(Instant::NEVER))
     }
@@ -139,7 +139,7 @@ impl BatchSocket {
     /// queue was emptied. [`BatchSocket::next_arrival`] has them.
     ///
     /// # Errors
-    /// What the system says, an empty queue excepted.
+    /// The system's error, an empty queue excepted.
     pub fn receive(&mut self) -> io::Result<usize> {
         self.arrivals = 0..0;
         let count = self.intake.receive(0, BATCH_MAX)?;
@@ -160,7 +160,7 @@ impl BatchSocket {
         None
     }
 
-    /// Sends all of `departures` by as few system calls as possible. What the system does not take within 5 ms is lost, as
+    /// Sends all of `departures` by as few system calls as possible. Datagrams that the system does not take within 5 ms are lost, as
     /// the network may lose it: a server must not stand still for one peer.
     pub fn send<'bytes>(
         &self,
@@ -242,7 +242,7 @@ fn out_message(pieces: Range<usize>, address: RawAddress, source: Option<IpAddr>
     OutMessage { datagrams: pieces.clone(), pieces, address, control: SendControl::new(exit, segment, None) }
 }
 
-/// Lets the kernel cut what is sent by `socket` into datagrams of `bytes` each (GSO), the last of which may be shorter.
+/// Lets the kernel cut messages sent by `socket` into datagrams of `bytes` each (GSO), the last of which may be shorter.
 ///
 /// # Errors
 /// When the kernel cannot (Linux before 4.18).
@@ -255,9 +255,9 @@ pub fn cut_sends(socket: &impl AsFd, bytes: u16) -> io::Result<()> {
 pub struct Arrived<'a> {
     /// Its payload.
     pub bytes: &'a [u8],
-    /// Who sent it.
+    /// The source address.
     pub source: SocketAddr,
-    /// Where it was sent to; known for sockets that are bound to every address.
+    /// The destination address; known for sockets that are bound to every address.
     pub destination: Option<IpAddr>,
     /// The interface it came in on, where `destination` is known; else 0.
     pub interface: u32,
@@ -268,7 +268,7 @@ pub struct Arrived<'a> {
 /// One datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure<'a> {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
     /// The address of this host that it leaves from; `None` leaves that to the routing table.
     pub from: Option<IpAddr>,
@@ -284,7 +284,7 @@ pub struct BatchScratch(SendScratch);
 pub const BATCH_MAX: usize = 64;
 /// Longer datagrams are not joined: they might not fit the path, and 64 of these fit into one message.
 const SEGMENT_MAX_BYTES: usize = 1000;
-/// How long one `send` waits for room in the send buffer.
+/// Time for which one `send` waits for room in the send buffer.
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

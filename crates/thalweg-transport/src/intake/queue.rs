@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::socket::UdpSocket;
 
-/// A socket and what is known of its queue.
+/// A socket and the state of its queue.
 pub(super) struct Queue {
     pub(super) socket: Arc<UdpSocket>,
     /// Something may be queued: told by epoll, or guessed because traffic flows.
@@ -12,9 +12,9 @@ pub(super) struct Queue {
     /// Datagrams that it refused since it was opened, as the kernel told last (wraps).
     kernel_drops: u32,
     guessing: Guessing,
-    /// It is asked although nobody told that something is queued.
+    /// It is read although the poller reported nothing.
     is_speculative: bool,
-    /// How many such questions in a row may be in vain; earned by those that were not.
+    /// Number of such reads in a row that may find nothing; successful ones raise it.
     credit: u32,
     /// Polls since the last datagram.
     idle_polls: u32,

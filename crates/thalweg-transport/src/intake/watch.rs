@@ -97,7 +97,7 @@ impl Waker {
     }
 
     /// Lets the current wait return at `deadline` at the latest, without waking the thread before: one system call, none when
-    /// the thread's timer fires by then anyway. It fires once; whoever returns from the wait looks at the deadlines anew.
+    /// the thread's timer fires by then anyway. It fires once; the thread that returns from the wait checks the deadlines anew.
     pub fn wake_by(&self, deadline: Instant) {
         if self.timer.fire_by(deadline.as_nanos()).is_err() {
             // The kernel refuses no time; should it ever, being early is the safe side.
@@ -112,7 +112,7 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Tokens of what is not a UDP socket.
+/// Tokens of descriptors that are not UDP sockets.
 const WAKE_TOKEN: u64 = u64::MAX;
 const INTERFACES_TOKEN: u64 = u64::MAX - 1;
 const TIMER_TOKEN: u64 = u64::MAX - 2;

@@ -9,7 +9,7 @@ use super::address::Family;
 #[repr(C, align(8))]
 pub(crate) struct ControlBuffer<const BYTES: usize>(pub(crate) [u8; BYTES]);
 
-/// What one received datagram's control messages said.
+/// The content of a received datagram's control messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Interface the datagram came in on; 0 when unknown.
@@ -56,7 +56,7 @@ pub(crate) struct Exit {
     pub(crate) source: IpAddr,
 }
 
-/// How the network and the queues on the way there are to treat a datagram.
+/// Treatment of a datagram by the network and by the queues of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marking {
     /// Address family of the datagram.
@@ -153,7 +153,7 @@ impl SendControl {
     }
 }
 
-/// Reads the control messages in `bytes`; what is malformed or unknown is skipped.
+/// Reads the control messages in `bytes`; malformed and unknown ones are skipped.
 pub(crate) fn parse(mut bytes: &[u8]) -> Control {
     let mut control = Control::default();
     while let Some((level, kind, data, rest)) = split_first(bytes) {
@@ -163,7 +163,7 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Control {
     control
 }
 
-/// Splits the first control message off: level, type, data and what follows.
+/// Splits the first control message off: level, type, data and the rest.
 fn split_first(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<WORD>()?;
     let (level, rest) = rest.split_first_chunk::<4>()?;

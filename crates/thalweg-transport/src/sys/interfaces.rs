@@ -70,7 +70,7 @@ pub(crate) fn mtu(name: &str) -> Option<u32> {
     if descriptor < 0 {
         return None;
     }
-    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     // SAFETY: `request` is a live ifreq with a NUL-terminated name, which the call fills.
     let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
@@ -111,7 +111,7 @@ impl Watcher {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         // SAFETY: sockaddr_nl is plain data for which all zeroes is a valid value.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };

@@ -90,7 +90,7 @@ impl Epoll {
     }
 }
 
-/// A timer that wakes whoever watches it; any thread may set it.
+/// A timer that wakes the thread that watches it; any thread may set it.
 ///
 /// It stays armed over many waits: a time-out of `epoll_wait` would program the clock's hardware at each of them, which costs
 /// as much as a small system call.
@@ -117,7 +117,7 @@ impl Timer {
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let specification = libc::itimerspec { it_interval: once, it_value: value };
         let (timer, flags) = (self.descriptor.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
-        // SAFETY: `specification` is live for the call; the old value is not asked for.
+        // SAFETY: `specification` is live for the call; the old value is not requested.
         let result = unsafe { libc::timerfd_settime(timer, flags, &raw const specification, std::ptr::null_mut()) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -134,7 +134,7 @@ impl AsFd for Timer {
     }
 }
 
-/// A counter that wakes whoever watches it.
+/// A counter that wakes the thread that watches it.
 pub(crate) struct EventFd(OwnedFd);
 
 impl EventFd {
@@ -172,7 +172,7 @@ fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

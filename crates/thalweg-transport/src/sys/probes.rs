@@ -1,4 +1,4 @@
-//! Where tracers attach: a NOP and a note in the program for each point.
+//! Static probes for tracers: a NOP and a note in the program for each point.
 
 use probe::probe;
 use thalweg_base::point::Point;

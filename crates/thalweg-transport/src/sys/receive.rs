@@ -22,7 +22,7 @@ pub(crate) struct ReceiveSlots {
 // SAFETY: the raw pointers in `headers` and `pieces` are set anew within each call and never followed outside of it.
 unsafe impl Send for ReceiveSlots {}
 
-/// A buffer for the kernel to fill, which nobody else refers to until it is released.
+/// A buffer for the kernel to fill; no other reference to it exists until it is released.
 pub(crate) struct Armed {
     slab: Arc<Vec<u8>>,
     /// Where its bytes begin.
@@ -107,7 +107,7 @@ impl ReceiveSlots {
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 
-    /// What the last call stored in `slot`.
+    /// The datagram that the last call stored in `slot`.
     pub(crate) fn arrival(&self, slot: usize) -> Arrival {
         let header = &self.headers[slot];
         let control_bytes = control_bytes(header.msg_hdr.msg_controllen);

@@ -27,7 +27,7 @@ pub(crate) struct OutMessage {
     pub(crate) control: SendControl,
 }
 
-/// How the kernel learns where messages go.
+/// The destination of messages for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addressing {
     /// Each message brings its address.

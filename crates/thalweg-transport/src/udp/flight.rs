@@ -21,7 +21,7 @@ use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
 
 /// Pieces of one message (`UIO_MAXIOV`).
 const PIECES_MAX: usize = 1024;
-/// How long one call of [`Sender::send`] waits in total for room in the send buffer before it drops. Chosen so that
+/// Total time for which one call of [`Sender::send`] waits for room in the send buffer before it drops. Chosen so that
 /// a link that is down delays nobody for longer than a lost heartbeat would.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -99,7 +99,7 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         end
     }
 
-    /// What the datagrams are marked with; nothing for the class that unmarked ones belong to.
+    /// The mark of the datagrams; none for the class of unmarked ones.
     fn marking(&self, family: Family) -> Option<Marking> {
         let code_point = self.class.code_point();
         let queue = || self.sender.ranks().load(Ordering::Relaxed).then(|| queue_rank(code_point));
@@ -277,7 +277,7 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
         self.patience.wait(error, socket)
     }
 
-    /// Whether datagrams of `bytes` are within what the way to `address` carries.
+    /// Whether datagrams of `bytes` fit the path to `address`.
     fn fits_path(&self, bytes: usize, address: SocketAddr) -> bool {
         let headers = if address.is_ipv4() { 28 } else { 48 };
         self.sender.path_mtu(address).is_ok_and(|mtu| bytes + headers <= mtu as usize)

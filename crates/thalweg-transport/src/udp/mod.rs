@@ -22,7 +22,7 @@ pub use receive::{Datagram, Receiver};
 pub use repetitions::RefusedBytes;
 pub use send::{Origin, Sender};
 
-/// What a participant wants from UDP.
+/// Settings of a participant's UDP sockets.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// DDS domain, 0 to [`crate::ports::DOMAIN_MAX`].
@@ -60,17 +60,17 @@ impl Default for UdpConfig {
     }
 }
 
-/// Everything that [`open`] made.
+/// The result of [`open`].
 pub struct UdpTransport {
     /// For all threads that send.
     pub sender: Arc<Sender>,
     /// For the one thread that receives.
     pub receiver: Receiver,
-    /// Where the participant can be reached.
+    /// Addresses at which the participant can be reached.
     pub ports: Ports,
     /// The interfaces in use when the sockets were opened.
     pub interfaces: Vec<Interface>,
-    /// What a user should know although the participant works.
+    /// Restrictions under which the participant works, for its user.
     pub notices: Vec<Notice>,
     /// The smallest receive buffer granted, in bytes: what peers may have under way to us.
     pub receive_buffer_bytes: usize,
@@ -96,7 +96,7 @@ pub struct Ports {
 /// Opens, binds and joins the sockets of one participant.
 ///
 /// # Errors
-/// When the domain id is too large, an allowed interface does not exist, or not even one pair of unicast sockets can be opened. What is merely missing (IPv6,
+/// When the domain id is too large, an allowed interface does not exist, or not even one pair of unicast sockets can be opened. Optional parts that are missing (IPv6,
 /// multicast, a large buffer) becomes a [`Notice`].
 pub fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
     open::open(config)
@@ -120,7 +120,7 @@ pub enum Notice {
     NotJoined {
         /// Name of the interface.
         interface: String,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
     /// Changes of interfaces will not be noticed.
@@ -137,7 +137,7 @@ impl fmt::Display for Notice {
             ),
             Notice::FamilyUnavailable(family, cause) => write!(f, "{family} is not used: {cause}"),
             Notice::MulticastUnavailable(family, cause) => {
-                write!(f, "multicast over {family} is not used: {cause}; name peers explicitly to be found")
+                write!(f, "multicast over {family} is not used: {cause}; name the peers of this participant")
             }
             Notice::NotJoined { interface, cause } => {
                 write!(f, "interface {interface} does not take part in multicast discovery: {cause}")
@@ -156,16 +156,16 @@ pub enum OpenError {
     DomainTooLarge(u32),
     /// No interface of this host has this name or address.
     UnknownInterface {
-        /// What was asked for.
+        /// The requested entry.
         entry: String,
         /// The interfaces that there are.
         listed: Vec<ListedInterface>,
     },
     /// A system call failed.
     System {
-        /// What was attempted.
+        /// The attempted operation.
         attempted: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -76,7 +76,7 @@ fn usable_families(config: &UdpConfig, notices: &mut Vec<Notice>) -> Vec<Family>
     };
     let mut families = wanted.clone();
     families.retain(usable);
-    // Where neither works, the attempt to open them for good tells why.
+    // If neither works, opening them for good reports the error.
     if families.is_empty() { wanted } else { families }
 }
 

@@ -23,12 +23,12 @@ const SLABS_MAX: usize = 256;
 /// Messages of up to this size are copied into a buffer of their own size, so that a held sample of 1 KiB does not
 /// keep 64 KiB alive; the copy costs about 0.1 µs of the 4 µs that receiving it costs.
 const COPY_MAX_BYTES: usize = 8 << 10;
-/// What the pool of these copies remembers in each size class.
+/// Bytes that the pool of these copies keeps in each size class.
 const COPY_POOL_BYTES: usize = 2 << 20;
 /// Messages asked for by one system call: at first, always of sockets of discovery, and when there is always more.
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 32;
-/// Bytes of one call beyond which it asks for no more messages: what is to be processed next should still be in the cache of
+/// Bytes of one call beyond which it asks for no more messages: the next message to process should still be in the cache of
 /// the processor when its turn comes, and large messages make the cost of a call disappear anyway.
 const CALL_BYTES: usize = 256 << 10;
 
@@ -37,7 +37,7 @@ const CALL_BYTES: usize = 256 << 10;
 pub struct Datagram {
     /// Its bytes, shared with its neighbours of the same buffer.
     pub payload: Payload,
-    /// Who sent it.
+    /// The source address.
     pub source: SocketAddr,
     /// The interface it came in on; 0 when the kernel did not tell.
     pub interface: u32,
@@ -51,7 +51,7 @@ pub struct Receiver {
     /// For each socket, whether it receives discovery alone: bursts when many participants start, which are not worth buffers that
     /// stay.
     discovers: Vec<bool>,
-    /// How many messages the next call asks for.
+    /// Number of messages that the next call asks for.
     ask: usize,
     slabs: SlabPool,
     copies: PayloadPool,
@@ -95,7 +95,7 @@ impl Receiver {
         self.intake.wait(timeout)
     }
 
-    /// Appends what has arrived to `into` without waiting, at most 32 messages a socket; returns how many datagrams.
+    /// Appends arrived datagrams to `into` without waiting, at most 32 messages a socket; returns their number.
     ///
     /// After a return of zero nothing is queued, and [`Receiver::wait`] is due. Asks only sockets that have something, as
     /// the last wait told or the traffic of the last call suggests.
@@ -136,7 +136,7 @@ impl Receiver {
         Ok((interfaces, notices))
     }
 
-    /// What was received since the sockets were opened.
+    /// Counts of received datagrams since the sockets were opened.
     pub fn counts(&self) -> ReceiveCounts {
         self.intake.counts()
     }

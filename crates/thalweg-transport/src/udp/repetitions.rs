@@ -5,7 +5,7 @@ use std::io;
 use crate::filter::FilterInstruction;
 use crate::socket::UdpSocket;
 
-/// What a datagram bears that is refused: four bytes at an offset into it.
+/// The mark of refused datagrams: four bytes at an offset.
 pub type RefusedBytes = (usize, [u8; 4]);
 
 /// Lets `socket` refuse datagrams that bear all of `refused`.

@@ -24,10 +24,10 @@ use crate::sys::send::SendScratch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Discovery and everything else the I/O thread sends. Errors that announcements to unused ports provoke come back
-    /// to this socket only. What is larger than its path leaves in IP fragments, which routers may cut further: announcements
+    /// to this socket only. Datagrams larger than their path leave in IP fragments, which routers may cut further: announcements
     /// cannot be cut otherwise, and repairs get through where a router drops large packets without telling.
     Metatraffic,
-    /// What application threads write. What is larger than its path is refused by the kernel, leaves as
+    /// Samples that application threads write. A datagram larger than its path is refused by the kernel, leaves as
     /// [`Origin::Metatraffic`] instead, and [`Sender::take_path_news`] tells.
     User,
 }
@@ -120,7 +120,7 @@ impl Sender {
     /// Sends every datagram of `outbox` to each of its destinations, in order. One datagram to one destination costs
     /// exactly one system call; equal-sized neighbours leave as one message (GSO), several messages as one call.
     ///
-    /// Never fails as a whole: what the network refuses is counted, as if the network had lost it. Waits at most 50 ms in
+    /// Never fails as a whole: refused datagrams are counted, as if the network had lost them. Waits at most 50 ms in
     /// total when the send buffer is full.
     pub fn send(&self, origin: Origin, outbox: &Outbox) -> Sent {
         self.send_as(origin, TrafficClass::DEFAULT, outbox)
@@ -146,7 +146,7 @@ impl Sender {
         route_mtu(destination)
     }
 
-    /// Whether a datagram turned out to be larger than its path since the last call: then the paths are to be measured anew.
+    /// Whether a datagram was larger than its path since the last call: then the paths are to be measured anew.
     pub fn take_path_news(&self) -> bool {
         let families = [Family::V4, Family::V6];
         let sockets = families.iter().flat_map(|family| [self.metatraffic.get(*family), self.user.get(*family)]);
@@ -166,7 +166,7 @@ impl Sender {
         &self.ranks
     }
 
-    /// What was sent since the sockets were opened.
+    /// Counts of sent datagrams since the sockets were opened.
     pub fn counts(&self) -> SendCounts {
         self.counters.read()
     }

@@ -1,4 +1,4 @@
-//! What writers and readers tell about themselves: by what way samples travel, where to and why, and what became of them.
+//! Explanations of writers and readers: transmission methods, destinations, their reasons, and the fate of samples.
 
 mod inquiry;
 #[cfg(test)]
@@ -25,12 +25,12 @@ use crate::{Error, ErrorKind};
 use inquiry::{ANSWER_READER, ANSWER_WRITER, Inquiry, QUESTION_READER, QUESTION_WRITER};
 pub(crate) use inquiry::{inspector_property, services};
 
-/// How often answers are looked for.
+/// Interval at which answers are polled.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
 /// After this time without all answers the question is repeated: some participants may have been discovered since.
 const REPEAT_PERIOD: Duration = Duration::from_millis(500);
 
-/// What Thalweg's endpoints of one topic tell, and what their participants refused, each in the order of their GUIDs.
+/// The explanations of Thalweg's endpoints of one topic, and their participants' refusals, each in the order of their GUIDs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopicExplanation {
     /// Its writers.

@@ -18,10 +18,10 @@ struct Scene(Arc<Parts>);
 struct Parts {
     slot: Slot,
     agenda: Agenda<Scene>,
-    /// What was heard: by which callback, what.
+    /// The news that were heard, with the callback.
     heard: Mutex<Vec<(&'static str, u32)>>,
     changed: Condvar,
-    /// Calls that a thread was asked for.
+    /// Calls requested from a thread.
     calls: Mutex<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Scene {
         }
     }
 
-    /// Lets both threads finish their work; what was heard in the end. The calling thread is the I/O thread from now on.
+    /// Lets both threads finish their work; returns all news heard. The calling thread is the I/O thread from now on.
     fn finish(&self, listener_thread: JoinHandle<()>) -> Vec<(&'static str, u32)> {
         self.0.agenda.stop();
         listener_thread.join().unwrap();
@@ -96,7 +96,7 @@ impl Scene {
     }
 }
 
-/// All news in `heard`, whoever heard it; the order in which each callback heard it is checked.
+/// All news in `heard`, of any callback; the order in which each callback heard it is checked.
 #[track_caller]
 fn news(heard: &[(&'static str, u32)]) -> Vec<u32> {
     for name in heard.iter().map(|(name, _)| name) {

@@ -13,7 +13,7 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::sync::Lock;
 
-/// What [`thalweg_rtps::shared::Shared`] is outside of models. A wait ends when somebody notifies, however long it takes.
+/// The counterpart of [`thalweg_rtps::shared::Shared`] in models. A wait ends only by a notification.
 #[derive(Default)]
 struct Modelled<T> {
     state: Mutex<T>,

@@ -1,4 +1,4 @@
-//! Threads that write on one writer: who sends, and who waits for room.
+//! Threads that write on one writer: the sending thread, and threads that wait for room.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Scene(Arc<Parts>);
 struct Parts {
     writer: Modelled<Writer>,
     waiters: Waiters,
-    /// The samples of what was handed to the socket.
+    /// The samples handed to the socket.
     sent: Modelled<Vec<u8>>,
     /// A thread hands something to the socket.
     is_sending: Mutex<bool>,
@@ -76,7 +76,7 @@ impl Scene {
         thread::spawn(move || run(&scene))
     }
 
-    /// One try to write a sample; what is due is sent in any case.
+    /// One try to write a sample; due messages are sent in any case.
     fn attempt(&self, value: u8) -> bool {
         let mut writer = self.0.writer.lock();
         let (kind, instance, payload) =

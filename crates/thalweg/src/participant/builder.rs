@@ -1,4 +1,4 @@
-//! How a participant is to be, and its creation.
+//! The settings of a participant, and its creation.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,7 +24,7 @@ use crate::runtime::{
 use crate::status::ParticipantStatus;
 use crate::{Error, ErrorKind};
 
-/// Lease of a participant that is told nothing else, and the limits of others; see
+/// Default lease of a participant, and the limits of others; see
 /// [`DomainParticipantBuilder::lease_duration`].
 const LEASE_DEFAULT: Duration = Duration::from_secs(20);
 const LEASE_MIN: Duration = Duration::from_secs(1);
@@ -101,8 +101,8 @@ impl DomainParticipantBuilder {
     }
 
     /// Communication groups: this participant and others that share none of them ignore each other after the first
-    /// announcement. Default none, which is the group `default`; `*` meets everybody. At most 64 names of at most 64 bytes
-    /// without comma, semicolon and equals sign. They are announced in USER_DATA behind what the application puts there, as
+    /// announcement. Default none, which is the group `default`; `*` shares a group with every participant. At most 64 names of at most 64 bytes
+    /// without comma, semicolon and equals sign. They are announced in USER_DATA behind the application's own data, as
     /// `groups=radar,ops;`, so that programs of other vendors can take part; those that do not are in the group `default`.
     pub fn groups(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.groups = names.into_iter().map(Into::into).collect();
@@ -180,7 +180,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// How long peers keep this participant after its last sign of life. Default 20 s (RTPS 2.5 §8.5.3.2); allowed 1 s, since a
+    /// Time for which peers keep this participant after its last message. Default 20 s (RTPS 2.5 §8.5.3.2); allowed 1 s, since a
     /// busy machine may keep its threads from running for a part of that, to 1 h, beyond which peers believe no lease. It
     /// announces itself at least three times in a lease.
     pub fn lease_duration(mut self, lease: Duration) -> Self {
@@ -188,7 +188,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// How many participants and endpoints are remembered, and how much memory that may take: what is beyond is refused, counted
+    /// Limits on known participants and endpoints and on their memory: further ones are refused, counted
     /// ([`DomainParticipant::explain`]) and told by a warning. Default 2,000 participants, 16,384 writers and as many readers of
     /// each, 16 MiB for each, 128 MiB for all; allowed 1 and more.
     pub fn discovery_limits(mut self, limits: DiscoveryLimits) -> Self {
@@ -269,7 +269,7 @@ impl DomainParticipantBuilder {
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }
 
-    /// The groups, if USER_DATA can carry them beside what the application puts there.
+    /// The groups, if USER_DATA can carry them beside the application's data.
     fn checked_groups(&self) -> Result<Groups, Error> {
         let groups =
             Groups::new(self.groups.iter().cloned()).map_err(|error| bad_groups("create_participant", error))?;
@@ -285,7 +285,7 @@ impl DomainParticipantBuilder {
         let DiscoveryLimits { participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max } =
             self.limits;
         if [participants_max, endpoints_per_participant_max, bytes_per_participant_max, bytes_max].contains(&0) {
-            let cause = "failed: a limit of discovery is 0, so that nobody could be met";
+            let cause = "failed: a limit of discovery is 0, so that no participant could be discovered";
             return Err(Error::new(ErrorKind::BadParameter, "create_participant", cause).advise("choose 1 or more"));
         }
         Ok(())
@@ -334,7 +334,7 @@ fn log_notices(notices: &[Notice]) {
     }
     LOGGED.call_once(|| {
         for notice in notices {
-            // Lost samples puzzle people most; this one is told even where nobody listens to the log.
+            // Lost samples puzzle users most; this warning goes to standard error where no subscriber takes the log.
             if matches!(notice, Notice::ReceiveBuffer { .. }) {
                 warn(&notice.to_string());
             } else {

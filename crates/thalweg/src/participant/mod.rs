@@ -118,8 +118,8 @@ impl DomainParticipant {
         &self.udp
     }
 
-    /// Begins to find out why nobody is found, in the background: which interfaces are used, whether multicast works there, and
-    /// who announces itself in other domains and with other tags. Most participants are heard within six seconds, some of other
+    /// Starts a survey in the background, to find out why no participant is discovered: the interfaces in use, whether multicast works there, and
+    /// the participants in other domains and with other tags. Most participants are heard within six seconds, some of other
     /// vendors within thirty. It opens sockets of its own and sends nothing that reaches another participant.
     pub fn survey(&self) -> Survey {
         Survey::start(self.udp.clone(), self.guid_prefix())
@@ -139,7 +139,7 @@ impl DomainParticipant {
         self.runtime.view(Participant::guid_prefix)
     }
 
-    /// What a user should know although the participant works: a small receive buffer, no multicast. Logged at creation
+    /// Restrictions under which the participant works: a small receive buffer, no multicast. Logged at creation
     /// as well.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
@@ -191,7 +191,7 @@ impl DomainParticipant {
         self.runtime.view(|participant| participant.ignored_participants(clock::now()).cloned().collect())
     }
 
-    /// What the writers of a topic in all Thalweg participants of the domain do, and why, and what its readers received and did
+    /// The explanations of a topic's endpoints in all Thalweg participants of the domain: how its writers send, and which samples its readers received and did
     /// not hand over: those of other processes are asked and have `patience` to answer. Endpoints that did not answer in time are
     /// missing; compare [`DomainParticipant::publications`] and [`DomainParticipant::subscriptions`].
     ///
@@ -201,22 +201,22 @@ impl DomainParticipant {
         explain::topic(&self.runtime, topic, patience)
     }
 
-    /// What this participant refused of what came in the names of others, as `thalweg why` and `thalweg ls` show it.
+    /// Messages in the names of others that this participant refused, as `thalweg why` and `thalweg ls` show them.
     pub fn explain(&self) -> ParticipantExplanation {
         self.runtime.view(Participant::explain)
     }
 
-    /// What was refused or ignored of the bytes that arrived.
+    /// Counts of received messages that were refused or ignored.
     pub fn counters(&self) -> ParticipantCounters {
         self.runtime.view(Participant::counters)
     }
 
-    /// What the sockets sent; system calls and losses on this side.
+    /// Datagrams and bytes that the sockets sent; system calls and losses on this side.
     pub fn send_counts(&self) -> SendCounts {
         self.runtime.state().sender.counts()
     }
 
-    /// What the sockets received; system calls, and what the kernel dropped because a buffer was full.
+    /// Datagrams and bytes that the sockets received; system calls, and datagrams that the kernel dropped because a buffer was full.
     pub fn receive_counts(&self) -> ReceiveCounts {
         self.runtime.received()
     }

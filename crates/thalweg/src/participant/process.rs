@@ -5,7 +5,7 @@ use std::path::Path;
 use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_transport::host;
 
-/// Where a participant runs, as far as it announces that.
+/// Host, process and program of a participant, as far as it announces them.
 ///
 /// Thalweg announces the properties of Cyclone DDS, `__Hostname`, `__Pid` and `__ProcessName`, which that project's tools show of
 /// any participant. Those of Fast DDS (`fastdds.physical_data.host` and `.process`) and RTI Connext (`dds.sys_info.hostname`,
@@ -25,7 +25,7 @@ const PROCESS_ID: [&str; 3] = ["__Pid", "dds.sys_info.process_id", "fastdds.phys
 const PROGRAM: [&str; 2] = ["__ProcessName", "dds.sys_info.executable_filepath"];
 
 impl ProcessDescription {
-    /// What a participant announces.
+    /// The description that a participant announces.
     pub fn of(data: &ParticipantData) -> ProcessDescription {
         let find = |names: &[&str]| {
             let properties = || data.properties.iter().filter(|(_, value)| !value.is_empty());
@@ -44,7 +44,7 @@ impl ProcessDescription {
         ProcessDescription { host: host::name(), process_id: Some(std::process::id().to_string()), program }
     }
 
-    /// Announces it, except for what the application has said itself.
+    /// Announces the description, except for properties that the application has set itself.
     pub(super) fn add_to(self, properties: &mut Vec<(String, String)>) {
         let told = [(HOST[0], self.host), (PROCESS_ID[0], self.process_id), (PROGRAM[0], self.program)];
         for (name, value) in told {

@@ -48,7 +48,7 @@ pub(crate) fn wait_for_room<L: Lock<State = Writer>>(
     }
 }
 
-/// How long a write waits at most for readers on this host that are far behind, although the history has room.
+/// Longest wait of a write for readers on this host that are far behind, although the history has room.
 const FOLLOW_MAX: Duration = Duration::from_millis(5);
 
 /// Gives the lock away until the readers have followed, or have shown that they are slow.

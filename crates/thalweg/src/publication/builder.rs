@@ -1,4 +1,4 @@
-//! How a writer is to be, and its creation.
+//! The settings of a writer, and its creation.
 
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::writer::WriterOptions;

@@ -35,11 +35,11 @@ impl<T: TopicType> DataWriter<T> {
     /// Writes a sample, with the present time as its source timestamp, and returns its number.
     ///
     /// Reliable with KEEP_ALL (or exhausted limits), it waits up to `max_blocking_time` for room. With KEEP_ALL and samples
-    /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that what is under way stays
+    /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that samples under way stay
     /// in the processor's cache; then it goes on in any case.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`] when there was no room in time: the text says which readers owe acknowledgements and what to
+    /// [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe acknowledgements and what to
     /// raise; within an inline listener it comes at once, see [`Delivery::Inline`]. [`ErrorKind::BadParameter`] when the
     /// value cannot be encoded.
     pub fn write(&self, sample: &T) -> Result<SequenceNumber, Error> {
@@ -208,7 +208,7 @@ impl<T> DataWriter<T> {
         if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
     }
 
-    /// Sends at once what waits for company (see [`Method`](crate::qos::Method)): a batch that is not full, for example at
+    /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at
     /// the end of a burst. Samples of an asynchronous writer go on waiting for tokens.
     pub fn flush(&self) {
         transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.flush());
@@ -233,8 +233,8 @@ impl<T> DataWriter<T> {
         blocking::wait_for_matched(&self.cell, count, timeout)
     }
 
-    /// Calls `listener` for everything that happens to this writer, in place of an earlier listener. It is told at once
-    /// what has changed since the writer was created, or since the status was last asked for, and what an earlier listener was not
+    /// Calls `listener` for every status change of this writer, in place of an earlier listener. It is told at once
+    /// the changes since the writer was created, or since the status was last read, that an earlier listener was not
     /// told yet. [`Publisher::writer_builder`](crate::Publisher::writer_builder) sets a listener before anything can happen.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl<T> DataWriter<T> {
         self.cell.writer.lock().matched_readers().collect()
     }
 
-    /// What this writer sent, repaired and refused.
+    /// Counts of samples that this writer sent and repaired, and of answers that it refused.
     pub fn counters(&self) -> WriterCounters {
         self.cell.writer.lock().counters()
     }
@@ -283,7 +283,7 @@ impl<T> DataWriter<T> {
         WriterExplanation { topic: self.cell.topic.name.clone(), ..told }
     }
 
-    /// Samples in its history: not acknowledged by everybody, or kept for late readers.
+    /// Samples in its history: not acknowledged by all readers, or kept for late readers.
     pub fn held(&self) -> usize {
         self.cell.writer.lock().held()
     }

@@ -22,7 +22,7 @@ pub use data_writer::DataWriter;
 pub(crate) use sending::send_in_turn;
 pub(crate) use writer_cell::{WriterCell, WriterStatusListener};
 
-/// What the writers of a publisher have in common (DDS 1.4 §2.2.2.4.1).
+/// Settings shared by the writers of a publisher (DDS 1.4 §2.2.2.4.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherQos {
     /// PARTITION: names, with wildcards, of which one must fit one of the reader's. Default empty: the one name "".
@@ -42,7 +42,7 @@ impl Publisher {
         Publisher { runtime, qos }
     }
 
-    /// What its writers have in common.
+    /// Settings shared by its writers.
     pub fn qos(&self) -> &PublisherQos {
         &self.qos
     }

@@ -29,7 +29,7 @@ pub(super) struct Outgoing {
     pub(super) payload: Payload,
 }
 
-/// Bytes that a thread's recycled buffers may keep in each size class: what a writer of samples of one size has under way
+/// Bytes that a thread's recycled buffers may keep in each size class: the samples that a writer of one size has under way
 /// in an 8 MiB window, twice.
 const POOL_BYTES: usize = 16 << 20;
 
@@ -126,7 +126,7 @@ pub(super) fn copied(bytes: &[u8]) -> Payload {
     }
 }
 
-/// One try: history, then what is due to be sent, also when there was no room (a request for acknowledgement). `follows` as for
+/// One try: adds to the history, then sends due messages, also when there was no room (a request for acknowledgement). `follows` as for
 /// [`transmit`].
 pub(super) fn attempt(
     state: &RuntimeState,
@@ -155,7 +155,7 @@ pub(super) fn attempt(
     result
 }
 
-/// Lets `change` change the writer, then sends what is due unless another thread is doing so. `follows`: readers on this host
+/// Lets `change` change the writer, then sends due messages unless another thread is doing so. `follows`: readers on this host
 /// that are far behind get a moment to follow first.
 pub(super) fn transmit<R>(
     state: &RuntimeState,
@@ -189,7 +189,7 @@ pub(super) fn transmit<R>(
     result
 }
 
-/// What is left to be done when a thread has sent for a writer.
+/// The remaining work when a thread has sent for a writer.
 pub(crate) struct Sent {
     /// Threads that wait for room are to be told.
     pub(crate) made_room: bool,
@@ -197,7 +197,7 @@ pub(crate) struct Sent {
     pub(crate) pause: Option<Instant>,
 }
 
-/// Sends what is due, and what other threads add meanwhile, unless one of them is doing so: then it sends this as well.
+/// Sends due messages, and those that other threads add meanwhile, unless another thread is sending: then that one sends them.
 /// `send` returns when it is done.
 pub(crate) fn send_in_turn<L: Lock<State = Writer>>(
     lock: &L,
@@ -217,7 +217,7 @@ pub(crate) fn send_in_turn<L: Lock<State = Writer>>(
         let mut writer = lock.lock();
         sending = writer.continue_sending(start, end, datagrams, outbox);
         sent.made_room |= writer.poll_space();
-        // News is earlier than what was told before.
+        // The new deadline is earlier than the one reported before.
         sent.pause = writer.pause_to_arm().or(sent.pause);
         drop(writer);
         start = end;

@@ -1,4 +1,4 @@
-//! What a data writer's handle and the runtime share.
+//! State shared by a data writer's handle and the runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(crate) struct WriterCell {
     pub(super) qos: WriterQos,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
-    /// Whether small samples are collected at the moment, as the last write saw it: only a hint how to serialize.
+    /// Whether small samples were collected at the last write: only a hint for serializing.
     collecting: AtomicBool,
     statuses: Mutex<Statuses>,
     status_listener: ListenerSlot<WriterStatusListener, WriterStatus>,
@@ -73,7 +73,7 @@ impl WriterCell {
         &self.topic
     }
 
-    /// What the writer's datagrams are marked with.
+    /// The traffic class of the writer's datagrams.
     pub(super) fn traffic_class(&self) -> TrafficClass {
         TrafficClass::of(self.qos.transport_priority)
     }
@@ -101,7 +101,7 @@ impl WriterCell {
         self.waiters.notify(&self.writer);
     }
 
-    /// The statuses that have changed since they were last asked for or told, which they are from now on.
+    /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
         let current = self.writer.lock().readers_given_up();
         let mut statuses = self.statuses();
@@ -150,7 +150,7 @@ impl WriterCell {
         self.statuses().given_up.tell(current)
     }
 
-    /// Takes note that of all `given_up` readers a waiting thread is told; returns how many it was not told of before.
+    /// Records that a waiting thread is told of all `given_up` readers; returns the number of those that it was not told of before.
     pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
         let told = &mut self.statuses().given_up_told;
         given_up.saturating_sub(std::mem::replace(told, given_up))

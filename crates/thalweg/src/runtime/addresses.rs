@@ -13,7 +13,7 @@ use thalweg_transport::interfaces::{Interface, is_link_local};
 use thalweg_transport::ports::{PARTICIPANT_INDEX_MAX, metatraffic_multicast, metatraffic_unicast, user_multicast};
 use thalweg_transport::udp::{GROUP_V4, GROUP_V6, Ports};
 
-/// What stays the same when interfaces change.
+/// Settings that stay the same when interfaces change.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressPlan {
     pub(crate) domain_id: u32,
@@ -85,7 +85,7 @@ fn link_mtus(interfaces: &[Interface]) -> Vec<LinkMtu> {
     mtus
 }
 
-/// What a link is taken for that is not announced.
+/// Assumed properties of a link that is not announced.
 const ETHERNET_MTU_BYTES: u32 = 1500;
 
 /// Addresses of other hosts' concern first, loopback last: peers on this host prefer that, others must not use it.
@@ -104,7 +104,7 @@ fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<
     locators
 }
 
-/// Leaves out addresses by which nobody is reached that the others do not reach: further ones of a network that an interface is in,
+/// Leaves out addresses that reach no further participant: further ones of a network that an interface is in,
 /// and loopback where this host has another IPv4 address. Fast DDS sends every sample to every address that it can reach, so
 /// each more of them doubles what its writers on this host send. Thalweg's participants on this host use loopback all the same,
 /// since it is announced for discovery.

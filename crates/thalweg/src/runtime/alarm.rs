@@ -1,4 +1,4 @@
-//! How application threads tell the I/O thread about earlier deadlines without waking it for nothing.
+//! Requests of application threads to the I/O thread for earlier deadlines, without needless wake-ups.
 
 use std::sync::PoisonError;
 
@@ -9,7 +9,7 @@ use thalweg_transport::udp::Waker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// What ends the sleep of a thread.
+/// The end of the sleep of a thread.
 pub(crate) trait Wake {
     /// Ends the present or next sleep.
     fn wake(&self);

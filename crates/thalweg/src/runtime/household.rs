@@ -14,9 +14,9 @@ use super::RuntimeState;
 pub(crate) struct Process {
     /// Those of a parent live elsewhere.
     id: u32,
-    /// What their names have in common.
+    /// Prefix of their names.
     name: [u8; 6],
-    /// What they tell each other.
+    /// Their shared news.
     pub(crate) household: Household,
 }
 

@@ -20,7 +20,7 @@ use super::household;
 use super::paths::Paths;
 use crate::trace;
 
-/// How the I/O thread runs.
+/// Settings of the I/O thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IoOptions {
     /// Polls the sockets without ever sleeping.
@@ -33,22 +33,22 @@ thread_local! {
     static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True on the I/O thread of any participant: what it waited for, it could not receive.
+/// True on the I/O thread of any participant, which must not wait: it could not receive meanwhile.
 pub(crate) fn on_io_thread() -> bool {
     IS_IO_THREAD.get()
 }
 
-/// The longest sleep while reliable writers are active: their deadlines are further away, so writing wakes nobody.
+/// The longest sleep while reliable writers are active: their deadlines are further away, so writing needs no wake-up.
 const ACTIVE_SLEEP_MAX: Duration = Duration::from_millis(20);
-/// How long after the last request of a writer the short sleeps go on.
+/// Time after the last request of a writer for which the short sleeps go on.
 const ACTIVE_FOR: Duration = Duration::from_millis(30);
-/// How soon the participant learns of a step of the wall clock while it is busy; an idle one learns of it when it wakes up.
+/// Delay after which a busy participant learns of a step of the wall clock; an idle one learns of it when it wakes up.
 const CLOCK_PERIOD: Duration = Duration::from_millis(100);
 /// Polls of a busy I/O thread between two looks at everything that is no busy socket.
 const POLLS_PER_WAIT: u32 = 32;
-/// How late timed waits may end; Linux's default of 50 µs is a whole round trip.
+/// Timer slack of timed waits; Linux's default of 50 µs is a whole round trip.
 const TIMER_SLACK: Duration = Duration::from_micros(5);
-/// How often the I/O thread gives way to calls of the API in one turn.
+/// Number of times that the I/O thread gives way to calls of the API in one turn.
 const YIELDS_MAX: usize = 64;
 /// Rounds of farewell messages at shutdown, bounded in case a peer keeps asking.
 const FAREWELL_ROUNDS_MAX: usize = 64;
@@ -69,7 +69,7 @@ pub(crate) struct IoThread {
     turned_at: Instant,
     /// Until when writers count as active.
     active_until: Instant,
-    /// When the participant was last told what the wall clock shows.
+    /// Time at which the participant last got the wall-clock offset.
     clock_told: Instant,
 }
 
@@ -100,7 +100,7 @@ impl IoThread {
         {
             tracing::warn!("the I/O thread runs on any processor: {error}");
         }
-        // Nothing is left to be done but to wait.
+        // Only waiting remains.
         let mut settled = false;
         while !self.state.is_stopping() {
             let received = self.receiver.receive(&mut self.inbox);
@@ -122,7 +122,7 @@ impl IoThread {
         self.say_farewell();
     }
 
-    /// One round: what was received, what is due, what is to be sent, what is to be told. True when more is to be sent.
+    /// One turn: handles received datagrams and due timers, sends, delivers events. True when more is to be sent.
     fn turn(&mut self) -> bool {
         self.let_callers_pass();
         let now = clock::now();
@@ -154,7 +154,7 @@ impl IoThread {
         self.due = participant.poll_timeout();
         let more = more || self.due <= now;
         drop(participant);
-        // Listeners first: what the application waits for is worth more than an acknowledgement.
+        // Listeners first: the application's data matter more than an acknowledgement.
         for event in self.events.drain(..) {
             if let Event::AddressesChosen(prefix) = event {
                 self.paths.note_chosen(prefix);
@@ -223,7 +223,7 @@ impl IoThread {
         }
     }
 
-    /// Sees to what a wait told; true when it told anything.
+    /// Handles the events of a wait; true when there were any.
     fn note_wakeup(&mut self, waited: std::io::Result<Wakeup>) -> bool {
         match waited {
             Ok(wakeup) => {

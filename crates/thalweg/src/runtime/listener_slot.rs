@@ -13,7 +13,7 @@ use crate::sync::{Mutex, MutexGuard};
 ///
 /// A callback runs on the thread that its [`Delivery`] names and on no other. Any thread may add news; the answer names the
 /// thread that is to be asked to run the callback. At most one thread is asked at a time, and there is one as long as there is
-/// news that nobody is about to tell. When the listener was switched meanwhile, the thread that was asked hands on to the other.
+/// news that no thread is about to tell. When the listener was switched meanwhile, the thread that was asked hands on to the other.
 pub(crate) struct ListenerSlot<F: ?Sized, N>(Mutex<Slot<F, N>>);
 
 struct Slot<F: ?Sized, N> {
@@ -36,17 +36,17 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         ListenerSlot(Mutex::new(Slot { callback: None, delivery: None, generation: 0, news, news_max, asked: false }))
     }
 
-    /// Who runs the callback; `None` without one.
+    /// The thread that runs the callback; `None` without one.
     pub(crate) fn delivery(&self) -> Option<Delivery> {
         self.slot().delivery
     }
 
-    /// Installs a callback in place of the present one. It is told what that one was not told yet.
+    /// Installs a callback in place of the present one. It gets the news that the present one was not told yet.
     pub(crate) fn set(&self, delivery: Delivery, callback: Box<F>) {
         let mut slot = self.slot();
         slot.generation += 1;
         slot.delivery = Some(delivery);
-        // What is replaced may be the application's last reference to something; it is dropped without the lock.
+        // The replaced callback may hold the application's last reference to an object; it is dropped without the lock.
         let replaced = slot.callback.replace(callback);
         drop(slot);
         drop(replaced);
@@ -63,7 +63,7 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         drop(removed);
     }
 
-    /// Adds news. The thread that the caller asks to [`ListenerSlot::run`]; `None` when nobody listens or one was asked before.
+    /// Adds news. The thread that the caller asks to [`ListenerSlot::run`]; `None` without a listener, or when a thread was asked before.
     #[must_use]
     pub(crate) fn add(&self, news: N) -> Option<Delivery> {
         self.slot().add(news)

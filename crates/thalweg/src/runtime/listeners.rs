@@ -1,4 +1,4 @@
-//! Listeners: which threads run callbacks of the application, and what they have to run.
+//! Listeners: the threads that run callbacks of the application, and their pending calls.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -59,7 +59,7 @@ impl Call for Notification {
 /// one for each of a few thousand peers.
 pub(crate) const STATUS_BACKLOG_MAX: usize = 4096;
 
-/// Calls that the listener thread and the I/O thread were asked for; at most one of each listener.
+/// Calls requested from the listener thread and the I/O thread; at most one of each listener.
 pub(crate) struct Agenda<C> {
     listener_thread: Mutex<Queue<C>>,
     changed: Condvar,
@@ -111,7 +111,7 @@ impl<C: Call> Agenda<C> {
         }
     }
 
-    /// Makes the calls that the I/O thread, which is the caller, was asked for.
+    /// Makes the calls requested from the I/O thread, which is the caller.
     pub(crate) fn run_inline(&self) {
         if !self.any_for_io_thread.load(Ordering::Relaxed) || !self.any_for_io_thread.swap(false, Ordering::Acquire) {
             return;
@@ -120,7 +120,7 @@ impl<C: Call> Agenda<C> {
         calls.into_iter().for_each(|call| self.go_on(Some(Delivery::Inline), call));
     }
 
-    /// Makes the calls that the listener thread, which is the caller, is asked for, until [`Agenda::stop`].
+    /// Makes the calls requested from the listener thread, which is the caller, until [`Agenda::stop`].
     pub(crate) fn run_listeners(&self, wake_io_thread: impl Fn()) {
         while let Some(call) = self.next() {
             if let Some(thread) = call.run(Delivery::Thread)
@@ -131,7 +131,7 @@ impl<C: Call> Agenda<C> {
         }
     }
 
-    /// Ends the listener thread after what it was asked for.
+    /// Ends the listener thread after its requested calls.
     pub(crate) fn stop(&self) {
         self.queue().stopping = true;
         self.changed.notify_one();

@@ -50,7 +50,7 @@ impl Paths {
         }
     }
 
-    /// Measures what is due; true when that changed something.
+    /// Measures due paths; true when a size changed.
     pub(super) fn measure(&mut self, now: Instant, participant: &Shared<Participant>, sender: &Sender) -> bool {
         let all = if self.all { self.due() <= now } else { now.since(self.all_measured) > VALID };
         if !all && self.chosen.is_empty() {

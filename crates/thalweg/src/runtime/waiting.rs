@@ -8,7 +8,7 @@ use thalweg_transport::clock;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts the threads that wait for one endpoint, so that telling nobody costs no system call.
+/// Counts the threads that wait for one endpoint, so that a notification without a waiting thread costs no system call.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(AtomicUsize);
 
@@ -48,7 +48,7 @@ impl Deadline {
     }
 
     fn left(self) -> Duration {
-        // Bounded, because the system's own clock cannot count to infinity; whoever waits looks again after an hour.
+        // Bounded, because the system's own clock cannot count to infinity; the waiting thread checks again after an hour.
         self.0.since(clock::now()).min(Duration::from_secs(3600))
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct WallClock {
     measured_at: AtomicU64,
 }
 
-/// How long a measured difference is used.
+/// Time for which a measured difference is used.
 const VALID: Duration = Duration::from_millis(10);
 
 impl WallClock {

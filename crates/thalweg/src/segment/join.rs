@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, TopicType};
 /// A payload that has arrived whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Who sent it.
+    /// The sender.
     pub source: [u8; 16],
     /// Its number among the payloads of this source.
     pub number: u64,
@@ -48,7 +48,7 @@ impl Default for SegmentLimits {
     }
 }
 
-/// What became of segments and transfers; all start at zero.
+/// Counts of segments and transfers; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCounters {
     /// Segments received, useless ones included.
@@ -64,13 +64,13 @@ pub struct SegmentCounters {
     pub malformed: u64,
 }
 
-/// What is known of a source.
+/// State of a source.
 #[derive(Debug)]
 struct Source {
     transfer: u64,
     /// `None` once nothing more of the transfer is wanted.
     unfinished: Option<Unfinished>,
-    /// When something of it last arrived, in segments.
+    /// Time of its last segment, counted in segments.
     touched: u64,
 }
 
@@ -113,7 +113,7 @@ impl Joiner {
         self.counters.malformed += 1;
     }
 
-    /// The source is gone, and what it did not finish with it.
+    /// Removes the source and its unfinished transfers.
     pub(super) fn forget(&mut self, source: &[u8; 16]) {
         self.drop_unfinished(source);
         self.sources.remove(source);

@@ -30,7 +30,7 @@
 //!
 //! ```idl
 //! @final struct Segment {        // KeyedSegment: the same, with @key on source
-//!   octet source[16];            // who sends: unique among all senders of the topic; Thalweg's is its writer's GUID
+//!   octet source[16];            // the sender: unique among all senders of the topic; Thalweg uses its writer's GUID
 //!   uint64 transfer;             // numbers the payloads of a source; Thalweg counts from 1
 //!   uint32 index;                // which segment, from 0
 //!   uint32 count;                // how many segments the payload has, at least 1

@@ -13,7 +13,7 @@ use crate::{DataReader, Sample};
 /// Joins the segments that a reader receives, of any number of senders at once.
 ///
 /// The reader's QoS decides what arrives: RELIABLE with KEEP_ALL loses nothing; with BEST_EFFORT a payload that misses a segment is
-/// dropped and counted. Segments are taken only when a payload is asked for, so that RESOURCE_LIMITS hold back the senders.
+/// dropped and counted. Segments are taken only when a payload is requested, so that RESOURCE_LIMITS hold back the senders.
 #[derive(Debug)]
 pub struct SegmentReader<T = Segment> {
     reader: DataReader<T>,
@@ -81,7 +81,7 @@ impl<T: SegmentType> SegmentReader<T> {
         }
     }
 
-    /// What became of segments and payloads so far.
+    /// Counts of segments and payloads so far.
     pub fn counters(&self) -> SegmentCounters {
         self.joiner.counters()
     }

@@ -10,13 +10,13 @@ use crate::TopicType;
 #[derive(Topic, Clone, Debug, Default, PartialEq, Eq)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::Segment")]
 pub struct Segment {
-    /// Who sends: unique among all senders of the topic.
+    /// The sender: unique among all senders of the topic.
     pub source: [u8; 16],
     /// Numbers the payloads of a source.
     pub transfer: u64,
     /// Which segment, from 0.
     pub index: u32,
-    /// How many segments the payload has, at least 1.
+    /// Number of segments of the payload, at least 1.
     pub count: u32,
     /// Size of the whole payload.
     pub total_bytes: u64,
@@ -29,14 +29,14 @@ pub struct Segment {
 #[derive(Topic, Clone, Debug, Default, PartialEq, Eq)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::KeyedSegment")]
 pub struct KeyedSegment {
-    /// Who sends: unique among all senders of the topic.
+    /// The sender: unique among all senders of the topic.
     #[topic(key)]
     pub source: [u8; 16],
     /// Numbers the payloads of a source.
     pub transfer: u64,
     /// Which segment, from 0.
     pub index: u32,
-    /// How many segments the payload has, at least 1.
+    /// Number of segments of the payload, at least 1.
     pub count: u32,
     /// Size of the whole payload.
     pub total_bytes: u64,
@@ -57,7 +57,7 @@ mod sealed {
     impl Sealed for super::KeyedSegment {}
 }
 
-/// Everything in front of a segment's bytes.
+/// The members before a segment's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub source: [u8; 16],

@@ -27,11 +27,11 @@ pub struct SegmentWriter<T = Segment> {
 struct Sending {
     next_transfer: u64,
     pool: PayloadPool,
-    /// Where samples are serialized before they are split.
+    /// Buffer in which samples are serialized before they are split.
     serialized: Vec<u8>,
 }
 
-/// Bytes of recycled segments in each size class: what is on its way in an 8 MiB window, twice.
+/// Bytes of recycled segments in each size class: twice the bytes under way in an 8 MiB window.
 const POOL_BYTES: usize = 16 << 20;
 
 impl<T: SegmentType> SegmentWriter<T> {
@@ -39,7 +39,7 @@ impl<T: SegmentType> SegmentWriter<T> {
     /// hosts that do nothing else, 32 KiB disturbs others less.
     ///
     /// # Errors
-    /// [`ErrorKind::BadParameter`] when `segment_bytes` is 0 or beyond what a sample can hold, about 4 GiB.
+    /// [`ErrorKind::BadParameter`] when `segment_bytes` is 0 or larger than a sample can be, about 4 GiB.
     pub fn new(writer: DataWriter<T>, segment_bytes: usize) -> Result<SegmentWriter<T>, Error> {
         if segment_bytes == 0 || segment_bytes > PART_BYTES_MAX {
             let cause = format!("failed: segments of {segment_bytes} bytes");
@@ -120,7 +120,7 @@ impl<T: SegmentType> SegmentWriter<T> {
         self.segment_bytes
     }
 
-    /// The writer, for matching, acknowledgements and counters; what is written to it directly is no segment of a payload.
+    /// The writer, for matching, acknowledgements and counters; samples that are written to it directly are no segments of a payload.
     pub fn writer(&self) -> &DataWriter<T> {
         &self.writer
     }

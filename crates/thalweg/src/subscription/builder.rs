@@ -1,4 +1,4 @@
-//! How a reader is to be, and its creation.
+//! The settings of a reader, and its creation.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl ReaderListeners {
         data.into_iter().chain(self.status.as_ref().map(|(delivery, _)| *delivery))
     }
 
-    /// Gives them to the reader, of which nobody else knows yet.
+    /// Gives them to the reader, to which no other thread has access yet.
     pub(super) fn set(self, cell: &Arc<ReaderCell>) {
         if let Some((delivery, listener)) = self.data {
             cell.data_listener().set(delivery, listener);

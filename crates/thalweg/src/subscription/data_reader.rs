@@ -177,7 +177,7 @@ impl<T> DataReader<T> {
         Ok(())
     }
 
-    /// What calls `listener` with a handle of the reader.
+    /// A callback that calls `listener` with a handle of the reader.
     pub(super) fn data_callback(
         runtime: &Arc<Runtime>,
         mut listener: impl FnMut(&DataReader<T>) + Send + 'static,
@@ -199,8 +199,8 @@ impl<T> DataReader<T> {
         self.cell.data_listener().clear();
     }
 
-    /// Calls `listener` for everything that happens to this reader besides data, in place of an earlier listener. It is told at once
-    /// what has changed since the reader was created, or since the status was last asked for, and what an earlier listener was not
+    /// Calls `listener` for every status change of this reader except data, in place of an earlier listener. It is told at once
+    /// the changes since the reader was created, or since the status was last read, that an earlier listener was not
     /// told yet. [`Subscriber::reader_builder`](crate::Subscriber::reader_builder) sets a listener before anything can happen.
     ///
     /// # Errors
@@ -243,12 +243,12 @@ impl<T> DataReader<T> {
         self.cell.reader.lock().matched_writers().collect()
     }
 
-    /// What this reader received, lost (SAMPLE_LOST) and could not store (SAMPLE_REJECTED).
+    /// Counts of samples that this reader received, lost (SAMPLE_LOST) and could not store (SAMPLE_REJECTED).
     pub fn counters(&self) -> ReaderCounters {
         self.cell.reader.lock().counters()
     }
 
-    /// What this reader received and did not hand over, as `thalweg why` shows it.
+    /// Samples that this reader received and did not hand over, as `thalweg why` shows them.
     pub fn explain(&self) -> ReaderExplanation {
         let told = self.cell.reader.lock().explain();
         ReaderExplanation { topic: self.cell.topic.name.clone(), ..told }

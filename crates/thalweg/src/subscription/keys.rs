@@ -35,7 +35,7 @@ impl Keys {
         Keys { state, cell, key_of, has_panicked: AtomicBool::new(false) }
     }
 
-    /// Starts the thread. It ends by itself once the reader is closed and a call under way has returned; nobody waits for it,
+    /// Starts the thread. It ends by itself once the reader is closed and a call under way has returned; no thread waits for it,
     /// since the application's function may last.
     pub(super) fn start(self) -> std::io::Result<()> {
         thread::Builder::new().name("thalweg-keys".into()).spawn(move || self.run()).map(drop)

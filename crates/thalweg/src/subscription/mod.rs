@@ -19,7 +19,7 @@ pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
 
-/// What the readers of a subscriber have in common (DDS 1.4 §2.2.2.5.2).
+/// Settings shared by the readers of a subscriber (DDS 1.4 §2.2.2.5.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberQos {
     /// PARTITION: names, with wildcards, of which one must fit one of the writer's. Default empty: the one name "".
@@ -39,7 +39,7 @@ impl Subscriber {
         Subscriber { runtime, qos }
     }
 
-    /// What its readers have in common.
+    /// Settings shared by its readers.
     pub fn qos(&self) -> &SubscriberQos {
         &self.qos
     }

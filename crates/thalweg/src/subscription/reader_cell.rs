@@ -1,4 +1,4 @@
-//! What a data reader's handle and the runtime share.
+//! State shared by a data reader's handle and the runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,9 +76,9 @@ impl ReaderCell {
         self.waiters.notify(&self.reader);
     }
 
-    /// The application drops the reader: whoever works for it in the background ends.
+    /// The application drops the reader: its background threads end.
     pub(super) fn close(&self) {
-        // Under the lock, so that nobody looks before it and sleeps after it.
+        // Under the lock, so that no thread checks the flag before it and sleeps after it.
         let reader = self.reader.lock();
         self.closed.store(true, Ordering::Relaxed);
         drop(reader);
@@ -101,7 +101,7 @@ impl ReaderCell {
         }
     }
 
-    /// The statuses that have changed since they were last asked for or told, which they are from now on.
+    /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<ReaderStatus> {
         let (losses, rejections) = {
             let reader = self.reader.lock();

@@ -25,7 +25,7 @@ impl<T> Sample<T> {
         Sample { taken, type_marker: PhantomData }
     }
 
-    /// Everything about the sample but its value.
+    /// The sample's description, without its value.
     pub fn info(&self) -> &SampleInfo {
         &self.taken.info
     }
@@ -35,7 +35,7 @@ impl<T> Sample<T> {
         self.taken.info.valid
     }
 
-    /// The serialized sample with its encapsulation header. Of an invalid sample: what is remembered of its instance's key,
+    /// The serialized sample with its encapsulation header. Of an invalid sample: the known bytes of its instance's key,
     /// as [`Sample::bytes_kind`] says, or nothing.
     pub fn bytes(&self) -> &[u8] {
         &self.taken.payload
@@ -57,23 +57,24 @@ impl<T: TopicType> Sample<T> {
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] when the sample has none, see [`Sample::is_valid`]; [`ErrorKind::Error`] when the
-    /// bytes are not a value of the type, naming the offset and what was expected there.
+    /// bytes are not a value of the type, naming the offset and the expected bytes.
     pub fn data(&self) -> Result<T, Error> {
         if !self.is_valid() {
             let cause = "found no value: the sample tells the end of an instance";
-            return Err(Error::new(ErrorKind::PreconditionNotMet, "data", cause).advise("ask for its key"));
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "data", cause)
+                .advise("call key() for its key, and check is_valid() before data()"));
         }
         cdr::decode(self.bytes()).map_err(|error| undecodable("data", error))
     }
 
-    /// Decodes the key members, also those of an invalid sample; what the other members hold is unspecified.
+    /// Decodes the key members, also those of an invalid sample; the values of other members are unspecified.
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] when the key is not known, because the instance ended before any sample or key of it
     /// arrived; [`ErrorKind::Error`] as for [`Sample::data`].
     pub fn key(&self) -> Result<T, Error> {
         if self.bytes().is_empty() {
-            let cause = "is not known: nothing but a hash of it has arrived";
+            let cause = "is not known: only a hash of it has arrived";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "key", cause));
         }
         let decoded = match self.taken.payload_kind {

@@ -14,7 +14,7 @@ pub struct GetOptions {
     #[arg(value_name = "URI", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
-    /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: what the server prefers).
+    /// Ask for this content format: text, link-format, octets, json, cbor or a number (default: the server chooses).
     #[arg(long, value_name = "FORMAT", value_parser = super::target::format)]
     pub accept: Option<u16>,
 
@@ -65,7 +65,7 @@ pub fn get(options: &GetOptions) -> Result<(), Failure> {
     print_line(representation(&response)?)
 }
 
-/// Writes a resource and says what the server answered.
+/// Writes a resource and prints the server's answer.
 ///
 /// # Errors
 /// As [`get`].

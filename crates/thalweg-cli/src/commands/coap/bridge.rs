@@ -96,5 +96,5 @@ fn tell(changes: &Changes) {
     }
 }
 
-/// How often discovery is looked at.
+/// Interval at which discovery is polled.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

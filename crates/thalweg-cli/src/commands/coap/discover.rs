@@ -35,7 +35,7 @@ pub struct DiscoverOptions {
 /// Prints one line for each resource: server, path, attributes.
 ///
 /// # Errors
-/// No server answered in time, or one answered what is no list of links.
+/// No server answered in time, or an answer is not in link format.
 pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let server = options.target.address()?;
     let path = options.query.as_ref().map_or(CORE.to_owned(), |query| format!("{CORE}?{query}"));
@@ -51,7 +51,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     while let Some(rest) = options.timeout.checked_sub(start.elapsed()) {
         let Some(event) = client.next(rest).map_err(|error| failure(&error))? else { break };
         match event {
-            // To a group a server sends one block at most; the whole list is asked of it alone (RFC 7959 §2.8).
+            // A server sends at most one block to a group; the whole list needs a unicast request (RFC 7959 §2.8).
             EndpointEvent::Response { peer, response, .. } if response.block.is_some_and(|block| block.more) => {
                 let whole = client.send(peer.address, request.clone(), Confirmability::Confirmable);
                 asked.push(whole.map_err(|error| failure(&error))?);
@@ -77,7 +77,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
 fn print(peer: Peer, response: &Response) -> Result<(), Failure> {
     let text = representation(response)?;
     let links = link_format::parse(&text)
-        .map_err(|error| Failure::Failed(format!("{peer} answered what is no list of links: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("the answer of {peer} is not in link format (RFC 6690): {error}")))?;
     links.iter().try_for_each(|link| print_line(line(peer, link)))
 }
 

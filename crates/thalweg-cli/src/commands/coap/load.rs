@@ -46,7 +46,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "SECONDS", default_value = "5", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub duration: Duration,
 
-    /// Make the load for SECONDS before they count (default: 1).
+    /// Make the load for SECONDS before requests count (default: 1).
     #[arg(long, value_name = "SECONDS", default_value = "1", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub warm_up: Duration,
 
@@ -86,11 +86,11 @@ pub struct BesideOptions {
     #[arg(long, value_name = "HZ", requires = "flood")]
     pub flood_rate: Option<f64>,
 
-    /// Tell figures for each TIME as well, such as 1s (default: for all of the run only).
+    /// Report figures for each TIME as well, such as 1s (default: for the whole run only).
     #[arg(long, value_name = "TIME", value_parser = crate::parse::duration)]
     pub windows: Option<Duration>,
 
-    /// Tell processor time and memory of the server's process PID on this host (default: not told).
+    /// Report processor time and memory of the server's process PID on this host (default: not reported).
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
 
@@ -98,7 +98,7 @@ pub struct BesideOptions {
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
 
-    /// First measure for SECONDS what the load generator itself can do, against a responder without state on another CPU
+    /// First measure the load generator itself for SECONDS, against a responder without state on another CPU
     /// (default: not measured).
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub self_check: Option<Duration>,
@@ -108,7 +108,7 @@ pub struct BesideOptions {
     pub json: bool,
 }
 
-/// Makes the load and prints what came of it.
+/// Makes the load and prints the result.
 ///
 /// # Errors
 /// The server does not answer as expected, the load cannot be made, or the user interrupted it.

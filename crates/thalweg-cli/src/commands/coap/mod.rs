@@ -32,7 +32,8 @@ pub struct CoapOptions {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Serves /request (a greeting), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N
-    /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. How many threads the pool has is decided by a law while it runs.
+    /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. A law
+    /// adapts the number of threads of the pool while it runs.
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
         "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1",
@@ -54,7 +55,7 @@ pub enum Action {
         "thalweg coap discover --query rt=temperature"
     ))]
     Discover(discover::DiscoverOptions),
-    /// Makes load for a server as many clients, verifies every answer and tells throughput, response times and losses. It needs
+    /// Makes load for a server as many clients, verifies every answer and reports throughput, response times and losses. It needs
     /// a CPU for itself: it never sleeps.
     #[command(after_help = crate::after_help!(
         "thalweg coap load 127.0.0.1 --clients 64 --outstanding 4 --duration 5",
@@ -62,8 +63,8 @@ pub enum Action {
         "thalweg coap load 127.0.0.1 /slow?ms=2 --no-expect --clients 100 --phases 1000x7s,6000x9s,1000x6s --windows 1s"
     ))]
     Load(load::LoadOptions),
-    /// Makes resources of the topics of the data space that others read or write, /topics/NAME, and with --sensors topics of
-    /// this host's sensors, coap/sensors/…, until Ctrl-C. GET gives the newest sample, observe subscribes, PUT writes; as JSON or CBOR.
+    /// Offers the topics that others read or write as resources, /topics/NAME, and with --sensors this host's sensors as topics,
+    /// coap/sensors/…, until Ctrl-C. GET gives the newest sample, observe subscribes, PUT writes; as JSON or CBOR.
     #[command(after_help = crate::after_help!(
         "thalweg coap bridge & thalweg pub Square --type ShapeType RED,1,2,3 --rate 1",
         "thalweg coap bridge --bind 0.0.0.0:5683 --idl types.idl --sensors"
@@ -71,7 +72,7 @@ pub enum Action {
     Bridge(bridge::BridgeOptions),
 }
 
-/// Does what the options say.
+/// Carries out the action.
 ///
 /// # Errors
 /// As the action.

@@ -22,7 +22,7 @@ pub struct ClientProtection {
 }
 
 impl ClientProtection {
-    /// A client that reaches `server` and protects what it asks, if that is wanted.
+    /// A client for `server`; it protects its requests if the options say so.
     pub fn client(&self, server: SocketAddr) -> Result<Client, Failure> {
         let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
         if let Some(path) = &self.oscore {
@@ -32,7 +32,7 @@ impl ClientProtection {
     }
 }
 
-/// Whose protected requests a server answers, and what it answers to nobody else.
+/// The keys for protected requests of a server, and the paths that require protection.
 #[derive(Args, Debug)]
 pub struct ServerProtection {
     /// Also answer requests that are protected by OSCORE (RFC 8613) with the keys in the JSON file FILE, one object or a list with one for each client; see docs/coap-security.md (default: refuse them).

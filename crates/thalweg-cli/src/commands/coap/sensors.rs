@@ -8,7 +8,7 @@ use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, add_devices, sy
 
 use crate::outcome::{Failure, remark};
 
-/// Thermal zones, load and process of this host and a simulated thermometer, measured when somebody asks or observes.
+/// Thermal zones, load and process of this host and a simulated thermometer, measured on request or while observed.
 pub struct Sensors {
     paths: Vec<String>,
     _sampler: Sampler,
@@ -38,5 +38,5 @@ impl Sensors {
     }
 }
 
-/// How long the search for devices may take.
+/// Time limit of the search for devices.
 const FIND_PATIENCE: Duration = Duration::from_secs(2);

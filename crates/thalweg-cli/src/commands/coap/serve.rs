@@ -30,7 +30,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub loops: u16,
 
-    /// Let LAW decide how many threads a handler pool has: vta, vta-printed, vta-authors, queue-delay, fixed:N, or inline for
+    /// Let LAW decide the number of threads of a handler pool: vta, vta-printed, vta-authors, queue-delay, fixed:N, or inline for
     /// no pool; CLASS=LAW for one of the classes blocking and device only. May be repeated (default: vta).
     #[arg(long = "law", value_name = "[CLASS=]LAW", value_parser = class_law)]
     pub laws: Vec<(Option<String>, ControlLaw)>,
@@ -51,7 +51,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub nice: i32,
 
-    /// Also answer requests to all CoAP nodes (224.0.1.187 and its IPv6 kin); needs --bind `0.0.0.0` or `[::]` (default: only those to itself).
+    /// Also answer requests to all CoAP nodes (224.0.1.187 and its IPv6 equivalents); needs --bind `0.0.0.0` or `[::]` (default: only those to itself).
     #[arg(long)]
     pub groups: bool,
 
@@ -59,7 +59,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub statistics: Option<Duration>,
 
-    /// Print the statistics as JSON: what the server did since it started (default: as text, what it did since the last line).
+    /// Print the statistics as JSON, counted since the start (default: as text, counted since the last line).
     #[arg(long, requires = "statistics")]
     pub json: bool,
 
@@ -72,7 +72,7 @@ pub struct ServeOptions {
     pub protection: ServerProtection,
 }
 
-/// Serves until the user has enough.
+/// Serves until Ctrl-C.
 ///
 /// # Errors
 /// The address cannot be used, or the system refuses the server something.

@@ -1,4 +1,4 @@
-//! What a server did, in lines: text for people, JSON for programs.
+//! The statistics of a server, in lines: text for people, JSON for programs.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use thalweg_lab::paper5::{PoolLine, ServerLine};
 
 use crate::outcome::Failure;
 
-/// What happened since the server started, `at` ago, as one object of JSON.
+/// The counts since the server started, `at` ago, as one object of JSON.
 ///
 /// # Errors
 /// It cannot be written as JSON.
@@ -51,7 +51,7 @@ fn pool_line(pool: &PoolSnapshot) -> PoolLine {
     }
 }
 
-/// What happened since `before`, in one line.
+/// The counts since `before`, in one line.
 pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) -> String {
     let (total, was) = (total(&now.loops), total(&before.loops));
     let per_second = |count: u64, before: u64| ((count - before) as f64 / passed.as_secs_f64()).round();

@@ -25,13 +25,13 @@ impl TargetUri {
         let rest = match text.split_once("://") {
             Some(("coap", rest)) => rest,
             Some(("coaps", _)) => return Err(NO_DTLS.to_owned()),
-            Some((scheme, _)) => return Err(format!("the scheme is coap, not {scheme}: no other is built in")),
+            Some((scheme, _)) => return Err(format!("the scheme {scheme} is not supported; use coap")),
             None => text,
         };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, resource) = rest.split_at(end);
         if authority.is_empty() {
-            return Err("a host is needed, such as coap://127.0.0.1/request".to_owned());
+            return Err("the URI has no host; give one such as coap://127.0.0.1/request".to_owned());
         }
         let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
         Ok(TargetUri { authority: authority.to_owned(), resource })
@@ -55,7 +55,7 @@ impl TargetUri {
     }
 }
 
-/// How a request is made.
+/// Delivery of a request.
 #[derive(Args, Debug)]
 pub struct AskingOptions {
     /// Send the request non-confirmable: once, unanswered when it is lost (default: confirmable, repeated up to four times).
@@ -82,7 +82,7 @@ pub fn format(text: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("a content format is a number up to 65535 or one of {}", names.join(", ")))
 }
 
-/// The failure that a client's error is for the user.
+/// The failure of a command whose client failed.
 pub fn failure(error: &ClientError) -> Failure {
     match error {
         ClientError::TimedOut(_) => Failure::TimedOut(error.to_string()),
@@ -90,7 +90,7 @@ pub fn failure(error: &ClientError) -> Failure {
     }
 }
 
-/// The representation as text; other bytes in hexadecimal digits. An error code is a failure with what the server said.
+/// The representation as text; other bytes in hexadecimal digits. An error code is a failure that quotes the server.
 pub fn representation(response: &Response) -> Result<String, Failure> {
     let text = match std::str::from_utf8(&response.payload) {
         Ok(text) => text.to_owned(),
@@ -137,7 +137,7 @@ mod tests {
         check("coap://[::1]", "[::1]:5683", "/");
         check("[::1]:99?x", "[::1]:99", "/?x");
         assert!(TargetUri::parse("coaps://h/").unwrap_err().contains("--oscore"));
-        assert!(TargetUri::parse("http://h/").unwrap_err().contains("not http"));
+        assert!(TargetUri::parse("http://h/").unwrap_err().contains("scheme http is not"));
         assert!(TargetUri::parse("/a").is_err());
     }
 

@@ -19,7 +19,7 @@ impl ExplainedTopic {
             counted(self.readers.len(), "reader")
         );
         if self.writers.is_empty() && self.readers.is_empty() {
-            out.push_str("Nobody uses it; more may appear with a longer --settle.\n");
+            out.push_str("No endpoint uses it; a longer --settle may find more.\n");
         }
         if let Some(found) = &self.nobody_found {
             let _ = writeln!(out, "{}", found.to_text());
@@ -57,7 +57,7 @@ impl WriterView {
         match &self.explanation {
             Some(explanation) => explanation.describe(out),
             None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
-            None => out.push_str("  its vendor does not tell how it sends\n"),
+            None => out.push_str("  its vendor does not report its transmission method\n"),
         }
         let _ = writeln!(out, "  matches {} by QoS", counted(self.matching_readers.len(), "reader"));
     }
@@ -71,13 +71,13 @@ impl ReaderView {
         match &self.explanation {
             Some(reception) => reception.describe(out),
             None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
-            None => out.push_str("  its vendor does not tell what it received\n"),
+            None => out.push_str("  its vendor does not report received samples\n"),
         }
     }
 }
 
 impl ParticipantView {
-    /// Says nothing of one that refused nothing.
+    /// Prints nothing for a participant without refusals.
     fn describe(&self, out: &mut String) {
         let sentences = self.refused.sentences();
         if !sentences.is_empty() {
@@ -112,7 +112,7 @@ impl Reception {
         if self.doubted > 0 {
             let _ = writeln!(
                 out,
-                "  {} of numbers that nobody had announced, which were asked about",
+                "  {} of numbers that had not been announced, verified with the writer",
                 counted(usize::try_from(self.doubted).unwrap_or(usize::MAX), "claim")
             );
         }
@@ -149,7 +149,7 @@ impl Explanation {
         if self.implausible > 0 {
             let _ = writeln!(
                 out,
-                "  {} of what was never sent, refused",
+                "  {} about samples that were never sent, refused",
                 counted(usize::try_from(self.implausible).unwrap_or(usize::MAX), "answer")
             );
         }

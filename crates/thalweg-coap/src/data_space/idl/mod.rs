@@ -24,7 +24,7 @@ pub type Structures = BTreeMap<String, Arc<Structure>>;
 pub struct IdlError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The fault.
     pub problem: String,
 }
 
@@ -59,7 +59,7 @@ struct Parser<'a> {
     names: BTreeMap<String, Named>,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 enum Named {
     Type(Type),
     Constant(i64),
@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
         fitting.ok_or_else(|| self.words.error_before(format!("{text:?} is no whole number that fits here")))
     }
 
-    /// What a name stands for in the innermost scope that has it.
+    /// The meaning of a name in the innermost scope that defines it.
     fn lookup(&self, name: &str) -> Option<&Named> {
         (0..=self.scope.len()).rev().find_map(|depth| {
             let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();

@@ -96,7 +96,7 @@ impl<'a> Words<'a> {
         IdlError { line: word.map_or(1, |word| word.line), problem }
     }
 
-    /// An error at what was read last.
+    /// An error at the last token.
     pub(super) fn error_before(&self, problem: String) -> IdlError {
         let word = self.words.get(self.position.saturating_sub(1));
         IdlError { line: word.map_or(1, |word| word.line), problem }

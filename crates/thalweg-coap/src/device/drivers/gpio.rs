@@ -96,7 +96,7 @@ impl Device for OpenLine {
 
     fn close(&mut self) {
         if self.direction == Direction::Output {
-            // The line is given back in any case; nobody is left to tell.
+            // The line is released in any case; an error has no receiver.
             let _ = self.request.set_lone_value(Level::Inactive);
         }
     }

@@ -13,7 +13,7 @@ pub struct I2c {
     registers: Vec<Register>,
 }
 
-/// A register and what its content means: `content × scale + offset`.
+/// A register and the meaning of its content: `content × scale + offset`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Register {
     /// Names the device: `cellar`.
@@ -26,9 +26,9 @@ pub struct Register {
     pub register: u8,
     /// Its width and byte order.
     pub width: Width,
-    /// What one step means.
+    /// Value of one step.
     pub scale: f64,
-    /// What a content of zero means.
+    /// Value of a content of zero.
     pub offset: f64,
     /// The kind of quantity and its unit.
     pub quantity: (&'static str, Unit),
@@ -119,7 +119,7 @@ impl Device for OpenRegister {
     }
 }
 
-/// What to write for a value, within the register's range.
+/// Register content for a value, within the register's range.
 fn content(register: &Register, value: &Value) -> Result<i32, DeviceError> {
     let Value::Real(real) = value else {
         return Err(DeviceError::Refused(format!("{value} is no number")));

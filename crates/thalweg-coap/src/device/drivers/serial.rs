@@ -14,7 +14,7 @@ pub struct Serial {
     instruments: Vec<Instrument>,
 }
 
-/// An instrument and what it is asked.
+/// An instrument and its commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instrument {
     /// Names the device: `scale`.
@@ -25,7 +25,7 @@ pub struct Instrument {
     pub baud: u32,
     /// The line that asks for the value; empty when the instrument sends by itself.
     pub question: String,
-    /// What is written in front of a value to set it; empty when it cannot be set.
+    /// Text written in front of a value to set it; empty when it cannot be set.
     pub command: String,
     /// The kind of quantity and its unit.
     pub quantity: (&'static str, Unit),
@@ -73,7 +73,7 @@ impl Driver for Serial {
 struct OpenPort {
     port: SerialPort,
     instrument: Instrument,
-    /// What came after the last whole line.
+    /// Bytes after the last complete line.
     received: Vec<u8>,
 }
 
@@ -136,7 +136,7 @@ fn number(line: &str) -> Option<f64> {
     Some(if is_negative { -magnitude } else { magnitude })
 }
 
-/// How long an instrument may take for an answer.
+/// Time limit of an instrument's answer.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// More than any instrument says in a line.
 const LINE_MAX_BYTES: usize = 1024;

@@ -8,16 +8,16 @@ use thalweg_base::time::Instant;
 
 use crate::device::{Access, Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
-/// What simulated sensors do.
+/// Behaviour of simulated sensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
     /// Noise and failures follow from it.
     pub seed: u64,
-    /// How many sensors there are; each has its own noise. Default 1.
+    /// Number of sensors; each has its own noise. Default 1.
     pub sensors: usize,
-    /// How long the temperature takes for one rise and fall. Default 60 s.
+    /// Time of one rise and fall of the temperature. Default 60 s.
     pub period: Duration,
-    /// How long a read takes. Default none.
+    /// Duration of a read. Default none.
     pub latency: Duration,
     /// The share of reads that fail, from 0 to 1. Default 0.
     pub failure: f64,

@@ -1,4 +1,4 @@
-//! What the kernel tells about the host and this process.
+//! Quantities of the host and of this process, from the kernel.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ impl System {
     }
 }
 
-/// Where a quantity stands.
+/// The source of a quantity.
 #[derive(Clone, Copy)]
 enum Place {
     /// The word of this number in the file.

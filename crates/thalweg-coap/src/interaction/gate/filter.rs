@@ -50,7 +50,7 @@ impl Shape {
             FilterInstruction::length(),
             FilterInstruction::subtract_x(),
             FilterInstruction::if_at_least(end, (0, next(3))),
-            // Nothing after the options, or a payload.
+            // The end of the message, or a payload.
             FilterInstruction::if_equal(end, (2, 0)),
             FilterInstruction::bytes_at_x(1, end),
             FilterInstruction::if_equal(u32::from(PAYLOAD_MARKER), (0, next(6))),
@@ -100,7 +100,7 @@ pub(super) fn program<'a>(shapes: impl Iterator<Item = (&'a Shape, f64)>) -> Vec
 }
 
 const UDP_HEADER: u32 = 8;
-/// Where the options of a message without token begin.
+/// Offset of the options of a message without token.
 const OPTIONS_AT: u32 = UDP_HEADER + crate::message::HEADER_LEN as u32;
 /// Instructions for a shape but for the comparison of its options.
 const COMMON: u8 = 12;

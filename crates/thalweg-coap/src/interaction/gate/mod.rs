@@ -1,4 +1,4 @@
-//! What a pool would refuse is dropped in the kernel, before it is queued.
+//! The kernel drops requests that a pool would refuse, before it queues them.
 
 mod filter;
 
@@ -106,7 +106,7 @@ impl Entry {
     }
 }
 
-/// Some hundred requests of a load for which a filter is worth its while. What a filter drops wrongly after the load fell, it
+/// Some hundred requests of a load for which a filter is worth its while. Requests that a filter drops wrongly after the load fell
 /// drops for up to two periods.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Kinds of requests that are told apart.
@@ -152,7 +152,7 @@ mod tests {
                 let share = self.gate.entries.first().map_or(1.0, |entry| entry.share);
                 filtered += rate / 1e3 * (1.0 - share);
                 arrived_rest += rate / 1e3 * share;
-                // Room that nobody took is lost after 25 ms.
+                // Unused room is lost after 25 ms.
                 room = (room + capacity / 1e3).min(capacity / 40.0);
                 while arrived_rest >= 1.0 {
                     arrived_rest -= 1.0;

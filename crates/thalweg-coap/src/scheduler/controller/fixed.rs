@@ -7,7 +7,7 @@ use super::{Controller, Decision, PeriodObservation, PoolLimits};
 pub struct Fixed(usize);
 
 impl Fixed {
-    /// As many as asked for, at least one and at most what the machine allows.
+    /// The configured number, at least one and at most the machine's limit.
     pub fn new(threads: usize, limits: PoolLimits) -> Fixed {
         Fixed(threads.clamp(1, limits.threads_max.max(1)))
     }

@@ -1,4 +1,4 @@
-//! How many threads a handler pool gets: laws that look at what was observed and at nothing else.
+//! The number of threads of a handler pool: laws, which are functions of observations alone.
 //!
 //! The paper's variable thread adjustment is here in three readings: as its equations are printed ([`VtaPrinted`]), as
 //! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). `docs/coap-scheduler.md` compares them.
@@ -22,22 +22,22 @@ pub use vta::Vta;
 pub use vta_authors::VtaAuthors;
 pub use vta_printed::{HandlerRate, PeakOf, VtaPrinted};
 
-/// What happened in one pool during one period.
+/// Observations of one pool during one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeriodObservation {
-    /// How long the period really was.
+    /// The true length of the period.
     pub period: Duration,
     /// Threads that the pool was given for it (N).
     pub threads: usize,
-    /// Requests accepted into the queue (R × period); what was refused is not among them.
+    /// Requests accepted into the queue (R × period), without refused ones.
     pub arrivals: u64,
     /// Requests that handlers finished (H × period).
     pub completions: u64,
     /// Time that threads spent in handlers, added up over all threads.
     pub busy: Duration,
-    /// How much of `busy` a processor worked for them.
+    /// The part of `busy` in which a processor worked for them.
     pub processor: Duration,
-    /// How much of `busy` they were ready but had to wait for a processor.
+    /// The part of `busy` in which they were ready but had to wait for a processor.
     pub processor_wait: Duration,
     /// Requests in the queue at the end (QS).
     pub queue: usize,
@@ -63,7 +63,7 @@ impl PeriodObservation {
     }
 }
 
-/// What the machine allows a pool.
+/// The machine's limits for a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     /// Processors that the process may use.
@@ -72,7 +72,7 @@ pub struct PoolLimits {
     pub threads_max: usize,
 }
 
-/// What a law decided for the next period.
+/// A law's decision for the next period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Threads to run (N), at least one.

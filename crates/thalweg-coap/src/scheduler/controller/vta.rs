@@ -71,14 +71,14 @@ impl Controller for Vta {
     }
 }
 
-/// How much of the difference a pool that is too large loses in `period`: half in each second.
+/// The part of the difference that a pool that is too large loses in `period`: half in each second.
 fn part_of_way_down(period: Duration) -> f64 {
     1.0 - 0.5f64.powf(period.as_secs_f64())
 }
 
 /// Busy share that the pool is sized for (ρ): the rest is room for requests that come in bunches.
 const UTILISATION: f64 = 0.8;
-/// How soon a backlog that is seen shall be gone.
+/// Time in which an observed backlog shall be gone.
 const BACKLOG_SECONDS: f64 = 0.5;
 /// Without requests for this long, one thread stays.
 const IDLE_MAX: Duration = Duration::from_secs(10);

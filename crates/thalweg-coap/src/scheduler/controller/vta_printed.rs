@@ -23,12 +23,12 @@ pub struct VtaPrinted {
     /// R of the last n periods.
     arrivals: VecDeque<f64>,
     threads_max: usize,
-    /// What (5) looks at, in the last period and at the highest where the rule held.
+    /// The input of (5), in the last period and at the highest value for which the rule held.
     rate_before: f64,
     rate_max: f64,
 }
 
-/// What H means; the paper says "handler rate" and shows figures that only a capacity explains.
+/// The meaning of H; the paper says "handler rate" and shows figures that only a capacity explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerRate {
     /// Requests finished a second.

@@ -1,4 +1,4 @@
-//! What the last periods say about the work itself: how much one thread gets done, and what it needs a processor for.
+//! Estimates of the work from the last periods: the rate of one thread, and its share of a processor.
 
 use std::collections::VecDeque;
 
@@ -66,7 +66,7 @@ pub(super) fn grown(threads: usize) -> usize {
     threads + (threads / 2).max(1)
 }
 
-/// Whether the threads got nothing done although they had work: all of them block for longer than a period.
+/// Whether the threads finished no job although they had work: all of them block for longer than a period.
 pub(super) fn is_stuck(observation: &PeriodObservation) -> bool {
     observation.queue > 0 && observation.completions == 0
 }

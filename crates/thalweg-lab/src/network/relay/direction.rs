@@ -1,11 +1,11 @@
-//! What happens to the frames from one host to another.
+//! Impairment of the frames from one host to another.
 
 use std::time::Duration;
 
 use crate::random::Random;
 use crate::scenario::Impairment;
 
-/// What happened to the frames of a direction.
+/// Counts of the frames of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Frames that came.

@@ -1,4 +1,4 @@
-//! What a switch reads in a frame: where it goes to, and how much user data it carries.
+//! Parts of a frame that a switch reads: its destination, and its user data.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ fn datagram_to_users(frame: &[u8]) -> Option<&[u8]> {
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const UDP: u8 = 17;
-/// Each host has one; more would be somebody else's.
+/// Each host has one; further ones would be foreign.
 const STATIONS_MAX: usize = 4_096;
 
 #[cfg(test)]

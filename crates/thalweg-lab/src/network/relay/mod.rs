@@ -1,4 +1,4 @@
-//! A switch in a process of its own, which delays, loses, doubles and reorders what it forwards, and counts what it did.
+//! A switch in a process of its own, which delays, loses, duplicates and reorders frames, and counts them.
 //!
 //! The links' rate holds from the beginning. The impairment begins with the schedule of a run, so that endpoints find each other
 //! whatever it is; so do the counters.
@@ -20,7 +20,7 @@ use crate::scenario::Impairment;
 use crate::worker::Order;
 pub(super) use switch::RelaySwitch;
 
-/// What the process is told first.
+/// The first message to the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RelayOrder {
     /// The interface towards each host.
@@ -28,11 +28,11 @@ pub(crate) struct RelayOrder {
     pub(crate) impairment: Impairment,
     pub(crate) rate_mbit: Option<f64>,
     pub(crate) queue: Duration,
-    /// What all its decisions are made of.
+    /// Seed of all its decisions.
     pub(crate) chance: u64,
 }
 
-/// What it is told later.
+/// Later messages to it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum RelayCommand {
     /// Impair and count from now on.
@@ -61,7 +61,7 @@ impl Relay {
         self.hear().map(drop)
     }
 
-    /// What it did since the beginning: `relay.hostA-hostB.dropped` and so on.
+    /// Its counters since the beginning: `relay.hostA-hostB.dropped` and so on.
     pub(crate) fn counters(&mut self) -> Result<Layers, LabError> {
         self.worker.send(&RelayCommand::Count)?;
         self.hear()

@@ -44,7 +44,7 @@ struct Journey {
     frame: Frame,
 }
 
-/// What comes next for a frame.
+/// The next step of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     /// It comes to the line towards its host.
@@ -101,7 +101,7 @@ impl RelaySwitch {
         Ok(())
     }
 
-    /// What happened since the beginning, by host and by direction.
+    /// Counters since the beginning, by host and by direction.
     pub(in crate::network) fn counters(&mut self) -> Result<Layers, LabError> {
         let mut out = Vec::new();
         for (index, port) in self.ports.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ impl RelaySwitch {
         Ok(out.into_iter().filter(|(_, value)| *value > 0).collect())
     }
 
-    /// Takes what has arrived and sends what is due; sleeps where there is neither, a short time at most.
+    /// Takes arrived frames and sends due ones; sleeps without either, for a short time at most.
     pub(in crate::network) fn turn(&mut self) -> Result<(), LabError> {
         let mut found = false;
         for index in 0..self.ports.len() {
@@ -241,5 +241,5 @@ const FRAME_BYTES_MAX: usize = 70_000;
 const FRAMES_AT_ONCE: usize = 64;
 /// Frames on their way at a time: 100 MB of the usual size.
 const JOURNEYS_MAX: usize = 1 << 16;
-/// How often a sleeping relay looks at its commands.
+/// Interval at which a sleeping relay checks its commands.
 const LOOK_NANOS: u64 = 10_000_000;

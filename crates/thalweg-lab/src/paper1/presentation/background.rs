@@ -1,4 +1,4 @@
-//! Table 4: transfers in the background and what a topic in a hurry notices of them.
+//! Table 4: transfers in the background and their effect on an urgent topic.
 
 use super::super::result::BackgroundCell;
 use crate::figures::{bit_rate, grouped, percent, rounded, size};

@@ -95,7 +95,7 @@ pub(super) fn tiles(result: &Paper1Result) -> Vec<Tile> {
     out
 }
 
-/// One cell of the paper's table with everybody in it, the fastest first.
+/// One cell of the paper's table with all contenders, the fastest first.
 fn table(cells: &[BurstRuns], burst: (u64, u64)) -> Table {
     let mut of: Vec<&BurstRuns> = cells.iter().filter(|cell| (cell.n, cell.size) == burst).collect();
     of.sort_by(|a, b| a.summary.mean.total_cmp(&b.summary.mean));
@@ -190,7 +190,7 @@ fn seen_in_table_3(result: &Paper1Result) -> Vec<String> {
     out
 }
 
-/// How the best of us did against the best peer, cell by cell.
+/// Our best method against the best peer, cell by cell.
 fn against_peers(result: &Paper1Result, cells: &[BurstRuns]) -> Option<String> {
     let pairs: Vec<(f64, &BurstRuns)> = bursts(cells)
         .into_iter()

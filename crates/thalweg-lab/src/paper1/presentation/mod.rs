@@ -49,7 +49,7 @@ fn sections(result: &Paper1Result) -> Vec<Section> {
     out
 }
 
-/// What was measured, table by table, and searched.
+/// The measurements, table by table, and the searches.
 fn measured(result: &Paper1Result) -> Vec<Section> {
     let mut out = Vec::new();
     if !result.high_frequency.is_empty() {
@@ -65,7 +65,7 @@ fn measured(result: &Paper1Result) -> Vec<Section> {
     out
 }
 
-/// Who took part, who failed and what is missing.
+/// Contenders, failures and missing parts.
 fn participants(result: &Paper1Result) -> Section {
     let mut there = Table::new("Contenders and how they ran", &["", "version or settings", "failures"]);
     for contender in &result.contenders {

@@ -69,7 +69,7 @@ fn measured(result: &Paper5Result) -> Vec<Section> {
     out
 }
 
-/// Who took part, and what failed or is missing.
+/// Contenders, failures and missing parts.
 fn participants(result: &Paper5Result) -> Section {
     let mut there = Table::new("Servers", &["", "version"]);
     there.rows = result.contenders.iter().map(|one| vec![one.name.clone(), one.version.clone()]).collect();
@@ -193,7 +193,7 @@ fn missing() -> String {
     "–".to_owned()
 }
 
-/// What every table tells of a cell, whatever was varied.
+/// Columns common to every table.
 fn shared(cell: &ServerCellRuns) -> [String; 6] {
     let of = |quantity, by: f64| figure(answers::mean(cell, quantity).map(|mean| mean * by));
     [

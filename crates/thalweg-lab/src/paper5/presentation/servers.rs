@@ -104,7 +104,7 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
     }
 }
 
-/// What the largest datagrams cost.
+/// The cost of the largest datagrams.
 fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
     let own: Vec<&ServerCellRuns> = result
         .cells_of(PaperFigure::Sizes)

@@ -1,4 +1,4 @@
-//! What each layer passed on and lost, from the publisher to the application, and in which one samples were lost.
+//! Samples that each layer passed on and lost, from the publisher to the application, and in which one samples were lost.
 
 use super::source::{Source, Tally};
 use crate::figures::grouped;
@@ -111,7 +111,7 @@ fn stages(tally: &Tally, sum: impl Fn(fn(&Totals) -> u64) -> u64) -> Vec<Stage> 
     ]
 }
 
-/// Where the samples that never arrived were lost, in a sentence.
+/// The layer that lost the missing samples, in a sentence.
 fn culprit(tally: &Tally, lost: u64) -> String {
     let not_sent = tally.due - tally.written;
     let unsent = match not_sent {

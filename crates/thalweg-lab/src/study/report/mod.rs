@@ -44,11 +44,11 @@ pub enum Panel {
     Endpoints,
     /// Whether all subscribers are served alike.
     Fairness,
-    /// What each layer passed on and lost.
+    /// Samples that each layer passed on and lost.
     Drops,
     /// Where the time of a sample goes, layer by layer, where the scenario traces.
     Waterfall,
-    /// What else the machine did.
+    /// Other load on the machine.
     Quiet,
     /// Where the raw data lie.
     Raw,

@@ -1,4 +1,4 @@
-//! What else the machine did in each second that was measured.
+//! Other load on the machine in each measured second.
 
 use super::runs;
 use super::source::Source;

@@ -1,4 +1,4 @@
-//! What the panels of a report show, read from the runs once and kept small.
+//! Data of the panels of a report, read from the runs once and kept small.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::statistics::Verdict;
 use crate::study::compare::{self, Difference};
 use crate::study::results::StudyResult;
 
-/// What the scenario expected, and whether the machine was quiet enough to tell.
+/// Expectations of the scenario, and whether the machine was quiet enough to judge them.
 pub(super) fn card(result: &StudyResult) -> Card {
     let all = result.judgements.len();
     let failed: Vec<_> = result.judgements.iter().filter(|judgement| !judgement.holds).collect();
@@ -127,5 +127,5 @@ fn noise(difference: &Difference) -> Option<(f64, f64)> {
     difference.noise.map(|noise| (1.0 / noise, noise))
 }
 
-/// A verdict of a hundred sentences is read by nobody; the table holds all.
+/// Users do not read a hundred sentences; the table holds all.
 const REASONS_MAX: usize = 5;

@@ -7,7 +7,7 @@ use crate::writer::Medium;
 /// Where a writer's first transmissions go, and the computation behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteExplanation {
-    /// What TRANSMISSION says.
+    /// The TRANSMISSION policy.
     pub configured: Destination,
     /// Where every datagram goes to; of what another participant tells, the first 32.
     pub destinations: Vec<Locator>,
@@ -23,7 +23,7 @@ pub struct RouteExplanation {
     pub groups: Vec<GroupExplanation>,
 }
 
-/// What the readers behind one group cost by the group and one by one.
+/// Costs of the readers behind one group, by the group and one by one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupExplanation {
     /// The group.
@@ -49,7 +49,7 @@ pub struct GroupExplanation {
 pub struct LinkExplanation {
     /// The interface's name.
     pub name: String,
-    /// What it is made of.
+    /// Its medium.
     pub medium: Medium,
     /// Its speed to one receiver.
     pub bytes_per_second: u64,

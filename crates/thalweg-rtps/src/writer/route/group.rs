@@ -1,4 +1,4 @@
-//! What reaching the readers behind one multicast group costs, by the group and one by one.
+//! Costs of reaching the readers behind one multicast group, by the group and one by one.
 //!
 //! Costs are link time: how long the links are kept busy for each byte of a sample.
 //!
@@ -14,7 +14,7 @@ use crate::qos::Destination;
 use crate::types::{GuidPrefix, Locator};
 use crate::writer::neighbourhood::{Link, Neighbourhood, WIRED_BYTES_PER_SECOND};
 
-/// What a bystander's work to receive and drop a datagram costs, in thousandths of sending it: about 5 µs of its processor, as
+/// Cost of a bystander's work to receive and drop a datagram, in thousandths of sending it: about 5 µs of its processor, as
 /// measured, against the 12 µs that a full frame takes on a link of 1 Gbit/s.
 pub const DROP_COST_PER_MILLE: u64 = 400;
 
@@ -123,7 +123,7 @@ impl Group {
             }
     }
 
-    /// What a copy by every link that carries the group costs; `None` when none does.
+    /// Cost of a copy by every link that carries the group; `None` when none does.
     fn multicast(&self, around: &Neighbourhood, group: &Locator) -> Option<u64> {
         let ip = group.socket_address()?.ip();
         let links = around.links().iter().enumerate().filter(|(_, link)| link.carries_group(ip));

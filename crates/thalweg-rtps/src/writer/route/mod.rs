@@ -21,7 +21,7 @@ use crate::types::{DATAGRAM_MIN_BYTES, ETHERNET_V4_DATAGRAM_BYTES, EntityId, Gui
 use crate::wire::write;
 use group::Group;
 
-/// What stands around a fragment: header, INFO_DST, INFO_TS, DATA_FRAG with the inline QoS of a dispose, HEARTBEAT.
+/// Bytes around a fragment: header, INFO_DST, INFO_TS, DATA_FRAG with the inline QoS of a dispose, HEARTBEAT.
 const FRAGMENT_OVERHEAD_BYTES: usize = write::HEADER_LEN
     + write::INFO_DST_LEN
     + write::INFO_TS_LEN
@@ -230,7 +230,7 @@ impl Route {
         fixed.is_none_or(|bytes| bytes > fitting).then_some(fitting)
     }
 
-    /// Adds a reader, or replaces what is known of it.
+    /// Adds a reader, or replaces its data.
     pub(super) fn insert(&mut self, reader: &MatchedReader) {
         if self.legs.get(&reader.guid).is_some_and(|leg| leg.describes(reader)) {
             return;
@@ -303,7 +303,7 @@ impl Route {
         }
     }
 
-    /// Takes note of the links and of who listens on them, and judges every group anew.
+    /// Updates the links and their listeners, and judges every group anew.
     pub(super) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         let links_changed = around.links() != self.around.links();
         self.around = around;
@@ -345,7 +345,7 @@ impl Route {
 }
 
 impl Writer {
-    /// Takes note of the links and of who listens on them, and chooses between unicast and multicast by it.
+    /// Updates the links and their listeners, and chooses between unicast and multicast.
     pub(crate) fn set_neighbourhood(&mut self, around: Arc<Neighbourhood>) {
         self.route.set_neighbourhood(around);
     }

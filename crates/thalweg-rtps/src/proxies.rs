@@ -259,9 +259,12 @@ impl<P: Proxy> ProxySet<P> {
             self.places.insert(moved.guid(), place);
             self.settle(place);
         }
-        match self.proxies.len() * 4 < self.leaves {
+        // Bounds only fall, but nobody could look at one that is not there and correct it.
+        let vacated = self.proxies.len();
+        self.bounds[self.leaves + vacated] = P::Bounds::default();
+        match vacated * 4 < self.leaves {
             true => self.settle_all(),
-            false => self.settle(self.proxies.len()),
+            false => self.settle(vacated),
         }
         Some(gone)
     }

@@ -26,9 +26,9 @@ impl Reader {
     /// What this reader keeps in memory.
     pub fn footprint(&self) -> ReaderFootprint {
         let mut footprint = ReaderFootprint {
-            samples: self.cache.len(),
-            bytes: self.cache.bytes(),
-            instances: self.cache.instances(),
+            samples: self.handover.cache.len(),
+            bytes: self.handover.cache.bytes(),
+            instances: self.handover.cache.instances(),
             writers: self.writers.len(),
             ..ReaderFootprint::default()
         };

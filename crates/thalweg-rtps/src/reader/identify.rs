@@ -63,7 +63,7 @@ impl Reader {
         for Identified { writer, sequence, instance } in answers {
             let Some(index) = self.writers.place(writer) else { continue };
             if !self.writers[index].window.identify(sequence, instance) {
-                self.shortfall.lose(LossReason::KeyUnknown, 1);
+                self.handover.shortfall.lose(LossReason::KeyUnknown, 1);
                 has_lost = true;
             }
         }
@@ -72,7 +72,7 @@ impl Reader {
         while let Some(index) = self.writers.next(from, |any| any.moves_on) {
             from = index + 1;
             let before = self.writers[index].window.next();
-            data_available |= self.drain(now, index) > 0;
+            data_available |= self.handover.drain(now, &mut self.writers[index]) > 0;
             let writer = &mut self.writers[index];
             // A HEARTBEAT that asked for them meanwhile was answered without them.
             let is_owed = writer.announced_by_heartbeat.is_some_and(|announced| announced >= before);

@@ -59,15 +59,15 @@ impl Reader {
         proxy.anchor(now, heartbeat);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
-            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
         // What was gone before the first HEARTBEAT was never promised to us.
         let lost = proxy.window.lose_below(heartbeat.first);
         if proxy.announced_by_heartbeat.is_some() {
-            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
         proxy.announced_by_heartbeat = Some(heartbeat.last);
-        let delivered = self.drain(now, index);
+        let delivered = self.handover.drain(now, &mut self.writers[index]);
         let proxy = &mut self.writers[index];
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());

@@ -342,8 +342,9 @@ impl WriterProxy {
         if !misses {
             self.requests.due = None;
         } else {
-            // What else is missing may still be on its way with the same repair.
-            self.answer_at(now + self.repeat_period());
+            // What else is missing may still be on its way with the same repair: it is asked for when it would have been anyway.
+            let soon = now + self.repeat_period();
+            self.requests.due.get_or_insert(soon);
         }
         took
     }

@@ -95,11 +95,6 @@ impl<P: Proxy> ProxySet<P> {
         &self.summaries[1]
     }
 
-    /// Those of all.
-    pub fn root_bounds(&self) -> &P::Bounds {
-        &self.bounds[1]
-    }
-
     /// Where a proxy is, below [`ProxySet::len`]; places change when proxies go.
     pub fn place(&self, guid: Guid) -> Option<usize> {
         self.places.get(&guid).copied()
@@ -114,7 +109,6 @@ impl<P: Proxy> ProxySet<P> {
         Some(self.at_mut(place))
     }
 
-    #[inline]
     pub fn at(&self, place: usize) -> &P {
         self.note_looks(1);
         &self.proxies[place]
@@ -125,9 +119,7 @@ impl<P: Proxy> ProxySet<P> {
         ProxyMut { set: self, place, is_changed: false }
     }
 
-    /// One to be changed, whose summaries [`ProxySet::settle`] brings up to date.
-    #[inline]
-    pub fn open(&mut self, place: usize) -> &mut P {
+    fn open(&mut self, place: usize) -> &mut P {
         self.note_looks(1);
         &mut self.proxies[place]
     }
@@ -259,18 +251,15 @@ impl<P: Proxy> ProxySet<P> {
             self.places.insert(moved.guid(), place);
             self.settle(place);
         }
-        // Bounds only fall, but nobody could look at one that is not there and correct it.
-        let vacated = self.proxies.len();
-        self.bounds[self.leaves + vacated] = P::Bounds::default();
-        match vacated * 4 < self.leaves {
+        match self.proxies.len() * 4 < self.leaves {
             true => self.settle_all(),
-            false => self.settle(vacated),
+            false => self.settle(self.proxies.len()),
         }
         Some(gone)
     }
 
     /// Brings the summaries above a place up to date, as far as they change, and lowers the bounds as far as they have to.
-    pub fn settle(&mut self, place: usize) {
+    fn settle(&mut self, place: usize) {
         let proxy = self.proxies.get(place);
         let (summary, bounds) = proxy.map(|proxy| (proxy.summary(), proxy.bounds())).unwrap_or_default();
         let leaf = self.leaves + place;

@@ -114,10 +114,11 @@ impl WriterProxy {
     }
 
     /// A HEARTBEAT is to tell where the writer is, no more often than it can.
-    pub(super) fn question(&mut self, now: Instant) {
+    pub(super) fn question(&mut self, now: Instant) -> Instant {
         self.doubt.question = true;
         let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + self.repeat_period().min(QUESTION_PAUSE)));
         self.answer_at(at);
+        at
     }
 
     /// Whether a HEARTBEAT may be believed: it says that samples are gone of which nobody had heard only if the writer has
@@ -151,25 +152,27 @@ impl WriterProxy {
     }
 
     /// The writer's last number is told by a HEARTBEAT: what was known beyond that is forgotten. What was skipped or is
-    /// held beyond that comes back when the writer says so again after it was asked.
-    pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) {
+    /// held beyond that comes back when the writer says so again after it was asked. Returns when to ask.
+    pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
         let last = heartbeat.last;
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
         let claim = self.doubt.beyond.filter(|claim| last < claim.number);
+        let mut ask_at = None;
         match (beyond, claim) {
             (None, _) => self.doubt.beyond = None,
             (Some(_), Some(claim)) if self.is_answer(now, heartbeat, &claim) => {
                 self.doubt.beyond = None;
                 self.retreat(now, heartbeat.first, last);
             }
-            (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => self.question(now),
+            (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => ask_at = Some(self.question(now)),
             (Some(number), _) => {
                 self.doubt.beyond = Some(Beyond { number, count: heartbeat.count, asked_at: None });
-                self.question(now);
+                ask_at = Some(self.question(now));
             }
         }
         self.window.trim();
         self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
+        ask_at
     }
 
     /// Whether a HEARTBEAT answers the question that another one has raised. One that samples or that one have overtaken on the way
@@ -273,7 +276,8 @@ impl Reader {
     /// A claim is not believed: asks the writer instead.
     pub(super) fn doubt(&mut self, now: Instant, index: usize) -> ReaderOutcome {
         self.counters.doubted += 1;
-        self.writers[index].question(now);
+        let due = self.writers[index].question(now);
+        self.note_due(due);
         self.outcome(now, index, false)
     }
 

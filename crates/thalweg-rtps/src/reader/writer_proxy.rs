@@ -221,11 +221,6 @@ impl WriterProxy {
         is_greeting && next > SequenceNumber::FIRST && gap.list.base() > next && self.announced_by_heartbeat.is_some()
     }
 
-    /// The next sample is here but for its key.
-    pub(super) fn awaits_key(&self) -> bool {
-        self.window.awaiting_keys(1).next().is_some()
-    }
-
     /// Something came from the writer, which proves that it knows us or at least reaches us.
     pub(super) fn heard(&mut self, sequence: SequenceNumber) {
         self.contacted = true;
@@ -280,15 +275,15 @@ impl WriterProxy {
         self.reassembly.keep_newest(BEST_EFFORT_UNFINISHED_MAX) as u64
     }
 
-    /// A sample arrived that is not the next one: what is missing is asked for some time.
-    pub(super) fn gap_seen(&mut self, now: Instant) {
+    /// A sample arrived that is not the next one. Returns when to ask for what is missing.
+    pub(super) fn gap_seen(&mut self, now: Instant) -> Option<Instant> {
         self.requests.since_gap += 1;
         let delay = if self.requests.since_gap >= REORDER_DATAGRAMS {
             Duration::ZERO
         } else {
             REORDER_MIN.max(self.requests.round_trip.estimate() / 8)
         };
-        self.ask_after(now, delay);
+        self.ask_after(now, delay)
     }
 
     /// Fragments arrived: asks for those that should have arrived before.
@@ -308,10 +303,14 @@ impl WriterProxy {
     }
 
     /// Schedules a request unless one is scheduled or on its way already.
-    fn ask_after(&mut self, now: Instant, delay: Duration) {
-        if self.requests.asked.is_none() {
-            self.answer_at(now + delay);
+    fn ask_after(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
+        let due = now + delay;
+        let on_its_way = self.requests.asked.is_some();
+        if on_its_way || self.requests.due.is_some_and(|scheduled| scheduled <= due) {
+            return None;
         }
+        self.requests.due = Some(due);
+        Some(due)
     }
 
     /// An answer is due at `at`, whatever is on its way.
@@ -320,10 +319,12 @@ impl WriterProxy {
     }
 
     /// The application has made room for what waited for it: the writer is to know. While something is missing, that was asked
-    /// for and is on its way, or will be asked for: an answer at once would ask for it again with every take.
-    pub(super) fn answer_after_take(&mut self, now: Instant) {
+    /// for and is on its way, or will be asked for: an answer at once would ask for it again with every take. Returns when the
+    /// answer is due.
+    pub(super) fn answer_after_take(&mut self, now: Instant) -> Instant {
         let due = if self.misses_any() { now + self.repeat_period() } else { now };
         self.answer_at(due);
+        due
     }
 
     /// The missing sample or fragment (or the news that it will not come) has arrived. Returns what the request for it took, if
@@ -342,9 +343,8 @@ impl WriterProxy {
         if !misses {
             self.requests.due = None;
         } else {
-            // What else is missing may still be on its way with the same repair: it is asked for when it would have been anyway.
-            let soon = now + self.repeat_period();
-            self.requests.due.get_or_insert(soon);
+            // What else is missing may still be on its way with the same repair.
+            self.answer_at(now + self.repeat_period());
         }
         took
     }

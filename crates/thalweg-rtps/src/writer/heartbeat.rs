@@ -57,7 +57,8 @@ impl Writer {
 
     /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: whoever answers has received it.
     pub(crate) fn empty_heartbeat(&mut self, reader: EntityId, first: SequenceNumber) -> Heartbeat {
-        let (writer, count) = (self.guid.entity, self.heartbeat.take_count());
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
+        let (writer, count) = (self.guid.entity, self.heartbeat.count);
         Heartbeat { reader, writer, first, last: first.previous(), count, is_final: false, liveliness: false }
     }
 
@@ -68,7 +69,9 @@ impl Writer {
     }
 
     fn note_all_asked(&mut self, now: Instant) {
-        self.heartbeat.note_all_asked(now, self.outgoing.place.sample.previous());
+        self.heartbeat.asked_for = self.outgoing.place.sample.previous();
+        self.heartbeat.wanted = false;
+        self.heartbeat.all_asked.asks(now);
     }
 
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
@@ -90,7 +93,7 @@ impl Writer {
         if self.outgoing.place.fragment == 0 {
             self.flow.record_request(now, Position::whole(last));
         }
-        let count = self.heartbeat.take_count();
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         self.counters.heartbeats += 1;
         self.schedule_heartbeat(now);
         Heartbeat {
@@ -98,7 +101,7 @@ impl Writer {
             writer: self.guid.entity,
             first: self.history.first().min(last.next()),
             last,
-            count,
+            count: self.heartbeat.count,
             is_final: false,
             liveliness: false,
         }
@@ -134,12 +137,13 @@ impl Writer {
         if fragment == 0 {
             return;
         }
+        self.heartbeat.fragment_count = self.heartbeat.fragment_count.wrapping_add(1);
         let heartbeat = HeartbeatFrag {
             reader,
             writer: self.guid.entity,
             sequence: sample,
             last_fragment: fragment,
-            count: self.heartbeat.take_fragment_count(),
+            count: self.heartbeat.fragment_count,
         };
         self.flow.record_request(now, Position { sample: sample.previous(), fragments: fragment });
         write::heartbeat_frag(outbox.buffer(), &heartbeat);

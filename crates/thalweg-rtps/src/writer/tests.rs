@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use super::transmission::Place;
 use super::*;
 use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::time::INFINITE;

@@ -119,7 +119,7 @@ impl Writer {
     }
 
     fn refuse(&mut self, now: Instant) -> WriteRefused {
-        self.room.wait();
+        self.room.is_awaited = true;
         self.counters.refused += 1;
         self.flush();
         self.request_acknowledgement(now);

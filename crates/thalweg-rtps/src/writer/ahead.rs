@@ -1,12 +1,17 @@
 //! A writer that is far ahead of readers on its own host: what it writes has left the processor's cache before it is sent.
 
 use super::Writer;
-use super::write::FRAMED_BYTES_MAX;
 use crate::qos::{History, WriterQos};
 use crate::types::KeyHash;
 
 /// Bytes that may wait to be sent before writes wait for the readers to follow.
 const AHEAD_BYTES_MAX: u64 = 512 << 10;
+
+/// Window for one reader on this host, whose datagrams are not under way for long: they stay in the processor's
+/// cache, from the history through the kernel to the reader. Several readers wait longer for their turn to run.
+const ON_HOST_WINDOW: u64 = 2 << 20;
+/// Smaller samples cost more by themselves than their bytes do, and frequent acknowledgements more than the cache gives.
+const CACHED_BYTES_MIN: usize = 512;
 
 /// Bytes that wait to be sent, and whether writes wait for them.
 #[derive(Debug)]
@@ -42,7 +47,7 @@ impl Writer {
 
     fn is_far_ahead(&self) -> bool {
         self.ahead.applies
-            && self.cached_readers().is_some()
+            && self.cache_window().is_some()
             && !self.ahead.in_vain
             && !self.collection.is_asynchronous()
             && self.collection.was_blocked()
@@ -55,10 +60,11 @@ impl Writer {
         self.ahead.in_vain = true;
     }
 
-    /// The readers to which large samples are to stay in the processor's cache; `None` while samples are small or a reader runs
-    /// on another host.
-    pub(super) fn cached_readers(&self) -> Option<usize> {
-        self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() > FRAMED_BYTES_MAX)
+    /// The window in which samples of the usual size stay in the processor's cache; `None` while they are so small that it
+    /// does not matter, or a reader runs on another host.
+    pub(super) fn cache_window(&self) -> Option<u64> {
+        let readers = self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() >= CACHED_BYTES_MIN);
+        readers.map(|readers| ON_HOST_WINDOW.saturating_mul(readers as u64))
     }
 
     /// The readers have moved. Returns whether a write that waited for them may go on.

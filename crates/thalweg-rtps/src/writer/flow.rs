@@ -86,11 +86,6 @@ const UNACKNOWLEDGED_RATE: u64 = 60_000_000;
 /// No reader is taken to be slower or faster.
 const DRAIN_RANGE: std::ops::RangeInclusive<u64> = 10_000_000..=4_000_000_000;
 
-/// Window of large samples for one reader on this host, whose datagrams are not on their way for long: what is under way then
-/// stays in the processor's cache, from the history through the kernel to the reader. Several readers wait longer for their turn
-/// to run.
-const ON_HOST_WINDOW: u64 = 2 << 20;
-
 /// Memory that Linux charges a receive queue for one datagram of `bytes` (socket buffer, shared info, rounding).
 pub(super) fn kernel_cost(bytes: usize) -> u64 {
     let data = if bytes < 3_400 { (bytes + 384).next_power_of_two() } else { bytes + bytes / 16 };
@@ -134,9 +129,9 @@ impl Flow {
         self.window = bytes.map_or(u64::MAX, |bytes| (u64::from(bytes) * 2 / 3).max(16_384));
     }
 
-    /// Bounds the window, for large samples to so many readers that all run on this host; `None` frees it.
-    pub(super) fn bound_for_cache(&mut self, readers: Option<usize>) {
-        self.bound = readers.map_or(u64::MAX, |readers| ON_HOST_WINDOW.saturating_mul(readers as u64));
+    /// Bounds the window so that what is under way stays in the processor's cache; `None` frees it.
+    pub(super) fn bound_for_cache(&mut self, window: Option<u64>) {
+        self.bound = window.unwrap_or(u64::MAX);
     }
 
     /// Bounds the window to what the readers' paths carry, and asks after each `interval`; on one that is `paced`, bursts are

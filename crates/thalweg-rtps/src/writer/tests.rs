@@ -378,11 +378,16 @@ fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
 
 /// A writer of one instance with one reader and a window of 1 MB.
 fn collecting(method: Method, history: History) -> Writer {
+    let matched = MatchedReader { datagram_bytes: 1_472, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
+    collecting_for(matched, method, history)
+}
+
+/// A writer whose only reader has acknowledged everything.
+fn collecting_for(matched: MatchedReader, method: Method, history: History) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(method);
     let qos = WriterQos { history, transmission, ..WriterQos::default() };
     let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
-    let matched = MatchedReader { datagram_bytes: 1_472, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
     writer.match_reader(START, matched);
     let next = writer.history.last().next();
     acknowledge(&mut writer, START, 1, next, &[]);
@@ -704,6 +709,30 @@ fn a_write_waits_for_readers_on_its_host_while_they_move() {
     writer.match_reader(START, far);
     drive(&mut writer);
     assert!(!writer.await_readers(), "readers on other hosts have the network between");
+}
+
+#[test]
+fn samples_under_way_to_readers_on_the_same_host_fit_the_cache() {
+    let under_way = |bytes: usize, on_this_host: bool| {
+        let receive_buffer_bytes = Some(64 << 20);
+        let near = MatchedReader { on_this_host, receive_buffer_bytes, datagram_bytes: 60_000, ..matched_reader(1) };
+        let mut writer = collecting_for(near, Method::batch(), History::KeepAll);
+        (0..(8 << 20) / bytes).for_each(|_| write_stamped(&mut writer, START, bytes));
+        writer.flush();
+        while writer.poll_transmit(START, &mut Outbox::new()) {}
+        (writer.flow.in_flight(), writer.await_readers())
+    };
+    for bytes in [600, 1_000, 50_000] {
+        let (bytes_under_way, waits) = under_way(bytes, true);
+        assert!((1 << 20..=2 << 20).contains(&bytes_under_way), "{bytes_under_way} under way in samples of {bytes}");
+        assert!(waits, "samples of {bytes} wait for the readers before they are written");
+    }
+    let (bytes_under_way, waits) = under_way(64, true);
+    assert!(
+        bytes_under_way > 4 << 20,
+        "{bytes_under_way} under way in samples so small that their bytes do not matter"
+    );
+    assert!(!waits && !under_way(1_000, false).1, "small samples wait for nobody, and none waits for another host");
 }
 
 #[test]

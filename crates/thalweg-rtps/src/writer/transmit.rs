@@ -66,7 +66,7 @@ impl Writer {
             return false;
         }
         let awaited = self.is_awaiting();
-        self.flow.bound_for_cache(self.cached_readers());
+        self.flow.bound_for_cache(self.cache_window());
         if !self.take_grant(now) {
             self.collection.mark_blocked();
             return false;

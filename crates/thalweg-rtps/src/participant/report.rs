@@ -16,7 +16,7 @@ pub struct ParticipantCounters {
     pub malformed: u64,
     /// Discovery data that could not be read or must not be used.
     pub unusable_announcements: u64,
-    /// Announcements beyond [`DiscoveryLimits`], and samples of services beyond their bounds.
+    /// Announcements beyond [`DiscoveryLimits`](crate::discovery::DiscoveryLimits), and samples of services beyond their bounds.
     pub over_limit: u64,
     /// Of these, announcements of participants.
     pub participants_over_limit: u64,

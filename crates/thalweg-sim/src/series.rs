@@ -56,7 +56,8 @@ pub fn run_seeds(
 ) -> Report {
     let mut report = Report::default();
     let (left, over) = (Mutex::new(seeds), AtomicBool::new(false));
-    let (done, worlds) = mpsc::channel();
+    // Nobody runs ahead of `progress`: broken off, each thread ends with the world that it runs.
+    let (done, worlds) = mpsc::sync_channel(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             let done = done.clone();

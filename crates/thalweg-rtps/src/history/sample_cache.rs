@@ -99,6 +99,7 @@ impl SampleCache {
     }
 
     /// Offers one change in the order of its writer.
+    #[inline]
     pub fn insert(&mut self, sample: CachedSample) -> Insert {
         if self.keyed == Keyed::No && sample.change == ChangeKind::Write {
             return self.insert_keyless(sample);
@@ -141,6 +142,7 @@ impl SampleCache {
     }
 
     /// What [`SampleCache::insert`] does with a value of a keyless topic, without the questions that have one answer there.
+    #[inline(always)]
     fn insert_keyless(&mut self, sample: CachedSample) -> Insert {
         let slot = self.instances.find(&KeyHash::default());
         let bytes = sample.payload.len().saturating_add(PLACE_BYTES);

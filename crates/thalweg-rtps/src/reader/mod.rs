@@ -393,6 +393,7 @@ impl Reader {
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
     /// room for it.
+    #[inline]
     fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
         let expires = self.writers[index].expiry(now, &sample, self.epoch);
         if expires <= now {
@@ -643,10 +644,13 @@ impl Reader {
 
 /// Hands the next sample to the cache of `reader`.
 #[inline]
+#[inline(always)]
 fn insert(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
-    if !trace::is_on() {
-        return cache.insert(sample);
-    }
+    if trace::is_on() { insert_traced(cache, reader, sample) } else { cache.insert(sample) }
+}
+
+#[cold]
+fn insert_traced(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
     let passage = Passage { writer: sample.writer, reader, sequence: sample.sequence };
     trace::pass(|| Mark::Ordered(passage));
     let inserted = cache.insert(sample);

@@ -99,7 +99,7 @@ impl SampleCache {
     }
 
     /// Offers one change in the order of its writer.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, sample: CachedSample) -> Insert {
         if self.keyed == Keyed::No && sample.change == ChangeKind::Write {
             return self.insert_keyless(sample);

@@ -337,9 +337,25 @@ impl Inbound {
 
 impl Gathered {
     /// What one reader gets.
-    pub(super) fn arrivals(&self, instances: Instances) -> impl Iterator<Item = Arrival> {
-        self.pieces.iter().map(move |piece| match piece {
-            Piece::Sample(head) if instances == Instances::Asked && !(head.is_empty() && head.told) => {
+    pub(super) fn arrivals(&self, instances: Instances) -> Arrivals<'_> {
+        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances }
+    }
+}
+
+/// See [`Gathered::arrivals`].
+pub(super) struct Arrivals<'a> {
+    pieces: std::slice::Iter<'a, Piece>,
+    slabs: &'a [Payload],
+    instances: Instances,
+}
+
+impl Iterator for Arrivals<'_> {
+    type Item = Arrival;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Arrival> {
+        Some(match self.pieces.next()? {
+            Piece::Sample(head) if self.instances == Instances::Asked && !(head.is_empty() && head.told) => {
                 let hint = head.told.then_some(head.instance);
                 Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }
             }
@@ -392,6 +408,7 @@ impl Head {
         (self.end - self.start) as usize + self.lacks_header.map_or(0, |header| header.len())
     }
 
+    #[inline]
     fn received(&self, slab: &Payload) -> Received {
         Received {
             sequence: self.sequence,

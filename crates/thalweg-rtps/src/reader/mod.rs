@@ -393,7 +393,7 @@ impl Reader {
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
     /// room for it.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
         let expires = self.writers[index].expiry(now, &sample, self.epoch);
         if expires <= now {
@@ -644,7 +644,6 @@ impl Reader {
 
 /// Hands the next sample to the cache of `reader`.
 #[inline]
-#[inline(always)]
 fn insert(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
     if trace::is_on() { insert_traced(cache, reader, sample) } else { cache.insert(sample) }
 }

@@ -1,6 +1,7 @@
 //! A writer that is far ahead of readers on its own host: what it writes has left the processor's cache before it is sent.
 
 use super::Writer;
+use super::write::FRAMED_BYTES_MAX;
 use crate::qos::{History, WriterQos};
 use crate::types::KeyHash;
 
@@ -10,7 +11,8 @@ const AHEAD_BYTES_MAX: u64 = 512 << 10;
 /// Window for one reader on this host, whose datagrams are not under way for long: they stay in the processor's
 /// cache, from the history through the kernel to the reader. Several readers wait longer for their turn to run.
 const ON_HOST_WINDOW: u64 = 2 << 20;
-/// Smaller samples cost more by themselves than their bytes do, and frequent acknowledgements more than the cache gives.
+/// Smaller collected samples cost more by themselves than their bytes do, and frequent acknowledgements more than the cache gives.
+/// Samples that leave by themselves do so up to the size at which they are not copied.
 const CACHED_BYTES_MIN: usize = 512;
 
 /// Bytes that wait to be sent, and whether writes wait for them.
@@ -63,7 +65,8 @@ impl Writer {
     /// The window in which samples of the usual size stay in the processor's cache; `None` while they are so small that it
     /// does not matter, or a reader runs on another host.
     pub(super) fn cache_window(&self) -> Option<u64> {
-        let readers = self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() >= CACHED_BYTES_MIN);
+        let least = if self.collection.collects() { CACHED_BYTES_MIN } else { FRAMED_BYTES_MAX + 1 };
+        let readers = self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() >= least);
         readers.map(|readers| ON_HOST_WINDOW.saturating_mul(readers as u64))
     }
 

@@ -713,15 +713,16 @@ fn a_write_waits_for_readers_on_its_host_while_they_move() {
 
 #[test]
 fn samples_under_way_to_readers_on_the_same_host_fit_the_cache() {
-    let under_way = |bytes: usize, on_this_host: bool| {
+    let by = |method: Method, bytes: usize, on_this_host: bool| {
         let receive_buffer_bytes = Some(64 << 20);
         let near = MatchedReader { on_this_host, receive_buffer_bytes, datagram_bytes: 60_000, ..matched_reader(1) };
-        let mut writer = collecting_for(near, Method::batch(), History::KeepAll);
+        let mut writer = collecting_for(near, method, History::KeepAll);
         (0..(8 << 20) / bytes).for_each(|_| write_stamped(&mut writer, START, bytes));
         writer.flush();
         while writer.poll_transmit(START, &mut Outbox::new()) {}
         (writer.flow.in_flight(), writer.await_readers())
     };
+    let under_way = |bytes: usize, on_this_host: bool| by(Method::batch(), bytes, on_this_host);
     for bytes in [600, 1_000, 50_000] {
         let (bytes_under_way, waits) = under_way(bytes, true);
         assert!((1 << 20..=2 << 20).contains(&bytes_under_way), "{bytes_under_way} under way in samples of {bytes}");
@@ -732,6 +733,7 @@ fn samples_under_way_to_readers_on_the_same_host_fit_the_cache() {
         bytes_under_way > 4 << 20,
         "{bytes_under_way} under way in samples so small that their bytes do not matter"
     );
+    assert!(!by(Method::Immediate, 1_000, true).1, "samples that leave by themselves cost more than their bytes do");
     assert!(!waits && !under_way(1_000, false).1, "small samples wait for nobody, and none waits for another host");
 }
 

@@ -8,7 +8,7 @@ use crate::types::{KeyHash, SequenceNumber};
 use crate::wire::write;
 
 /// Samples up to this size are collected by copy; larger ones share datagrams as they are.
-const FRAMED_BYTES_MAX: usize = 2_048;
+pub(super) const FRAMED_BYTES_MAX: usize = 2_048;
 
 impl Writer {
     /// Adds a sample to the history; it leaves with the next [`Writer::start_sending`] or [`Writer::poll_transmit`] that its

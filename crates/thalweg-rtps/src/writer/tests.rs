@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::transmission::Place;
 use super::*;
 use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::time::INFINITE;

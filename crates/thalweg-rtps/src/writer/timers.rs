@@ -257,7 +257,7 @@ impl Writer {
             all_asked: self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO),
             uses_group: self.route.uses_group(),
             // A reader that holds up samples or a write is asked again soon.
-            longest: match (self.collection.was_blocked(), self.room.is_awaited) {
+            longest: match (self.collection.was_blocked(), self.room.is_awaited()) {
                 (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
                 (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
                 (false, false) => HEARTBEAT_PERIOD_MAX,

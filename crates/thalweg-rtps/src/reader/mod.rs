@@ -175,18 +175,18 @@ impl Reader {
 
     /// Numbers that tell what this reader did.
     pub fn counters(&self) -> ReaderCounters {
-        let (lost, rejected) = (self.shortfall.losses.total(), self.shortfall.rejections.total);
+        let (lost, rejected) = (self.shortfall.losses().total(), self.shortfall.rejections().total);
         ReaderCounters { lost, rejected, ..self.counters }
     }
 
     /// SAMPLE_LOST: how many samples will never be taken, and why.
     pub fn losses(&self) -> Losses {
-        self.shortfall.losses
+        *self.shortfall.losses()
     }
 
     /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
     pub fn rejections(&self) -> Rejections {
-        self.shortfall.rejections
+        *self.shortfall.rejections()
     }
 
     /// Which statuses have changed since the last call.

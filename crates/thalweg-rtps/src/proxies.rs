@@ -109,6 +109,7 @@ impl<P: Proxy> ProxySet<P> {
         Some(self.at_mut(place))
     }
 
+    #[inline]
     pub fn at(&self, place: usize) -> &P {
         self.note_looks(1);
         &self.proxies[place]
@@ -119,7 +120,9 @@ impl<P: Proxy> ProxySet<P> {
         ProxyMut { set: self, place, is_changed: false }
     }
 
-    fn open(&mut self, place: usize) -> &mut P {
+    /// One to be changed, whose summaries [`ProxySet::settle`] brings up to date.
+    #[inline]
+    pub fn open(&mut self, place: usize) -> &mut P {
         self.note_looks(1);
         &mut self.proxies[place]
     }
@@ -251,15 +254,18 @@ impl<P: Proxy> ProxySet<P> {
             self.places.insert(moved.guid(), place);
             self.settle(place);
         }
-        match self.proxies.len() * 4 < self.leaves {
+        // Bounds only fall, but nobody could look at one that is not there and correct it.
+        let vacated = self.proxies.len();
+        self.bounds[self.leaves + vacated] = P::Bounds::default();
+        match vacated * 4 < self.leaves {
             true => self.settle_all(),
-            false => self.settle(self.proxies.len()),
+            false => self.settle(vacated),
         }
         Some(gone)
     }
 
     /// Brings the summaries above a place up to date, as far as they change, and lowers the bounds as far as they have to.
-    fn settle(&mut self, place: usize) {
+    pub fn settle(&mut self, place: usize) {
         let proxy = self.proxies.get(place);
         let (summary, bounds) = proxy.map(|proxy| (proxy.summary(), proxy.bounds())).unwrap_or_default();
         let leaf = self.leaves + place;

@@ -277,7 +277,7 @@ impl Reader {
     pub(super) fn doubt(&mut self, now: Instant, index: usize) -> ReaderOutcome {
         self.counters.doubted += 1;
         let due = self.writers[index].question(now);
-        self.note_due(due);
+        self.writers.note_due(due);
         self.outcome(now, index, false)
     }
 

@@ -32,14 +32,14 @@ pub struct ReaderExplanation {
 impl Reader {
     /// What this reader received and did not hand over. `topic` is left empty: the reader does not know it.
     pub fn explain(&self) -> ReaderExplanation {
-        let ReaderCounters { received, expired, doubted, .. } = self.counters;
+        let ReaderCounters { received, expired, doubted, .. } = self.counters();
         ReaderExplanation {
             guid: self.guid,
             topic: String::new(),
             writers: self.writers.len(),
             received,
-            held: self.cache.len(),
-            overwritten: self.cache.overwritten(),
+            held: self.handover.cache.len(),
+            overwritten: self.handover.cache.overwritten(),
             expired,
             losses: self.losses(),
             rejections: self.rejections(),

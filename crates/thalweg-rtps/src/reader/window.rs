@@ -302,6 +302,11 @@ impl Window {
         }
     }
 
+    /// True when the next sample is here, or will never come.
+    pub(super) fn moves_on(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::Held(_) | Slot::Irrelevant))
+    }
+
     /// True when the next sample is here and waits for room only.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.slots.front(), Some(Slot::Held(_)))

@@ -221,6 +221,18 @@ impl WriterProxy {
         is_greeting && next > SequenceNumber::FIRST && gap.list.base() > next && self.announced_by_heartbeat.is_some()
     }
 
+    /// The next sample is here but for its key.
+    pub(super) fn awaits_key(&self) -> bool {
+        self.window.awaiting_keys(1).next().is_some()
+    }
+
+    /// The next sample is here, or will never come, or something is kept that numbers which have gone by have left behind.
+    pub(super) fn moves_on(&self) -> bool {
+        let next = self.window.next();
+        let left_behind = self.reassembly.sequence(0).is_some_and(|first| first < next) || self.batches.lag(next);
+        self.window.moves_on() || left_behind
+    }
+
     /// Something came from the writer, which proves that it knows us or at least reaches us.
     pub(super) fn heard(&mut self, sequence: SequenceNumber) {
         self.contacted = true;

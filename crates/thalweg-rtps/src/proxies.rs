@@ -37,7 +37,7 @@ impl Summary for () {
 /// a look at any, and those for which something holds are found without a look at the others.
 ///
 /// Beside the summaries lie bounds, which are what the proxies had or lower: a change that raises them, as most do, costs nothing, and
-/// who finds them too low has looked at the proxy and corrects them.
+/// a search that finds them too low has looked at the proxy and corrects them.
 ///
 /// A proxy is changed through [`ProxyMut`] or [`ProxySet::change`], which bring the summaries up to date.
 #[derive(Debug)]

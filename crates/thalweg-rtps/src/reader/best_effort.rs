@@ -1,4 +1,4 @@
-//! Samples of writers that repeat nothing: each one is handed over when it comes, and what is skipped is lost.
+//! Samples of writers that repeat nothing: each one is handed over when it comes, and skipped ones are lost.
 
 use super::window::{Placed, Window};
 use super::{Arrival, LossReason, Reader, Received};

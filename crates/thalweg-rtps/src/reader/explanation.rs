@@ -1,4 +1,4 @@
-//! What a reader received and what it did not hand over, for those who ask.
+//! The account of the samples that a reader received and of those that it did not hand over.
 
 use super::shortfall::{Losses, Rejections};
 use super::{Reader, ReaderCounters};
@@ -25,7 +25,7 @@ pub struct ReaderExplanation {
     pub losses: Losses,
     /// Samples that found no room.
     pub rejections: Rejections,
-    /// What it was told and did not believe at once.
+    /// Claims that it did not believe at once.
     pub doubted: u64,
 }
 

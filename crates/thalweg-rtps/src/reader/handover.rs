@@ -1,4 +1,4 @@
-//! Where a reader's writers hand their samples to the cache, and what it has no use or no room for is counted.
+//! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
 use super::Received;
 use super::shortfall::Shortfall;
@@ -8,7 +8,7 @@ use crate::time::{EpochOffset, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 
-/// The cache of one reader, and what did not get there.
+/// The cache of one reader, and the counts of samples that did not get there.
 #[derive(Debug)]
 pub(super) struct Handover {
     reader: Guid,

@@ -30,7 +30,7 @@ impl Reader {
             self.note_repaired(now, index);
             return Holding { delivered, leaves_gap: false };
         }
-        // What waits for room or for its instance only leaves no gap, and what is announced beyond it may be right behind it.
+        // A sample that waits only for room or for its instance leaves no gap, and those announced beyond it may be right behind it.
         Holding { delivered: false, leaves_gap: !is_repeated && self.writers[index].window.has_gaps() }
     }
 

@@ -72,7 +72,7 @@ pub struct Reader {
     wants_history: bool,
     writers: WriterSet,
     departed: Departed,
-    /// What the latest requests took, whoever was asked.
+    /// How long the latest requests took, to whichever writers.
     round_trip: RoundTrip,
     handover: Handover,
     pool: PayloadPool,
@@ -273,7 +273,7 @@ impl Reader {
         self.outcome(now, index, data_available)
     }
 
-    /// What an input that concerned one writer changed.
+    /// The changes by an input that concerned one writer.
     fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
         let keys_due = self.writers[index].awaits_key();
         ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
@@ -327,14 +327,14 @@ impl Reader {
         available
     }
 
-    /// A datagram has ended; when it left a gap open, that is to be asked for some time.
+    /// A datagram has ended. The gap that it left, if `gap`, is to be asked for.
     fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
         if gap && let Some(due) = self.writers[index].gap_seen(now) {
             self.writers.note_due(due);
         }
     }
 
-    /// What was missing first has come, or the news that it will not.
+    /// The first missing sample has come, or the news that it will not.
     fn note_repaired(&mut self, now: Instant, index: usize) {
         if let Some(took) = self.writers[index].repaired(now) {
             self.round_trip.measured(took);

@@ -7,9 +7,9 @@ use crate::time::Instant;
 pub struct ReaderOutcome {
     /// Something can be taken that could not before.
     pub data_available: bool,
-    /// [`Reader::poll_transmit`] has something to send now.
+    /// [`Reader::poll_transmit`](super::Reader::poll_transmit) has something to send now.
     pub answer_due: bool,
-    /// [`Reader::poll_keys`] has something to ask.
+    /// [`Reader::poll_keys`](super::Reader::poll_keys) has something to ask.
     pub keys_due: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct ReaderCounters {
     pub received: u64,
     /// Samples that arrived more than once.
     pub duplicates: u64,
-    /// Samples that were written but will never be handed over (SAMPLE_LOST); why: [`Reader::losses`].
+    /// Samples that were written but will never be handed over (SAMPLE_LOST); why: [`Reader::losses`](super::Reader::losses).
     pub lost: u64,
     /// Samples refused because they lie too far ahead of a missing one, or exceed the memory for such samples.
     pub too_far: u64,
@@ -45,6 +45,6 @@ pub struct TakeOutcome {
     pub count: usize,
     /// Set when room was freed that a writer waits for: pass it to `Participant::rearm`.
     pub arm: Option<Instant>,
-    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`] has something to ask.
+    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`](super::Reader::poll_keys) has something to ask.
     pub keys_due: bool,
 }

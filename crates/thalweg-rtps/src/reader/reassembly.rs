@@ -321,7 +321,7 @@ impl Unfinished {
     }
 
     /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
-    /// sample. What has arrived stays.
+    /// sample. Fragments that have arrived stay.
     fn renumber(&mut self, fragment_size: u16) {
         if self.renumbered == RENUMBERED_MAX {
             return;

@@ -61,7 +61,7 @@ impl Reader {
             let lost = proxy.window.lose_below(end);
             self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
-        // What was gone before the first HEARTBEAT was never promised to us.
+        // Samples that were gone before the first HEARTBEAT were never promised to this reader.
         let lost = proxy.window.lose_below(heartbeat.first);
         if proxy.announced_by_heartbeat.is_some() {
             self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
@@ -140,9 +140,9 @@ impl WriterProxy {
         let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
         let of_jump = of_jump && self.matched.vendor == VendorId::THALWEG;
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
-        // What was skipped beyond what a HEARTBEAT has named may be a lie.
+        // Numbers skipped beyond those that a HEARTBEAT has named may rest on a lie.
         let believed = self.window.acknowledged_by(told);
-        // And what is missing may be gone, if a jump is true: whether it is is asked first.
+        // And missing samples may be gone if a jump is true, which is asked first.
         let is_doubtful = believed < self.window.next() || of_jump;
         let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;

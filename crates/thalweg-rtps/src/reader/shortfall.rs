@@ -84,7 +84,7 @@ impl fmt::Display for Losses {
 pub struct Rejections {
     /// All of them. Reliable ones are kept back until there is room, best-effort ones are dropped.
     pub total: u64,
-    /// What there was no room in, the last time.
+    /// Why the last one found no room.
     pub last_reason: Option<RejectReason>,
     /// The instance of that sample; zero on keyless topics.
     pub last_instance: Option<KeyHash>,

@@ -53,11 +53,11 @@ pub(super) struct Window {
     /// How many of the slots are missing.
     pub(super) missing: usize,
     pub(super) held_bytes: usize,
-    /// What is missing below this was counted as lost; what lies beyond the slots is not remembered otherwise.
+    /// Numbers missing below this were counted as lost; nothing else remembers those beyond the slots.
     pub(super) lost_below: SequenceNumber,
-    /// What was skipped below `next`.
+    /// Numbers skipped below `next`.
     pub(super) skips: Skips,
-    /// What was delivered although it does not lie below `next`, since the window came back.
+    /// Numbers delivered although they do not lie below `next`, since the window came back.
     pub(super) done: Vec<Range>,
     /// Numbers and payload bytes that are kept.
     bounds: (i64, usize),

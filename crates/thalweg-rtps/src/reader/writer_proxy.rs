@@ -97,7 +97,7 @@ impl RequestCounts {
 pub(super) struct Requests {
     pub due: Option<Instant>,
     pub counts: RequestCounts,
-    /// What requests that were made once take. When one was made several times nothing tells which of them was answered.
+    /// How long requests take that were made once. When one was made several times nothing tells which of them was answered.
     round_trip: RoundTrip,
     /// The same of all writers: in a crowd everybody is slow.
     pub crowd: Duration,
@@ -271,7 +271,7 @@ impl WriterProxy {
         Some(skipped)
     }
 
-    /// What a batch had to say was said. It is only remembered if all of it could be kept.
+    /// All samples of a batch were handled. The batch is remembered only if all of them could be kept.
     pub(super) fn batch_arrived(&mut self, range: BatchRange) {
         if self.window.has_all(range.first, range.last) {
             self.batches.arrived(range, self.window.next());
@@ -348,14 +348,14 @@ impl WriterProxy {
             self.requests.round_trip.measured(took);
         }
         self.requests.since_gap = 0;
-        // Who answers slowly is not asked as often as before only because nothing tells how slowly.
+        // A slow writer is not asked as often as before only because nothing tells how slow it is.
         let slow = asked.is_some_and(|asked| asked.again);
         self.requests.repeat = if slow { self.requests.repeat / 2 } else { Duration::ZERO }.max(self.repeat_period());
         let misses = self.misses_any();
         if !misses {
             self.requests.due = None;
         } else {
-            // What else is missing may still be on its way with the same repair.
+            // Others that are missing may still be on their way with the same repair.
             self.answer_at(now + self.repeat_period());
         }
         took

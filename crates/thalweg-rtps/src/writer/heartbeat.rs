@@ -55,7 +55,7 @@ impl Writer {
         write::heartbeat_batch(outbox.buffer(), &batch);
     }
 
-    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: whoever answers has received it.
+    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: a reader that answers has received it.
     pub(crate) fn empty_heartbeat(&mut self, reader: EntityId, first: SequenceNumber) -> Heartbeat {
         let (writer, count) = (self.guid.entity, self.heartbeat.take_count());
         Heartbeat { reader, writer, first, last: first.previous(), count, is_final: false, liveliness: false }
@@ -161,10 +161,10 @@ impl Writer {
             }
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
-            // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
-            // So does the first number for readers of what is kept for all who come.
+            // A reader that is back has what precedes; the first number of the HEARTBEAT tells how much it has missed.
+            // So it does for readers of built-in topics, whose samples are kept for all that come.
             let is_told = reader.forsaken > SequenceNumber::ZERO || self.guid.entity.is_builtin();
-            // What was written before it came and not sent yet it is told when that is sent: nothing is said of numbers to come.
+            // Samples written before it came and not sent yet are announced when they are sent: nothing is said of numbers to come.
             let start = reader.start.min(self.outgoing.place.sample);
             if greeting && start > SequenceNumber::FIRST && !is_told {
                 // A GAP from the first number says where to start: what left since then has been lost by nobody.

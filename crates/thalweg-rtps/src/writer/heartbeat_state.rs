@@ -21,14 +21,14 @@ pub(super) const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(
 pub(super) struct HeartbeatState {
     count: u32,
     pub fragment_count: u32,
-    /// When everybody who owes an acknowledgement was last asked for it.
+    /// When all readers that owe an acknowledgement were last asked for it.
     pub all_asked: AllAsked,
     /// Last sample that the latest HEARTBEAT announced.
     pub asked_for: SequenceNumber,
     /// Asked for by the application or by a refused write.
     pub wanted: bool,
     pub due: Option<Instant>,
-    /// What the latest answers took, whoever gave them: in a crowd everybody is slow.
+    /// How long the latest answers took, from whichever readers: in a crowd all are slow.
     pub round_trip: RoundTrip,
     /// Some reader must prove itself before it is told of samples: HEARTBEATs go to the others one by one.
     pub is_withheld: bool,

@@ -284,7 +284,7 @@ impl Writer {
         self.room.take_news()
     }
 
-    /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
+    /// Samples that wait for company wait no longer: they leave with the next [`Writer::start_sending`] or
     /// [`Writer::poll_transmit`].
     pub fn flush(&mut self) {
         self.collection.force();
@@ -337,7 +337,7 @@ impl Writer {
         self.offered.restrict(&mut matched);
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
-            // What it acknowledges of a sample may be counted in other fragments than what was sent of it.
+            // It may acknowledge a sample in other fragments than those that were sent.
             let place = self.outgoing.place;
             let has_all = place.fragment == 0 && known.acknowledged.sample >= place.sample.previous();
             known.renew(matched, has_all);
@@ -386,12 +386,12 @@ impl Writer {
         self.heartbeat.is_withheld = together.any.unproved;
     }
 
-    /// What its latest answers took, whoever gave them; zero before the first one.
+    /// How long its latest answers took, from whichever readers; zero before the first one.
     pub(crate) fn crowd_round_trip(&self) -> Duration {
         self.heartbeat.round_trip.estimate()
     }
 
-    /// What the latest answers of a reader took; `None` if that is not known.
+    /// How long the latest answers of a reader took; `None` if that is not known.
     pub(crate) fn round_trip_of(&self, reader: Guid) -> Option<Duration> {
         self.readers.get(reader)?.round_trip.measurement()
     }

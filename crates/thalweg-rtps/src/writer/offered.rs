@@ -28,7 +28,7 @@ impl Offered {
         Offered { reliable, max_blocking_time, history, batches }
     }
 
-    /// What of it the reader asks for.
+    /// Leaves the reader with what it asks for and the writer offers.
     pub(super) fn restrict(&self, matched: &mut MatchedReader) {
         matched.reliable &= self.reliable;
         matched.wants_history &= self.history;

@@ -46,7 +46,7 @@ impl Outgoing {
         held
     }
 
-    /// The caller holds the token from now on; `more` is waiting than it has.
+    /// The caller holds the token from now on; if `more`, samples wait besides those that it has.
     pub(super) fn take_token(&mut self, more: bool) {
         self.token = if more { Token::HeldMore } else { Token::Held };
     }

@@ -40,7 +40,7 @@ impl Room {
         self.is_awaited = true;
     }
 
-    /// True when a quarter of it is free again.
+    /// True when a quarter of the room is free again.
     pub(super) fn is_drained(&self, history: &WriterHistory) -> bool {
         history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
     }

@@ -8,8 +8,7 @@ use super::{ListenerSlot, STATUS_BACKLOG_MAX};
 
 /// The statuses `S` of an endpoint, and the listener that is told of them as news `N`.
 ///
-/// Told to a listener, asked for by the application or taken by whoever speaks for the endpoint, a status starts counting its changes
-/// anew (DDS 1.4 §2.2.4.1).
+/// Told to a listener, asked for by the application or taken by the runtime, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
 pub(crate) struct StatusBoard<S, F: ?Sized, N> {
     statuses: Mutex<S>,
     listener: ListenerSlot<F, N>,

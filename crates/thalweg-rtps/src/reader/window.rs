@@ -302,6 +302,11 @@ impl Window {
         }
     }
 
+    /// True when the next sample is here but for its key.
+    pub(super) fn awaits_key(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::AwaitsKey(..)))
+    }
+
     /// True when the next sample is here, or will never come.
     pub(super) fn moves_on(&self) -> bool {
         matches!(self.slots.front(), Some(Slot::Held(_) | Slot::Irrelevant))

@@ -223,7 +223,7 @@ impl WriterProxy {
 
     /// The next sample is here but for its key.
     pub(super) fn awaits_key(&self) -> bool {
-        self.window.awaiting_keys(1).next().is_some()
+        self.window.awaits_key()
     }
 
     /// The next sample is here, or will never come, or something is kept that numbers which have gone by have left behind.

@@ -29,6 +29,8 @@ mod skips;
 #[cfg(test)]
 mod tests;
 mod window;
+#[cfg(test)]
+mod window_tests;
 mod writer_proxy;
 mod writer_set;
 #[cfg(test)]

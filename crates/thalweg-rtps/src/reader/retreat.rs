@@ -106,7 +106,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::tests::{drain, number, sample};
+    use super::super::window_tests::{drain, number, sample};
     use super::*;
 
     #[test]

@@ -3,6 +3,8 @@
 mod acknowledge;
 mod ahead;
 mod allowance;
+#[cfg(test)]
+mod asking_tests;
 mod collection;
 mod congestion;
 mod doubt;
@@ -20,6 +22,8 @@ mod large_repair;
 pub mod neighbourhood;
 mod offered;
 mod outgoing;
+#[cfg(test)]
+mod overwrite_tests;
 mod pace;
 mod pacing;
 mod pack;

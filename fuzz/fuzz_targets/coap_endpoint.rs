@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, Peer};
+use thalweg_coap::endpoint::{
+    CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, ExchangeId, Peer, Times,
+};
 use thalweg_coap::message::{
     Block, Code, ETag, MessageId, MessageType, MessageWriter, Observe, OptionNumber, RequestBuf, Response, Token,
 };
@@ -32,8 +34,8 @@ struct World {
     outbox: CoapOutbox,
     /// Datagrams under way, with their direction.
     network: Vec<(bool, Vec<u8>)>,
-    /// Requests that are answered later.
-    slow: Vec<(thalweg_coap::endpoint::ExchangeId, Response)>,
+    /// Requests that are answered later, and since when.
+    slow: Vec<(Instant, ExchangeId, Response)>,
     requests: Vec<thalweg_coap::endpoint::RequestId>,
     version: u8,
     is_slow: bool,
@@ -77,7 +79,7 @@ impl World {
                 let response = self.answer(&request);
                 self.server.recycle(request);
                 if self.is_slow {
-                    self.slow.push((exchange, response));
+                    self.slow.push((self.now, exchange, response));
                 } else {
                     self.server.respond(self.now, exchange, response).expect("it is not answered yet");
                 }
@@ -112,6 +114,19 @@ impl World {
         match self.version % 8 {
             7 => Response::new(Code::NOT_FOUND),
             _ => response.observable().with_max_age(u32::from(self.version)),
+        }
+    }
+
+    /// An exchange lives as long as its lifetime says, and at most a quarter longer.
+    fn answer_slow_requests(&mut self) {
+        let lifetime = Times::default().exchange_lifetime;
+        let resolution = Duration::from_secs(1);
+        for (asked_at, exchange, response) in std::mem::take(&mut self.slow) {
+            let age = self.now.since(asked_at);
+            match self.server.respond(self.now, exchange, response) {
+                Ok(()) => assert!(age < lifetime * 5 / 4 + resolution, "answered after {age:?}"),
+                Err(gone) => assert!(age > lifetime - resolution, "{gone} after {age:?}"),
+            }
         }
     }
 
@@ -200,9 +215,7 @@ fuzz_target!(|script: &[u8]| {
             }
             8 => {
                 world.is_slow = argument & 1 != 0;
-                for (exchange, response) in std::mem::take(&mut world.slow) {
-                    world.server.respond(world.now, exchange, response).expect("it is not answered yet");
-                }
+                world.answer_slow_requests();
             }
             9 => {
                 if let Some(id) = world.requests.get(usize::from(*argument)) {

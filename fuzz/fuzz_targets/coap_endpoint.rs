@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use thalweg_coap::endpoint::{
-    CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, ExchangeId, Peer, Times,
+    CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, ExchangeId, ObserveConfig, Peer, Times,
 };
 use thalweg_coap::message::{
     Block, Code, ETag, MessageId, MessageType, MessageWriter, Observe, OptionNumber, RequestBuf, Response, Token,
@@ -18,6 +18,8 @@ const TRANSFER_BYTES_MAX: usize = 20_000;
 const ANSWER_BYTES_MAX: usize = 4000;
 const PEERS_MAX: usize = 8;
 const REQUESTS_MAX: usize = 16;
+const EXCHANGES_MAX: usize = 8;
+const OBSERVERS_MAX: usize = 8;
 /// Bytes of the largest body that is uploaded, and of the answer to it.
 const UPLOAD_BYTES_MAX: usize = 8 * 0xff;
 const DOWNLOAD_BYTES_MAX: usize = 2 * UPLOAD_BYTES_MAX + 300;
@@ -51,14 +53,15 @@ impl World {
             peers_max: PEERS_MAX,
             duplicates_max: 4,
             answer_bytes_max: ANSWER_BYTES_MAX,
-            exchanges_max: 8,
+            exchanges_max: EXCHANGES_MAX,
             exchanges_per_peer_max: 6,
             requests_max: REQUESTS_MAX,
             body_bytes_max: 6000,
             transfer_bytes_max: TRANSFER_BYTES_MAX,
             cache_bytes_max: 2000,
         };
-        let config = Config { limits, nstart: 3, block_exponent: 2, ..Config::default() };
+        let observe = ObserveConfig { observers_max: OBSERVERS_MAX, ..ObserveConfig::default() };
+        let config = Config { limits, observe, nstart: 3, block_exponent: 2, ..Config::default() };
         World {
             client: Endpoint::new(config.clone(), [1, 2]),
             server: Endpoint::new(config, [3, 4]),
@@ -103,7 +106,7 @@ impl World {
             assert!(counters.peers <= PEERS_MAX && counters.answer_bytes <= ANSWER_BYTES_MAX);
             // Uploads, served bodies and fetched ones have the budget each.
             assert!(counters.transfer_bytes <= 3 * TRANSFER_BYTES_MAX + 6000);
-            assert!(counters.exchanges <= 16 && counters.requests <= REQUESTS_MAX);
+            assert!(counters.exchanges <= EXCHANGES_MAX + OBSERVERS_MAX && counters.requests <= REQUESTS_MAX);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::runtime::{ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
-/// Callback for a writer's news.
+/// Callback for status changes of a writer.
 pub(crate) type WriterStatusListener = dyn FnMut(WriterStatus) + Send;
 
 /// One local writer as the application and the I/O thread see it.
@@ -26,7 +26,7 @@ pub(crate) struct WriterCell {
     pub(super) qos: WriterQos,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
-    /// Whether small samples were collected at the last write: only a hint for serializing.
+    /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
     statuses: Mutex<Statuses>,
     status_listener: ListenerSlot<WriterStatusListener, WriterStatus>,
@@ -37,7 +37,7 @@ struct Statuses {
     matched: Matched,
     incompatible: IncompatibleQos,
     given_up: ReadersGivenUp,
-    /// Readers given up, of those that `wait_for_acknowledgments` has told.
+    /// The number of given-up readers that `wait_for_acknowledgments` has reported.
     given_up_told: u64,
 }
 
@@ -96,7 +96,7 @@ impl WriterCell {
         }
     }
 
-    /// The writer made room or was acknowledged.
+    /// Wakes waiting threads: the writer has made room, or readers have acknowledged samples.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.writer);
     }
@@ -125,7 +125,7 @@ impl WriterCell {
     fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<WriterStatus> {
         let mut statuses = self.statuses();
         update(&mut statuses.matched);
-        // Told to a listener, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
+        // A status that a listener is told starts counting its changes anew (DDS 1.4 §2.2.4.1).
         self.status_listener.delivery()?;
         Some(WriterStatus::PublicationMatched(statuses.matched.tell()))
     }
@@ -150,7 +150,7 @@ impl WriterCell {
         self.statuses().given_up.tell(current)
     }
 
-    /// Records that a waiting thread is told of all `given_up` readers; returns the number of those that it was not told of before.
+    /// Records that `given_up` readers were reported to the application; returns the number of those that are new.
     pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
         let told = &mut self.statuses().given_up_told;
         given_up.saturating_sub(std::mem::replace(told, given_up))

@@ -12,9 +12,9 @@ use crate::runtime::{Deadline, ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
-/// Callback for a reader's news.
+/// Callback for status changes of a reader.
 pub(crate) type ReaderStatusListener = dyn FnMut(ReaderStatus) + Send;
-/// Callback for a reader's data; makes the typed handle itself.
+/// Callback for a reader's data, which makes the typed handle itself.
 pub(crate) type DataListener = dyn FnMut(&Arc<ReaderCell>) + Send;
 
 /// One local reader as the application and the I/O thread see it.
@@ -27,7 +27,7 @@ pub(crate) struct ReaderCell {
     statuses: Mutex<Statuses>,
     data_listener: ListenerSlot<DataListener, ()>,
     status_listener: ListenerSlot<ReaderStatusListener, ReaderStatus>,
-    /// The application has dropped the reader.
+    /// Whether the application has dropped the reader.
     closed: AtomicBool,
 }
 
@@ -71,12 +71,12 @@ impl ReaderCell {
         &self.status_listener
     }
 
-    /// The reader has data, or its matches changed.
+    /// Wakes waiting threads: the reader has data, or its matches have changed.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.reader);
     }
 
-    /// The application drops the reader: its background threads end.
+    /// Ends the reader's key thread, since the application drops the reader.
     pub(super) fn close(&self) {
         // Under the lock, so that no thread checks the flag before it and sleeps after it.
         let reader = self.reader.lock();
@@ -130,7 +130,7 @@ impl ReaderCell {
     fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<ReaderStatus> {
         let mut statuses = self.statuses();
         update(&mut statuses.matched);
-        // Told to a listener, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
+        // A status that a listener is told starts counting its changes anew (DDS 1.4 §2.2.4.1).
         self.status_listener.delivery()?;
         Some(ReaderStatus::SubscriptionMatched(statuses.matched.tell()))
     }

@@ -15,7 +15,7 @@ use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
-/// Callback for a writer's news.
+/// Callback for status changes of a writer.
 pub(crate) type WriterStatusListener = dyn FnMut(WriterStatus) + Send;
 
 /// One local writer as the application and the I/O thread see it.
@@ -27,7 +27,7 @@ pub(crate) struct WriterCell {
     pub(super) qos: WriterQos,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
-    /// Whether small samples were collected at the last write: only a hint for serializing.
+    /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
     statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
 }
@@ -37,7 +37,7 @@ struct Statuses {
     matched: Status<Matched>,
     incompatible: Status<IncompatibleQos>,
     given_up: Status<ReadersGivenUp>,
-    /// Readers given up, as `wait_for_acknowledgments` tells them.
+    /// The number of given-up readers that `wait_for_acknowledgments` has reported.
     waited_in_vain: Status<u64>,
 }
 
@@ -95,7 +95,7 @@ impl WriterCell {
         }
     }
 
-    /// The writer made room or was acknowledged.
+    /// Wakes waiting threads: the writer has made room, or readers have acknowledged samples.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.writer);
     }
@@ -144,7 +144,7 @@ impl WriterCell {
         self.statuses.tell(|statuses| &mut statuses.given_up, |given_up| given_up.current = current)
     }
 
-    /// Records that a waiting thread is told of all `given_up` readers; returns the number of those that it was not told of before.
+    /// Records that `given_up` readers were reported to the application; returns the number of those that are new.
     pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
         self.statuses.tell(|statuses| &mut statuses.waited_in_vain, |told| *told = given_up)
     }

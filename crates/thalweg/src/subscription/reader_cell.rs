@@ -13,9 +13,9 @@ use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
-/// Callback for a reader's news.
+/// Callback for status changes of a reader.
 pub(crate) type ReaderStatusListener = dyn FnMut(ReaderStatus) + Send;
-/// Callback for a reader's data; makes the typed handle itself.
+/// Callback for a reader's data, which makes the typed handle itself.
 pub(crate) type DataListener = dyn FnMut(&Arc<ReaderCell>) + Send;
 
 /// One local reader as the application and the I/O thread see it.
@@ -27,7 +27,7 @@ pub(crate) struct ReaderCell {
     pub(super) waiters: Waiters,
     statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
-    /// The application has dropped the reader.
+    /// Whether the application has dropped the reader.
     closed: AtomicBool,
 }
 
@@ -70,12 +70,12 @@ impl ReaderCell {
         self.statuses.listener()
     }
 
-    /// The reader has data, or its matches changed.
+    /// Wakes waiting threads: the reader has data, or its matches have changed.
     pub(crate) fn notify_waiters(&self) {
         self.waiters.notify(&self.reader);
     }
 
-    /// The application drops the reader: its background threads end.
+    /// Ends the reader's key thread, since the application drops the reader.
     pub(super) fn close(&self) {
         // Under the lock, so that no thread checks the flag before it and sleeps after it.
         let reader = self.reader.lock();

@@ -22,7 +22,7 @@ impl Reader {
                         None => self.note_refused(index, sample.sequence),
                         Some(skipped) => {
                             self.handover.shortfall.lose(LossReason::NeverArrived, skipped);
-                            available |= self.handover.deliver(now, &mut self.writers[index], sample).unwrap_or(false);
+                            available |= self.handover.deliver(now, writer, sample).unwrap_or(false);
                         }
                     }
                 }

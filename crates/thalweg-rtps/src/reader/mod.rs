@@ -290,11 +290,11 @@ impl Reader {
                     writer.heard(sample.sequence);
                     if writer.window.is_empty() && sample.sequence == writer.window.next() {
                         // The rule, at full speed; everything else is the exception.
-                        match self.handover.deliver(now, &mut self.writers[index], sample) {
+                        match self.handover.deliver(now, writer, sample) {
                             Ok(new) => {
                                 available |= new;
-                                self.writers[index].window.advance();
-                                if self.writers[index].is_asked() {
+                                writer.window.advance();
+                                if writer.is_asked() {
                                     self.note_repaired(now, index);
                                 }
                             }

@@ -250,6 +250,7 @@ impl Reassembly {
     }
 
     /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
+    #[inline]
     pub(super) fn forget_below(&mut self, next: SequenceNumber) {
         while self.unfinished.first().is_some_and(|first| first.sequence < next) {
             let first = self.unfinished.remove(0);

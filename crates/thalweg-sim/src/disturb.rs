@@ -15,7 +15,7 @@ impl Simulation {
     /// The time at which a paused process goes on. Void time-outs are not kept.
     pub(crate) fn postpone(&mut self, happening: &Happening) -> Option<Instant> {
         let process = match *happening {
-            Happening::Receive(process) | Happening::Timeout(process) => process,
+            Happening::Receive(process) | Happening::Timeout(process) | Happening::HearHousemates(process) => process,
             Happening::CreateWriter(number)
             | Happening::DeleteWriter(number)
             | Happening::Burst(number)

@@ -78,7 +78,19 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     if let Some(wide) = &mut wide {
         draw_troubles(wide, &mut plan);
     }
+    if !fixed.calm {
+        draw_households(&mut Rng::new(seed ^ 0x726f_6f66), &mut plan);
+    }
     plan
+}
+
+/// In a few worlds most participants of a host share a household.
+fn draw_households(rng: &mut Rng, plan: &mut Plan) {
+    if rng.chance(0.05) {
+        for process in &mut plan.processes {
+            process.household = rng.chance(0.8).then_some(process.host);
+        }
+    }
 }
 
 fn draw_method(rng: &mut Rng) -> Method {
@@ -112,6 +124,7 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
         succeeds: None,
         groups: Vec::new(),
         first_count: 1,
+        household: None,
         controller: None,
     }
 }

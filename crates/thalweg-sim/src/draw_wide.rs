@@ -211,7 +211,7 @@ mod tests {
     fn every_kind_of_trouble_comes_about() {
         let plans: Vec<Plan> = (0..300).map(|seed| draw(WIDE_SEEDS_FROM + seed, &Fixed::default())).collect();
         let count = |is: Is<'_>| plans.iter().filter(|plan| is(plan)).count();
-        let kinds: [(&str, Is<'_>); 13] = [
+        let kinds: [(&str, Is<'_>); 14] = [
             ("links", &|plan| plan.links.iter().any(|link| *link != HostLink::UNLIMITED)),
             ("one-way splits", &|plan| plan.splits.iter().any(|split| split.cut != Cut::BothWays)),
             ("splits beyond the lease", &|plan| {
@@ -227,6 +227,7 @@ mod tests {
             ("corruption", &|plan| plan.weather.corruption > 0.0),
             ("ends of numbers", &|plan| plan.processes[0].first_count > 1),
             ("crowds", &|plan| plan.processes.len() > 6),
+            ("households", &|plan| (1..plan.processes.len()).any(|number| plan.are_housemates(0, number))),
         ];
         for (name, is) in kinds {
             assert!((5..200).contains(&count(is)), "{} of 300 worlds have {name}", count(is));

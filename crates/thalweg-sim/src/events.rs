@@ -31,6 +31,7 @@ impl Simulation {
             Event::PublicationUnmatched { writer, reader } => self.match_ends(process, *writer, *reader),
             Event::SubscriptionMatched { reader, writer } => self.match_begins(process, *reader, *writer),
             Event::SubscriptionUnmatched { reader, writer } => self.match_ends(process, *reader, *writer),
+            Event::HousematesTold => self.wake_housemates(process),
             Event::ReaderGivenUp { writer, reader } => {
                 if let Some(number) = self.endpoints.get(&(process, *writer)) {
                     self.writers[*number].record.given_up.push(*reader);

@@ -9,6 +9,7 @@ mod draw;
 mod draw_wide;
 mod endpoints;
 mod events;
+mod household;
 pub mod inbox;
 mod intruder;
 pub mod lane;

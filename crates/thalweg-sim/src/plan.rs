@@ -67,6 +67,8 @@ pub struct ProcessPlan {
     pub groups: Vec<String>,
     /// Where the counts of HEARTBEATs, ACKNACKs and their like begin.
     pub first_count: u32,
+    /// The household that its participant belongs to with those of the same number, all on one host; `None` is a household of its own.
+    pub household: Option<usize>,
     /// The flow controller [`Plan::CONTROLLER`], if its writers need one.
     pub controller: Option<FlowControllerSettings>,
 }
@@ -199,6 +201,7 @@ impl Plan {
             succeeds: None,
             groups: Vec::new(),
             first_count: 1,
+            household: None,
             controller: None,
         };
         Plan {
@@ -248,6 +251,12 @@ impl Plan {
     /// Whether a writer and a reader of one topic are to find each other.
     pub fn should_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
         self.meet(writer.process, reader.process) && self.match_of(topic, writer, reader) == MatchResult::Match
+    }
+
+    /// Whether the participants of two processes share a household.
+    pub fn are_housemates(&self, process: usize, other: usize) -> bool {
+        let household = |number: usize| self.processes[number].household;
+        process != other && household(process).is_some() && household(process) == household(other)
     }
 
     /// What the rules of DDS say about a writer and a reader of one topic.

@@ -77,6 +77,9 @@ fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPla
     if !process.groups.is_empty() {
         write!(f, ", groups {:?}", process.groups)?;
     }
+    if let Some(household) = process.household {
+        write!(f, ", household {household}")?;
+    }
     if let Some(controller) = process.controller {
         write!(f, ", controller of {:?} B/s", controller.tokens_added_per_period)?;
     }

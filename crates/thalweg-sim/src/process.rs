@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::discovery::groups::Groups;
-use thalweg_rtps::participant::{Participant, ParticipantConfig};
+use thalweg_rtps::participant::{Household, Participant, ParticipantConfig};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
 use thalweg_rtps::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
@@ -27,6 +27,7 @@ const USER_PORT: u16 = 7401;
 pub(crate) struct Process {
     pub(crate) host: usize,
     pub(crate) clock: HostClock,
+    household: Household,
     /// There between start and end.
     pub(crate) participant: Option<Participant>,
     pub(crate) started: bool,
@@ -44,7 +45,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(plan: &Plan, number: usize) -> Process {
+    pub(crate) fn new(plan: &Plan, number: usize, household: Household) -> Process {
         let clock = plan.hosts[plan.processes[number].host];
         let source = SocketAddr::new(plan.family.address_of(plan.processes[number].host), user_port(plan, number));
         let writers = plan.writers().enumerate().filter(|(_, (_, writer))| writer.process == number);
@@ -55,6 +56,7 @@ impl Process {
         Process {
             host: plan.host,
             clock,
+            household,
             participant: None,
             started: false,
             inbox: Inbox::new(buffer, plan.datagram_cost),
@@ -82,6 +84,7 @@ impl Process {
             receive_buffer_bytes: process.receive_buffer_bytes,
             first_count: process.first_count,
             host: host_id(self.host),
+            household: self.household.clone(),
             groups: Groups::new(process.groups.iter().cloned()).unwrap_or_default(),
             ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, network))
         };

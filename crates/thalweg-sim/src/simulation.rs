@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thalweg_rtps::history::TakenSample;
 use thalweg_rtps::outbox::Outbox;
+use thalweg_rtps::participant::Household;
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid};
@@ -41,6 +42,8 @@ pub(crate) enum Happening {
     /// A process's processor is free for the next datagram.
     Receive(usize),
     Timeout(usize),
+    /// A process looks at what its housemates have told.
+    HearHousemates(usize),
     /// The next burst of a writer.
     Burst(usize),
     /// A refused write is tried again.
@@ -116,7 +119,12 @@ impl Simulation {
     pub(crate) fn new(plan: Plan, detail: Detail) -> Simulation {
         let mut network = Network::new(plan.seed, plan.hosts.len(), plan.weather, plan.family, plan.group_filter);
         plan.links.iter().enumerate().for_each(|(host, link)| network.set_link(host, *link));
-        let processes = (0..plan.processes.len()).map(|number| Process::new(&plan, number)).collect();
+        let mut households: BTreeMap<usize, Household> = BTreeMap::new();
+        let processes = plan.processes.iter().enumerate().map(|(number, process)| {
+            let shared = process.household.map(|household| households.entry(household).or_default().clone());
+            Process::new(&plan, number, shared.unwrap_or_default())
+        });
+        let processes = processes.collect();
         let writers = plan.writers().enumerate().map(|(number, (index, writer))| {
             let record = WriterRecord::new(index, writer.process);
             WriterApplication::new(number, record, plan.seed)
@@ -232,6 +240,7 @@ impl Simulation {
             Happening::Arrive(process, datagram) => self.arrive(process, datagram),
             Happening::Receive(process) => self.receive(process),
             Happening::Timeout(process) => self.time_out(process),
+            Happening::HearHousemates(process) => self.hear_housemates(process),
             Happening::Burst(writer) => self.burst(writer),
             Happening::Retry(writer) => self.write(writer),
             Happening::GiveUp { writer, waits } => self.give_up_write(writer, waits),

@@ -68,6 +68,8 @@ pub enum Missed {
     QueueFull,
     /// It was larger than its path carries.
     TooLarge,
+    /// Its receiver refuses announcements of its household that all members know.
+    Repetition,
 }
 
 /// Lines kept to be shown when a law is broken.
@@ -186,6 +188,7 @@ impl fmt::Display for Step {
                     Missed::BufferFull => "receive buffer full",
                     Missed::QueueFull => "queue full",
                     Missed::TooLarge => "too large for its path",
+                    Missed::Repetition => "known repetition",
                 };
                 write!(f, "xx {bytes} B {why}")
             }

@@ -20,6 +20,10 @@ impl Simulation {
         if self.processes[process].participant.is_none() {
             return;
         }
+        if self.is_refused_repetition(process, &datagram.bytes) {
+            let missed = Step::Missed { why: Missed::Repetition, bytes: datagram.bytes.len() };
+            return self.trace.record(self.now, process, missed);
+        }
         match self.processes[process].inbox.put(self.now, datagram) {
             Ok(Some(due)) => self.queue.plan(due, Happening::Receive(process)),
             Ok(None) => {}

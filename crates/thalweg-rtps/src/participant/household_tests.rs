@@ -102,6 +102,18 @@ fn announcements_are_marked_as_repetitions_once_the_whole_household_knows() {
 }
 
 #[test]
+fn announcements_are_news_again_once_a_member_has_dropped_their_sender() {
+    let (mut net, _) = household(2);
+    net.run_for(SECOND * 10);
+    let (now, groups) = (net.now, Groups::new(["others"]).expect("a name"));
+    net.nodes[1].participant.set_groups(now, groups);
+    net.sent.clear();
+    net.run_for(SECOND * 20);
+    let of_first = net.sent.iter().filter(|sent| sent.announces && sent.from == 0);
+    assert!(of_first.clone().count() > 0 && of_first.clone().all(|sent| !sent.marked));
+}
+
+#[test]
 fn an_idle_household_sends_announcements_alone() {
     let (mut net, _) = household(5);
     net.run_for(SECOND * 30);

@@ -4,6 +4,7 @@ mod congestion;
 mod crowds;
 mod farewells;
 mod found;
+mod households;
 mod links;
 mod lossy;
 mod moves;

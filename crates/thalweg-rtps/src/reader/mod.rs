@@ -452,8 +452,7 @@ impl Reader {
             }
         }
         self.note_gap(now, index, gap);
-        let writer = &mut self.writers[index];
-        writer.reassembly.forget_below(writer.window.next());
+        self.writers[index].forget_settled_parts();
         available
     }
 
@@ -532,9 +531,8 @@ impl Reader {
             insert(&mut self.cache, self.guid, sample);
         }
         let writer = &mut self.writers[index];
-        let next = writer.window.next();
-        writer.reassembly.forget_below(next);
-        writer.batches.advanced(next);
+        writer.forget_settled_parts();
+        writer.batches.advanced(writer.window.next());
         delivered
     }
 

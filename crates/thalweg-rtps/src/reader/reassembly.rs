@@ -249,12 +249,15 @@ impl Reassembly {
         }
     }
 
-    /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
-    pub(super) fn forget_below(&mut self, next: SequenceNumber) {
-        while self.unfinished.first().is_some_and(|first| first.sequence < next) {
-            let first = self.unfinished.remove(0);
-            self.budget.release(first.bytes);
-        }
+    /// Forgets samples that are not `wanted` any more.
+    pub(super) fn retain(&mut self, mut wanted: impl FnMut(SequenceNumber) -> bool) {
+        self.unfinished.retain(|unfinished| {
+            let keeps = wanted(unfinished.sequence);
+            if !keeps {
+                self.budget.release(unfinished.bytes);
+            }
+            keeps
+        });
     }
 
     /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete.

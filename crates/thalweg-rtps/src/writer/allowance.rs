@@ -95,7 +95,6 @@ impl Writer {
     /// are free: they are few, and without them nothing would be acknowledged.
     pub(crate) fn poll_transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> Paid {
         outbox.finish();
-        self.judge_paths(now);
         if allowance == 0 {
             let more_control = self.transmit_control(now, outbox);
             let more = match self.collection.is_asynchronous() {

@@ -2,10 +2,6 @@
 
 use super::tests::{START, acknowledge, matched_reader, reader, writer};
 use super::*;
-use crate::types::SequenceNumber;
-use crate::wire::{FragmentSet, NackFrag};
-
-const ROUND_TRIP: Duration = Duration::from_millis(10);
 
 /// A writer whose reader 1 runs on another host and has room for much.
 fn writer_to_afar() -> Writer {
@@ -31,29 +27,6 @@ fn send_large(writer: &mut Writer, now: Instant) -> u32 {
             return large;
         }
     }
-}
-
-fn ask_for_fragments(writer: &mut Writer, now: Instant, sequence: i64, fragments: std::ops::RangeInclusive<u32>) {
-    let mut state = FragmentSet::new(*fragments.start());
-    fragments.for_each(|number| _ = state.insert(number));
-    let (guid, entity) = (reader(1), writer.guid().entity);
-    let nack = NackFrag { reader: guid.entity, writer: entity, sequence: SequenceNumber(sequence), state, count: 1 };
-    writer.handle_nack_frag(now, guid, &nack);
-}
-
-/// A reader that acknowledges samples and asks for fragments in one datagram: had the acknowledgement ended the round, nothing of it
-/// would have counted as lost, and twice as much would follow.
-#[test]
-fn fragments_asked_for_behind_an_acknowledgement_count_in_the_round_that_it_ends() {
-    let mut writer = writer_to_afar();
-    super::tests::write(&mut writer, 1_000_000);
-    let first = send_large(&mut writer, START);
-    assert!((60..=64).contains(&first), "{first} datagrams");
-    let answered_at = START + ROUND_TRIP;
-    acknowledge(&mut writer, answered_at, 1, SequenceNumber(1), &[]);
-    ask_for_fragments(&mut writer, answered_at, 1, 3..=first);
-    let next = send_large(&mut writer, answered_at);
-    assert!(next < 8, "{next} datagrams follow although nearly all of {first} were lost");
 }
 
 #[test]

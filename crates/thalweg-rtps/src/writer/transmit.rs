@@ -31,7 +31,6 @@ impl Writer {
 
     /// As [`Writer::poll_transmit`], until [`Outbox::cost`] would exceed `allowance`.
     pub(super) fn transmit_within(&mut self, now: Instant, allowance: u64, outbox: &mut Outbox) -> bool {
-        self.judge_paths(now);
         // Where the path allows only so much, what was lost goes first: what is new would leave nothing for it.
         let repairs_first = self.flow.paced;
         let first_repairs = repairs_first && self.transmit_repairs(now, allowance, outbox);

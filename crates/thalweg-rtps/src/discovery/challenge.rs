@@ -8,7 +8,8 @@ use super::participant_data::ParticipantData;
 use crate::time::Instant;
 use crate::types::{EntityId, GuidPrefix, Locator, SequenceNumber};
 
-/// Pauses between two challenges. The stranger may handle the first ones before it knows us.
+/// Pauses after each challenge; the last one repeats. The first ones are short, since they may reach the stranger before it knows
+/// us.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(10),
     Duration::from_millis(30),
@@ -17,9 +18,9 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(3),
 ];
-/// An announcement is followed by a challenge at once, unless the last one is more recent than this.
+/// Age of the last challenge from which on an announcement is followed by another one at once.
 const AGAIN_AFTER: Duration = Duration::from_millis(80);
-/// Wrong answers after which no other is examined until the next challenge: they are guesses.
+/// Wrong answers after which no other is examined until the next challenge: so many are guesses.
 const WRONG_ANSWERS_MAX: u32 = 8;
 
 /// The halves of a proof: our writers of endpoint discovery, with the readers of the peer that answer them.
@@ -40,7 +41,7 @@ impl Secret {
         Secret(seed)
     }
 
-    /// A number that follows from the secret and from `content`, and tells nothing of the secret.
+    /// A number that follows from the secret and from `content`, and does not disclose the secret.
     pub fn hash(self, content: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);
@@ -54,9 +55,9 @@ impl Secret {
         SequenceNumber(CHALLENGE_MAX + 1 + above as i64)
     }
 
-    /// The numbers that a participant called `prefix` has to answer to prove that it receives datagrams at `address`. Numbers of both halves
-    /// have their highest four bits in common, so that addresses of one participant are mostly ordered alike in both halves: its
-    /// readers answer the highest number that reached them.
+    /// The number that the participant `prefix` has to answer to prove that it receives datagrams at `address`. The numbers of both
+    /// halves have their highest four bits in common, so that the addresses of a participant mostly have the same order in both
+    /// halves: its readers answer the highest number that reached them.
     pub fn challenge(self, prefix: GuidPrefix, address: IpAddr, half: usize) -> SequenceNumber {
         let shared = self.hash(("address", prefix.0, address)) % (1 << 4);
         let own = self.hash(("half", prefix.0, address, half)) % (1 << 12);
@@ -64,14 +65,14 @@ impl Secret {
     }
 }
 
-/// Readers send 0 and 1 before they have heard anything.
+/// Readers send 0 and 1 before they have received anything.
 const CHALLENGE_MIN: i64 = 2;
 const CHALLENGE_MAX: i64 = CHALLENGE_MIN + (1 << 16) - 1;
 
 /// The challenges of one participant, and its answers.
 #[derive(Debug)]
 pub struct Challenge {
-    /// It has the readers that answer for these halves.
+    /// Whether it has the reader that answers for each half.
     halves: [bool; 2],
     turn: usize,
     asked_at: Option<Instant>,
@@ -80,12 +81,12 @@ pub struct Challenge {
     wrong: u32,
     /// The address that each half has proved.
     proofs: [Option<IpAddr>; 2],
-    /// Source addresses of right answers.
+    /// Source address of its last right answer.
     answered_from: Option<IpAddr>,
 }
 
 impl Challenge {
-    /// That of a participant that announces `data`, which was asked `before` under other circumstances.
+    /// The challenge of a participant that announces `data`; `before` is an earlier one, for other data.
     pub fn of(data: &ParticipantData, before: Option<Challenge>) -> Challenge {
         Challenge {
             halves: READER_BITS.map(|bit| data.builtin_endpoints & bit != 0),
@@ -108,28 +109,28 @@ impl Challenge {
         self.halves.contains(&true)
     }
 
-    /// The address that it has proved, if it has.
+    /// The address that it has proved, if any.
     pub fn proved(&self) -> Option<IpAddr> {
         let address = self.proofs.iter().flatten().next()?;
         (0..2).all(|half| !self.halves[half] || self.proofs[half] == Some(*address)).then_some(*address)
     }
 
-    /// Source addresses of its right answers.
+    /// Source address of its last right answer.
     pub fn answered_from(&self) -> Option<IpAddr> {
         self.answered_from
     }
 
-    /// Whether its last challenge is so old that an announcement may be followed by a challenge at once.
+    /// Whether its last challenge is old enough that an announcement may be followed by another one at once.
     pub fn may_repeat(&self, now: Instant) -> bool {
         self.asked_at.is_none_or(|at| now.since(at) >= AGAIN_AFTER)
     }
 
-    /// Wait for an answer to the last challenge.
+    /// How long to wait for an answer to the last challenge.
     pub fn pause(&self) -> Duration {
         PAUSES[self.turn.saturating_sub(1).min(PAUSES.len() - 1)]
     }
 
-    /// Which of `locators` has its turn to be challenged, and whether we are to be announced along with it.
+    /// The one of `locators` to challenge next, and whether our announcement goes along.
     pub fn next_address(
         &mut self,
         now: Instant,
@@ -143,7 +144,7 @@ impl Challenge {
         if !self.asked.iter().any(|(asked, _)| *asked == address) {
             self.asked.push((address, [0, 1].map(|half| secret.challenge(prefix, address, half))));
         }
-        // In between it is asked only: it knows us, or has not read yet that it does.
+        // Other challenges go alone: it knows us, or is about to read an announcement.
         let announces = self.may_repeat(now) || turn < locators.len();
         self.asked_at = Some(now);
         self.wrong = 0;
@@ -156,8 +157,8 @@ impl Challenge {
         self.asked.iter().find(|(asked, _)| *asked == address).map(|(_, numbers)| *numbers)
     }
 
-    /// The address that an ACKNACK of the reader of a half proves. `is_back`: it is of a reader that has known us before and may be at
-    /// the address that is given.
+    /// The address that an ACKNACK of the reader of a half proves. `is_back` tells whether it comes from a reader that knows us
+    /// from before and may be at the given address.
     pub fn address_proved_by(
         &self,
         half: usize,
@@ -171,14 +172,14 @@ impl Challenge {
         self.asked.iter().find(is_right).map(|(address, _)| *address)
     }
 
-    /// Takes a right answer into account.
+    /// Notes a right answer.
     pub fn accept(&mut self, half: usize, address: IpAddr, from: IpAddr) {
         self.proofs[half] = Some(address);
         self.answered_from = Some(from);
     }
 
-    /// Takes a wrong answer into account; false for what readers send before they have heard anything. Both halves have to be right
-    /// one after the other, so that none can be guessed alone.
+    /// Notes a wrong answer; false for numbers that readers send before they have received anything. It voids the right answer for
+    /// the other half, so that the halves cannot be guessed one by one.
     pub fn refuse(&mut self, base: SequenceNumber) -> bool {
         let counts = base.0 >= CHALLENGE_MIN;
         if counts {

@@ -14,10 +14,10 @@ use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix};
 use crate::wire::WireError;
 
-/// A participant that was heard of.
+/// A participant that has proved its address, or this one.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// Its last announcement in bytes: the same bytes again only prove that it is alive. Empty for a long one.
+    /// Its last announcement, serialised: the same bytes again only prove that it is alive. Empty if it was too long to be kept.
     pub announced: Arc<[u8]>,
     /// Its announced data; participants of the same process share one copy.
     pub data: Arc<ParticipantData>,
@@ -25,17 +25,17 @@ pub struct KnownParticipant {
     pub reach: Reach,
     /// The end of its lease.
     pub lease_until: Instant,
-    /// When something came last from an address that it has proved.
+    /// When a datagram last came from an address that it has proved.
     pub heard_at: Instant,
-    /// It has sent endpoint discovery before it was known, and has to repeat that.
+    /// Whether it sent endpoint discovery before it was known, which it has to repeat.
     pub has_spoken: bool,
 }
 
-/// A lease is not believed to be longer than this.
+/// Longest lease that an announcement is granted.
 const LEASE_MAX: Duration = Duration::from_secs(3_600);
 
 impl KnownParticipant {
-    /// A participant whose lease does not end.
+    /// A participant whose lease does not end: this one.
     pub fn new(data: ParticipantData, reach: Reach) -> KnownParticipant {
         KnownParticipant {
             announced: Arc::default(),
@@ -47,7 +47,7 @@ impl KnownParticipant {
         }
     }
 
-    /// Renews its lease: it is alive. That of the own participant does not end.
+    /// Renews its lease. The lease of this participant does not end.
     pub fn renew_lease(&mut self, now: Instant) {
         if self.lease_until != Instant::NEVER {
             self.lease_until = now + self.data.lease_duration.min(LEASE_MAX);
@@ -55,18 +55,18 @@ impl KnownParticipant {
     }
 }
 
-/// A remote (or own) endpoint with the local endpoints that are matched with it.
+/// A remote or own endpoint, with the local endpoints that are matched with it.
 #[derive(Clone, Debug)]
 pub struct Known<D> {
     /// Its announced data; participants of the same process share one copy.
     pub data: Arc<D>,
     /// Entity ids of the matched local endpoints.
     pub matched: Vec<EntityId>,
-    /// Memory that it is charged.
+    /// Bytes of memory that count for it.
     bytes: usize,
 }
 
-/// Endpoint of either kind that can be read from its announcement and filed by its GUID.
+/// A writer or reader that is read from its announcement and filed by its GUID.
 pub trait EndpointData: PartialEq + Sized {
     /// Its GUID.
     fn guid(&self) -> Guid;
@@ -74,7 +74,7 @@ pub trait EndpointData: PartialEq + Sized {
     /// Name of its topic.
     fn topic_name(&self) -> &str;
 
-    /// Bytes of memory beside its own size.
+    /// Bytes of memory on the heap.
     fn heap_bytes(&self) -> usize;
 
     /// Reads an announcement.
@@ -130,7 +130,7 @@ impl EndpointData for SubscriptionData {
     }
 }
 
-/// Bytes of memory of an endpoint's texts, beside their own size.
+/// Bytes of memory of an endpoint's texts on the heap.
 fn bytes_beside(names: [&String; 3], attached: &AttachedData, partition: &[String]) -> usize {
     let AttachedData { user, topic, group } = attached;
     names.iter().map(|name| name.capacity()).sum::<usize>()
@@ -160,9 +160,9 @@ pub enum Learned {
 pub struct EndpointTable<D> {
     known: BTreeMap<Guid, Known<D>>,
     topics: TopicIndex,
-    /// The number of endpoints of each participant, and their charged memory.
+    /// The number of endpoints of each participant, and their memory.
     shares: BTreeMap<GuidPrefix, Share>,
-    /// The memory of all.
+    /// Bytes of memory of all endpoints.
     bytes: usize,
 }
 
@@ -173,7 +173,7 @@ struct Share {
     bytes: usize,
 }
 
-/// Bytes charged for an endpoint besides its data: its place in the table, and its matches.
+/// Bytes that count for an endpoint besides its data: its place in the table, and its matches.
 const PLACE_BYTES: usize = 128;
 
 impl<D> Default for EndpointTable<D> {
@@ -200,7 +200,7 @@ impl<D: EndpointData> EndpointTable<D> {
         size_of::<Known<D>>() + PLACE_BYTES + data.heap_bytes() + TopicIndex::bytes_for(data.topic_name())
     }
 
-    /// Memory that the endpoints of a participant are charged.
+    /// Bytes of memory that count for the endpoints of a participant.
     pub fn bytes_of(&self, participant: GuidPrefix) -> usize {
         self.share_of(participant).bytes
     }
@@ -209,7 +209,7 @@ impl<D: EndpointData> EndpointTable<D> {
         self.shares.get(&participant).copied().unwrap_or_default()
     }
 
-    /// Files what `participant` announces about one of its endpoints, of which it may have `count_max`, and `room` bytes more.
+    /// Files the announcement of an endpoint of `participant`, which may have `count_max` endpoints, and `room` more bytes.
     pub fn learn(&mut self, participant: GuidPrefix, count_max: usize, room: usize, payload: &[u8]) -> Learned {
         match D::from_announcement(payload) {
             Ok(data) if data.guid().prefix == participant => self.learn_data(count_max, room, Arc::new(data)),
@@ -264,7 +264,7 @@ impl<D: EndpointData> EndpointTable<D> {
         self.topics.of_topic(topic)
     }
 
-    /// Those of one participant.
+    /// GUIDs of the endpoints of one participant on a topic.
     pub fn of_topic_in(&self, topic: &str, participant: GuidPrefix) -> &[Guid] {
         self.topics.of_participant(topic, participant)
     }
@@ -282,7 +282,7 @@ impl<D: EndpointData> EndpointTable<D> {
     }
 }
 
-/// Bounds on what peers can make us remember, chosen by the application.
+/// Bounds on the memory that peers can make discovery use, chosen by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscoveryLimits {
     /// Remote participants; default 2,000. More are ignored and counted.
@@ -291,11 +291,11 @@ pub struct DiscoveryLimits {
     pub endpoints_per_participant_max: usize,
     /// Memory for the announced endpoints of one remote participant; default 16 MiB.
     pub bytes_per_participant_max: usize,
-    /// The same of all participants together; default 128 MiB.
+    /// Memory for the announced endpoints of all participants; default 128 MiB.
     pub bytes_max: usize,
 }
 
-/// Which of the [`DiscoveryLimits`] refused something; displays as the name of its field.
+/// The one of the [`DiscoveryLimits`] that refused something; it is displayed as the name of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscoveryLimit {
     /// Remote participants.

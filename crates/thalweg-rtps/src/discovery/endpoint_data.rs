@@ -9,7 +9,7 @@ use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterWriter};
 use crate::wire::pid;
 
-/// A writer as its participant announces it.
+/// The announced data of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationData {
     /// Its GUID, always that of a writer.
@@ -27,12 +27,12 @@ pub struct PublicationData {
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,
-    /// True when it announces a description of its type (TYPE_INFORMATION, or a type object of before XTypes 1.2). Thalweg's own do
-    /// not.
+    /// True when it announces a description of its type (TYPE_INFORMATION, or a type object of editions before XTypes 1.2). Writers
+    /// of Thalweg do not.
     pub describes_type: bool,
 }
 
-/// A reader as its participant announces it.
+/// The announced data of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionData {
     /// Its GUID, always that of a reader.
@@ -52,7 +52,7 @@ pub struct SubscriptionData {
     pub multicast: Vec<Locator>,
     /// True when it needs QoS with every sample. Default false.
     pub expects_inline_qos: bool,
-    /// True when it takes samples only of writers that tell what their type is made of (TYPE_CONSISTENCY_ENFORCEMENT's
+    /// True when it takes samples only of writers that announce a description of their type (TYPE_CONSISTENCY_ENFORCEMENT's
     /// `force_type_validation`, DDS-XTypes 1.3 §7.6.3.4). Default false.
     pub forces_type_validation: bool,
 }
@@ -85,7 +85,7 @@ impl PublicationData {
     }
 
     /// Appends the payload of a `DATA(w)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
-    /// told, of the other policies what differs from the default.
+    /// written, other policies where they differ from the default.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut list = ParameterWriter::encapsulated(out);
         put_identity(&mut list, self.guid, &self.topic_name, &self.type_name, &self.entity_name);
@@ -113,7 +113,7 @@ impl PublicationData {
         Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, describes_type })
     }
 
-    /// Appends the key-only payload that says that the writer `guid` is gone, with its encapsulation header.
+    /// Appends the key-only payload that announces the end of the writer `guid`, with its encapsulation header.
     pub fn encode_key(guid: Guid, out: &mut Vec<u8>) {
         encode_endpoint_key(guid, out);
     }
@@ -151,7 +151,7 @@ impl SubscriptionData {
     }
 
     /// Appends the payload of a `DATA(r)`, with its encapsulation header (PL_CDR_LE). RELIABILITY and DURABILITY are always
-    /// told, of the other policies what differs from the default.
+    /// written, other policies where they differ from the default.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut list = ParameterWriter::encapsulated(out);
         put_identity(&mut list, self.guid, &self.topic_name, &self.type_name, &self.entity_name);
@@ -193,7 +193,7 @@ impl SubscriptionData {
         })
     }
 
-    /// Appends the key-only payload that says that the reader `guid` is gone, with its encapsulation header.
+    /// Appends the key-only payload that announces the end of the reader `guid`, with its encapsulation header.
     pub fn encode_key(guid: Guid, out: &mut Vec<u8>) {
         encode_endpoint_key(guid, out);
     }
@@ -219,7 +219,7 @@ struct Common {
 }
 
 impl Common {
-    /// Reads all parameters; `policy` takes those that are QoS and tells whether it did.
+    /// Reads all parameters; `policy` takes those of QoS, and returns true for them.
     fn decode(
         list: &ParameterList<'_>,
         policy: &mut dyn FnMut(&Parameter<'_>) -> Result<bool, WireError>,
@@ -255,10 +255,10 @@ impl Common {
     }
 }
 
-/// ALLOW_TYPE_COERCION with the other defaults of DDS-XTypes 1.3 §7.6.3.4, but `force_type_validation`, little endian.
+/// ALLOW_TYPE_COERCION with `force_type_validation` and the other defaults of DDS-XTypes 1.3 §7.6.3.4, little endian.
 const FORCING_TYPE_CONSISTENCY: [u8; 7] = [1, 0, 1, 1, 0, 0, 1];
 
-/// The last of the policy's members; a policy that breaks off before it does not ask for anything.
+/// The last of the policy's members; false for a policy that ends before it.
 fn forces_validation(policy: &Parameter<'_>) -> bool {
     let members = policy.reader().bytes(FORCING_TYPE_CONSISTENCY.len());
     members.is_ok_and(|members| members.last().is_some_and(|forces| *forces != 0))

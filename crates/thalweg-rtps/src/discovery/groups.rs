@@ -1,4 +1,4 @@
-//! Communication groups: which participants of a domain want to have to do with each other.
+//! Communication groups: they decide which participants of a domain discover each other.
 //!
 //! A participant's groups stand in its USER_DATA as an entry `groups=radar,ops;` beside whatever else is there (ROS 2 writes
 //! `enclave=/;`), so that programs of other vendors can take part by setting the same bytes, and in the property
@@ -10,11 +10,11 @@ use std::fmt;
 
 use super::participant_data::ParticipantData;
 
-/// Property that carries the groups, separated by commas. It counts before USER_DATA, which belongs to the application.
+/// Property that carries the groups, separated by commas. It takes precedence over USER_DATA, which belongs to the application.
 pub const GROUPS_PROPERTY: &str = "thalweg.groups";
 /// The group of participants that name none.
 pub const DEFAULT_GROUP: &str = "default";
-/// Shares a group with every participant; for tools that inspect a whole domain.
+/// A group that meets every other one; for tools that inspect a whole domain.
 pub const EVERY_GROUP: &str = "*";
 
 /// Most groups of one participant; more are refused at creation, and not read from peers.
@@ -90,7 +90,7 @@ impl Groups {
         )
     }
 
-    /// Whether none is named: the participant is in [`DEFAULT_GROUP`].
+    /// Whether no group is named, so that the participant is in [`DEFAULT_GROUP`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -112,7 +112,7 @@ impl Groups {
             || self.names().any(|name| has(other, name))
     }
 
-    /// Adds the entry to an application's USER_DATA, behind a semicolon where that does not end with one.
+    /// Adds the entry to an application's USER_DATA, with a semicolon between them.
     ///
     /// # Errors
     /// [`GroupsError::InUserData`].

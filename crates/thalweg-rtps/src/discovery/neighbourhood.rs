@@ -1,4 +1,4 @@
-//! Listeners on each link and group, as far as discovery knows.
+//! The listeners on each link and group that discovery knows.
 
 use super::Database;
 use crate::writer::neighbourhood::{Link, Medium, Neighbourhood};

@@ -16,7 +16,7 @@ use crate::wire::pid;
 /// each one costs a datagram.
 pub const LOCATORS_MAX: usize = 32;
 
-/// Keeps a locator that can be sent to, once.
+/// Adds a locator that datagrams can be sent to, unless it is there already.
 pub(super) fn add_locator(list: &mut Vec<Locator>, locator: Locator) {
     // Fast DDS announces shared memory as further kinds, others the "invalid" one.
     if locator.socket_address().is_some() && list.len() < LOCATORS_MAX && !list.contains(&locator) {
@@ -32,7 +32,7 @@ pub(super) fn ignore_unknown(parameter: &Parameter<'_>) -> Result<(), WireError>
     Ok(())
 }
 
-/// The GUID that parameter `id` of a discovery payload carries, and where it lies.
+/// The GUID that parameter `id` of a discovery payload carries, and its offset.
 pub(super) fn key_in(payload: &[u8], id: u16, expected: &'static str) -> Result<(Guid, usize), WireError> {
     let list = ParameterList::from_payload(payload)?;
     for parameter in list.iter() {
@@ -44,9 +44,9 @@ pub(super) fn key_in(payload: &[u8], id: u16, expected: &'static str) -> Result<
     Err(list.missing(expected))
 }
 
-/// QoS that is put together from parameters.
+/// QoS that is read from parameters.
 pub(super) trait ReadPolicy {
-    /// Takes the policy that `parameter` carries; false when it carries none of this kind of endpoint.
+    /// Reads the policy in `parameter`; false when it is none of this kind of endpoint.
     fn read_policy(&mut self, parameter: &Parameter<'_>) -> Result<bool, WireError>;
 }
 
@@ -124,7 +124,7 @@ fn durability(value: &mut ParameterReader<'_>) -> Result<Durability, WireError> 
     }
 }
 
-/// The depth plays no part in matching: one that makes no sense reads as 1.
+/// Matching does not depend on the depth: one below 1 reads as 1.
 fn history(value: &mut ParameterReader<'_>) -> Result<History, WireError> {
     let error = value.error("history kind 0 or 1");
     let kind = value.u32()?;
@@ -161,7 +161,7 @@ fn ownership(value: &mut ParameterReader<'_>) -> Result<Ownership, WireError> {
     }
 }
 
-/// The strength is a parameter of its own and may come before or after.
+/// The strength is another parameter, which may come before or after.
 fn writer_ownership(kind: Ownership) -> WriterOwnership {
     match kind {
         Ownership::Shared => WriterOwnership::Shared,
@@ -194,7 +194,7 @@ fn presentation(value: &mut ParameterReader<'_>) -> Result<Presentation, WireErr
     Ok(Presentation { access_scope, coherent: value.boolean()?, ordered: value.boolean()? })
 }
 
-/// Reads all ids: a list cut short would make other matches than its sender makes.
+/// Reads all ids: with a shortened list, matches would differ from the sender's.
 fn representations(value: &mut ParameterReader<'_>) -> Result<Vec<Representation>, WireError> {
     let error = value.error("as many representations as are announced");
     let count = value.u32()? as usize;
@@ -297,7 +297,7 @@ fn put_history(list: &mut ParameterWriter<'_>, history: History) {
     let (kind, depth) = match history {
         History::KeepLast(1) => return,
         History::KeepLast(depth) => (0, depth),
-        // The depth means nothing here, but peers that check it take the default.
+        // The depth has no meaning here, but peers that check it accept the default.
         History::KeepAll => (1, 1),
     };
     list.put(pid::HISTORY, |value| {
@@ -364,5 +364,5 @@ fn put_partition(list: &mut ParameterWriter<'_>, names: &[String]) {
 
 /// OWNERSHIP kind on the wire.
 const EXCLUSIVE: u32 = 1;
-/// A resource limit on the wire that is none.
+/// An unlimited resource on the wire.
 const UNLIMITED: i32 = -1;

@@ -9,18 +9,18 @@ use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterReader, ParameterWriter};
 use crate::wire::pid;
 
-/// A participant as it announces itself.
+/// The announced data of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParticipantData {
-    /// Its GUID.
+    /// First part of its GUIDs.
     pub guid_prefix: GuidPrefix,
     /// RTPS version that it speaks.
     pub version: ProtocolVersion,
     /// Its vendor, which decides the meaning of vendor-specific parameters.
     pub vendor: VendorId,
-    /// The domain that it is in; `None` when it does not say (before RTPS 2.3).
+    /// Its domain; `None` when it announces none (before RTPS 2.3).
     pub domain_id: Option<u32>,
-    /// Keeps apart participants of one domain: only equal tags meet. Default empty.
+    /// Separates participants of one domain: only those with equal tags discover each other. Default empty.
     pub domain_tag: String,
     /// True when its readers need QoS with every sample. Default false.
     pub expects_inline_qos: bool,
@@ -28,7 +28,7 @@ pub struct ParticipantData {
     pub builtin_endpoints: u32,
     /// Its locators.
     pub locators: ParticipantLocators,
-    /// Silent for longer, it counts as gone. Default 100 s.
+    /// How long it may be silent before it counts as gone. Default 100 s.
     pub lease_duration: Duration,
     /// USER_DATA of its application.
     pub user_data: Vec<u8>,
@@ -57,7 +57,7 @@ pub struct ParticipantLocators {
     pub link_mtus: Vec<LinkMtu>,
 }
 
-/// The largest IP packet that a link carries, and which address of the participant the link leads to.
+/// The largest IP packet that a link carries, and the address of the participant that the link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkMtu {
     /// The address, as in a [`Locator`].
@@ -67,7 +67,7 @@ pub struct LinkMtu {
 }
 
 impl ParticipantData {
-    /// A Thalweg participant with everything else at its default.
+    /// The data of a Thalweg participant, with default values for everything else.
     pub fn new(guid_prefix: GuidPrefix) -> ParticipantData {
         ParticipantData {
             guid_prefix,
@@ -152,7 +152,7 @@ impl ParticipantData {
         let list = ParameterList::from_payload(payload)?;
         let mut data = ParticipantData::new(ParticipantData::decode_key(payload)?);
         data.version = OLDEST_VERSION;
-        // Wherever it stands in the list, it decides how the others are read.
+        // The vendor decides how the other parameters are read, wherever it stands in the list.
         data.vendor = match list.find(pid::VENDOR_ID) {
             Some(parameter) => VendorId(parameter.reader().array()?),
             None => VendorId::UNKNOWN,
@@ -203,7 +203,7 @@ impl ParticipantData {
         Ok(())
     }
 
-    /// Appends the key-only payload that says that the participant `prefix` is gone, with its encapsulation header.
+    /// Appends the key-only payload that announces the end of the participant `prefix`, with its encapsulation header.
     pub fn encode_key(prefix: GuidPrefix, out: &mut Vec<u8>) {
         let mut list = ParameterWriter::encapsulated(out);
         list.put(pid::PARTICIPANT_GUID, |value| value.guid(Guid::new(prefix, EntityId::PARTICIPANT)));
@@ -233,7 +233,7 @@ fn put_properties(list: &mut ParameterWriter<'_>, properties: &[(String, String)
     });
 }
 
-/// Reads the text properties; the binary ones that may follow are left alone.
+/// Reads the text properties; the binary ones that may follow are skipped.
 fn properties(value: &mut ParameterReader<'_>) -> Result<Vec<(String, String)>, WireError> {
     let count = value.u32()? as usize;
     let mut properties = Vec::new();

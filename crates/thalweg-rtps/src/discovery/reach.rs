@@ -1,4 +1,4 @@
-//! The best way to a remote participant: the usable ones of its announced addresses, and whether it runs on this host.
+//! The best path to a remote participant: the usable ones of its announced addresses, and whether it runs on this host.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -9,7 +9,7 @@ use crate::types::{
 };
 use crate::writer::neighbourhood::{Link, same_subnet};
 
-/// The addresses of this participant, as its transport bound them.
+/// The addresses that the transport of this participant is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalAddresses {
     /// Unicast addresses of discovery and other built-in traffic.
@@ -22,12 +22,12 @@ pub struct LocalAddresses {
     pub default_multicast: Vec<Locator>,
     /// Address and prefix length of every interface in use, loopback included.
     pub interfaces: Vec<(IpAddr, u8)>,
-    /// The interfaces once more, with the data for the choice between unicast and multicast; empty when unknown.
+    /// The same interfaces, with the data for the choice between unicast and multicast; empty when unknown.
     pub links: Vec<Link>,
     /// Destinations of participant announcements: discovery's multicast groups, the well-known ports of configured peers and of
     /// 127.0.0.1.
     pub announce_to: Vec<Locator>,
-    /// MTUs of our links, announced: those that are not Ethernet's 1500 bytes.
+    /// MTUs of our links to announce: those that are not Ethernet's 1500 bytes.
     pub link_mtus: Vec<LinkMtu>,
 }
 
@@ -46,24 +46,24 @@ pub struct Reach {
     pub senders: Senders,
     /// Source address of its announcement.
     source: Option<IpAddr>,
-    /// The largest IP packet that its end of the path is known to take; `None`: Ethernet's.
+    /// The largest IP packet that its end of the path is known to take; `None` is Ethernet's.
     their_mtu: Option<u32>,
-    /// The largest IP packet that leaves towards it, as the driver measured; `None` before.
+    /// The largest IP packet that leaves towards it, by the driver's measurement; `None` before that.
     our_mtu: Option<u32>,
-    /// Its addresses that have answered; no other is used, but for those of this host. `None`: any is.
+    /// Its addresses that have answered; others are used only within this host. `None` allows any.
     proved: Option<Vec<IpAddr>>,
 }
 
-/// Addresses used when nothing tells which of them works.
+/// Most addresses used when nothing tells which of them works.
 const GUESSES_MAX: usize = 4;
 
 impl Reach {
-    /// Chooses among what `data` announces. `source`: where the announcement came from, which is likely to work.
+    /// Chooses among the addresses that `data` announces. The source address of the announcement, `source`, is likely to work.
     pub fn new(local: &LocalAddresses, host: [u8; 16], data: &ParticipantData, source: SocketAddr) -> Reach {
         Reach::within(local, host, data, source, None)
     }
 
-    /// As [`Reach::new`], of addresses that have answered, and of this host's own if it runs here.
+    /// As [`Reach::new`], among addresses that have answered, and this host's own if the participant runs here.
     pub fn within(
         local: &LocalAddresses,
         host: [u8; 16],
@@ -84,7 +84,7 @@ impl Reach {
         reach
     }
 
-    /// Takes the driver's measurement; true when [`Reach::datagram_bytes`] changed.
+    /// Sets the driver's measurement; true when [`Reach::datagram_bytes`] changed.
     pub fn set_path_mtu(&mut self, mtu_bytes: u32) -> bool {
         let before = self.datagram_bytes();
         self.our_mtu = Some(mtu_bytes);
@@ -100,7 +100,7 @@ impl Reach {
         self
     }
 
-    /// Whether a datagram from `ip` may be its own. Participants of this host use any of its addresses.
+    /// Whether a datagram from `ip` may be its own. Participants of this host may send from any of the host's addresses.
     pub fn sends_from(&self, local: &LocalAddresses, ip: IpAddr) -> bool {
         let is_here = || self.on_this_host || self.senders.any_announced(|announced| is_own(local, announced));
         self.senders.contains(ip) || is_own(local, ip.to_canonical()) && is_here()
@@ -117,8 +117,8 @@ impl Reach {
         packet.saturating_sub(headers).clamp(DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES)
     }
 
-    /// The MTU at the other end. A switch drops frames that are too large for the port behind it without a word, so more than
-    /// Ethernet's is used only where the other end announced it and no router is in between.
+    /// The MTU at the other end. A switch silently drops frames that are too large for the port behind it, so more than Ethernet's
+    /// is used only where the other end announced it and no router is in between.
     fn mtu_announced(&self, local: &LocalAddresses, data: &ParticipantData) -> Option<u32> {
         let locator = self.user.first()?;
         let announced = data.locators.link_mtus.iter().find(|link| link.address == locator.address)?.bytes;
@@ -131,7 +131,8 @@ impl Reach {
         self.proved.as_deref().unwrap_or_default()
     }
 
-    /// Whether a datagram from `source` may be its own.
+    /// Whether it is known to be at `source`: an address that has answered, one of this host if it runs here, or any where none had
+    /// to answer.
     pub fn is_at(&self, local: &LocalAddresses, source: IpAddr) -> bool {
         match &self.proved {
             Some(proved) => proved.contains(&source) || self.on_this_host && is_own(local, source),
@@ -145,7 +146,7 @@ impl Reach {
         ips.filter(|ip| !ip.is_multicast() && !self.is_at(local, *ip)).count()
     }
 
-    /// The best of `candidates`; several only when none is known to work.
+    /// The best of `candidates`; several when none is known to work.
     pub fn choose(&self, local: &LocalAddresses, candidates: &[Locator]) -> Vec<Locator> {
         let mut ranked: Vec<(u8, Locator)> =
             candidates.iter().filter_map(|locator| Some((self.rank(local, locator)?, *locator))).collect();
@@ -155,7 +156,7 @@ impl Reach {
         ranked.into_iter().map(|(_, locator)| locator).collect()
     }
 
-    /// Lower is better; `None` cannot work.
+    /// The preference for an address, lower is better; `None` cannot work.
     fn rank(&self, local: &LocalAddresses, locator: &Locator) -> Option<u8> {
         let ip = locator.socket_address()?.ip();
         if ip.is_multicast() || ip.is_unspecified() || !has_family(local, ip) {
@@ -177,8 +178,8 @@ impl Reach {
         Some(rank)
     }
 
-    /// The first group of the family that reaches it by unicast, else of a family that leaves this host where it is elsewhere:
-    /// a host without an IPv4 network still has 127.0.0.1, from which an IPv4 group reaches no other host.
+    /// The first group of the family that reaches it by unicast, or else of a family that can reach it: a host without an IPv4
+    /// network still has 127.0.0.1, from which an IPv4 group reaches no other host.
     pub fn choose_group(&self, local: &LocalAddresses, candidates: &[Locator]) -> Option<Locator> {
         let ip = |locator: &Locator| Some(locator.socket_address()?.ip());
         let leaves = |group: IpAddr| {
@@ -212,7 +213,7 @@ fn user_locators(data: &ParticipantData, on_this_host: bool) -> Vec<Locator> {
 
 const UNCERTAIN: u8 = 3;
 
-/// MTU of an ordinary Ethernet link, which every link counts as whose end announces no other.
+/// MTU of an ordinary Ethernet link, assumed for every link whose end announces no other.
 const ETHERNET_MTU_BYTES: u32 = 1500;
 /// Headers of IPv4 and UDP.
 const V4_HEADERS_BYTES: usize = 1500 - ETHERNET_V4_DATAGRAM_BYTES;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use super::participant_data::ParticipantData;
 use crate::types::Locator;
 
-/// Which addresses the datagrams of one remote participant come from: those that it announces, and those that its answers came
-/// from when it proved where it is, since behind a translation of addresses nothing else is known.
+/// The source addresses of one remote participant's datagrams: those that it announces, and those that its answers to challenges
+/// came from, since behind a translation of addresses nothing else is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Senders {
     announced: Vec<IpAddr>,
@@ -18,7 +18,7 @@ pub struct Senders {
 const FURTHER_MAX: usize = 8;
 
 impl Senders {
-    /// Those of a participant that announced `data`.
+    /// The addresses of a participant that announced `data`.
     pub fn new(data: &ParticipantData) -> Senders {
         let locators = data.locators.metatraffic_unicast.iter().chain(&data.locators.default_unicast);
         let mut announced: Vec<IpAddr> = locators.filter_map(ip_of).collect();
@@ -27,7 +27,7 @@ impl Senders {
         Senders { announced, further: Vec::new() }
     }
 
-    /// Keeps the known addresses besides the announced ones when the participant announces others.
+    /// Adds the further addresses known before, when the participant announces others.
     pub(super) fn keep_further_of(&mut self, before: &Senders) {
         for ip in before.further.iter().rev() {
             if self.further.len() < FURTHER_MAX && !self.contains(*ip) {
@@ -47,12 +47,12 @@ impl Senders {
         self.announced.iter().any(|ip| condition(*ip))
     }
 
-    /// The participant's endpoints announce addresses of their own.
+    /// Adds addresses that the participant's endpoints announce for themselves.
     pub fn add_locators(&mut self, locators: &[Locator]) {
         locators.iter().filter_map(ip_of).for_each(|ip| self.add(ip));
     }
 
-    /// One of its answers came from `ip`.
+    /// Adds an address that an answer came from.
     pub fn add(&mut self, ip: IpAddr) {
         let ip = ip.to_canonical();
         if !self.contains(ip) {

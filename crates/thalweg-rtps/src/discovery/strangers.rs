@@ -1,4 +1,4 @@
-//! Participants that were heard of and have not proved their address: a bounded table.
+//! Participants that have announced themselves and not proved their address: a bounded table.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -10,15 +10,15 @@ use super::reach::Reach;
 use crate::time::Instant;
 use crate::types::{GuidPrefix, Locator, SequenceNumber};
 
-/// Strangers kept at the same time.
+/// Most strangers at the same time.
 pub const STRANGERS_MAX: usize = 1_024;
-/// Of these, with announcements from one address of another host.
+/// Most strangers announced from one address of another host.
 const FROM_ADDRESS_MAX: usize = 64;
-/// And from an address of this host, where hundreds of processes may start together.
+/// Most strangers announced from one address of this host, where hundreds of processes may start together.
 const FROM_THIS_HOST_MAX: usize = STRANGERS_MAX / 2;
-/// And under one name: a host has several addresses, and a forger may use the name of another participant.
+/// Most strangers with one GUID prefix: a host has several addresses, and a forger may use the prefix of another participant.
 const OF_NAME_MAX: usize = 16;
-/// Bytes of all their announcements.
+/// Most bytes of the announcements of all strangers.
 const ANNOUNCED_BYTES_MAX: usize = 4 << 20;
 /// An announcement longer than this is dropped.
 pub const ANNOUNCEMENT_MAX: usize = 64 << 10;
@@ -26,34 +26,34 @@ pub const ANNOUNCEMENT_MAX: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes sent to a stranger for each byte that came from it.
 const CREDIT_RATIO: u64 = 3;
-/// Credit is not saved up beyond this.
+/// Most bytes of credit that a stranger saves up.
 const CREDIT_MAX: u64 = 16 << 10;
-/// For each so many strangers the pauses, up to a second, are as long once more.
+/// For each this many strangers, pauses grow by their length once more, up to [`CROWD_PAUSE_MAX`].
 const CROWD: u32 = 4;
-/// That second.
+/// Longest pause that a crowd causes.
 const CROWD_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Participants remembered that were known before.
+/// Most records of participants that were known before.
 const FORMER_MAX: usize = 1_024;
 
-/// Names an entry of the table: its participant, and its place in the order in which strangers came.
+/// Key of an entry: the participant, and a number in the order of arrival.
 pub type StrangerKey = (GuidPrefix, u64);
 
-/// A participant that was heard of.
+/// A participant that has announced itself.
 #[derive(Debug)]
 pub struct Stranger {
     /// Its announced data.
     pub data: ParticipantData,
-    /// The same as it came.
+    /// The same data as received.
     pub announced: Box<[u8]>,
     /// The addresses at which it would be reached.
     pub reach: Reach,
-    /// It has sent endpoint discovery that was not heard.
+    /// Whether it has sent samples of endpoint discovery, which were not heard.
     pub has_spoken: bool,
-    /// Since when it has been asked.
+    /// Time of its first announcement.
     pub since: Instant,
-    /// Its challenge of us.
+    /// Its challenge to us.
     pub owed: Owed,
-    /// Our challenge of it.
+    /// Our challenge to it.
     pub challenge: Challenge,
     source: IpAddr,
     until: Instant,
@@ -73,19 +73,19 @@ pub struct Owed {
 }
 
 impl Stranger {
-    /// Takes `bytes` that came in its name into account.
+    /// Adds the credit for `bytes` that came in its name.
     pub fn earn(&mut self, bytes: usize) {
         self.credit = self.credit.saturating_add(bytes as u64 * CREDIT_RATIO).min(CREDIT_MAX);
     }
 
-    /// Pays for `bytes` that are to be sent; false when it cannot.
+    /// Pays for `bytes` to be sent; false without enough credit.
     pub fn pay(&mut self, bytes: usize) -> bool {
         let left = self.credit.checked_sub(bytes as u64);
         self.credit = left.unwrap_or(self.credit);
         left.is_some()
     }
 
-    /// The address whose turn it is to be challenged, and whether we are to be announced along with it.
+    /// The address to challenge next, and whether our announcement goes along.
     pub fn next_address(&mut self, now: Instant, secret: Secret) -> Option<(Locator, bool)> {
         self.challenge.next_address(now, secret, self.data.guid_prefix, &self.reach.metatraffic)
     }
@@ -95,7 +95,7 @@ impl Stranger {
         self.source
     }
 
-    /// True when it is to be challenged, and is from now on not any more.
+    /// Whether it is to be challenged; clears the request.
     pub fn take_request(&mut self) -> bool {
         std::mem::take(&mut self.is_due)
     }
@@ -104,7 +104,7 @@ impl Stranger {
 /// A participant that was known.
 #[derive(Clone, Debug)]
 pub struct Former {
-    /// The last of our announcements that it had acknowledged, for each half.
+    /// The last number of ours that it had acknowledged, for each half.
     pub acknowledged: [SequenceNumber; 2],
     /// Addresses that it had proved.
     pub addresses: Vec<IpAddr>,
@@ -124,7 +124,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// None yet; `secret` makes the numbers by which they prove their addresses.
+    /// An empty table; `secret` makes the numbers by which strangers prove their addresses.
     pub fn new(secret: Secret) -> Strangers {
         Strangers {
             secret,
@@ -139,7 +139,7 @@ impl Strangers {
         }
     }
 
-    /// What makes the numbers by which strangers prove their addresses.
+    /// The secret behind the numbers by which strangers prove their addresses.
     pub fn secret(&self) -> Secret {
         self.secret
     }
@@ -154,7 +154,7 @@ impl Strangers {
         self.entries.len()
     }
 
-    /// The entries under one name.
+    /// The entries of one GUID prefix.
     pub fn of(&self, prefix: GuidPrefix) -> impl Iterator<Item = StrangerKey> + '_ {
         self.entries.range((prefix, 0)..=(prefix, u64::MAX)).map(|(key, _)| *key)
     }
@@ -164,22 +164,22 @@ impl Strangers {
         self.entries.get_mut(&key)
     }
 
-    /// The entry of a name for a message from an address: the one announced from there, or any.
+    /// The entry of a prefix for a message from an address: the one announced from there, or any.
     pub fn find(&self, prefix: GuidPrefix, source: IpAddr) -> Option<StrangerKey> {
         self.find_from(prefix, source).or_else(|| self.of(prefix).next())
     }
 
-    /// The entry under a name that was announced from an address.
+    /// The entry of a prefix that was announced from an address.
     pub fn find_from(&self, prefix: GuidPrefix, source: IpAddr) -> Option<StrangerKey> {
         self.of(prefix).find(|key| self.entries[key].source == source)
     }
 
-    /// The entry that an announcement says nothing new about.
+    /// The entry that an announcement merely repeats.
     pub fn find_same(&self, prefix: GuidPrefix, source: IpAddr, announced: &[u8]) -> Option<StrangerKey> {
         self.of(prefix).find(|key| self.entries[key].source == source && *self.entries[key].announced == *announced)
     }
 
-    /// Files an announcement that came from `source`. Returns its entry, and how many others had to go for it.
+    /// Files an announcement that came from `source`. Returns its entry, and the number of entries that were evicted for it.
     pub fn file(
         &mut self,
         now: Instant,
@@ -221,7 +221,7 @@ impl Strangers {
         (key, evicted)
     }
 
-    /// It has announced itself with `bytes`: it is remembered, and asked at once unless it was just asked.
+    /// Notes an announcement of `bytes`: the stranger is kept longer, and asked at once unless it was just asked.
     pub fn note_announcement(&mut self, now: Instant, key: StrangerKey, bytes: usize) {
         let Some(stranger) = self.entries.get_mut(&key) else { return };
         stranger.earn(bytes);
@@ -229,7 +229,7 @@ impl Strangers {
         self.ask_again(now, key);
     }
 
-    /// It has made itself felt: it is asked at once, unless it was just asked.
+    /// Asks a stranger at once, unless it was just asked.
     pub fn ask_again(&mut self, now: Instant, key: StrangerKey) {
         let Some(stranger) = self.entries.get(&key) else { return };
         if stranger.challenge.is_possible() && stranger.challenge.may_repeat(now) {
@@ -237,7 +237,7 @@ impl Strangers {
         }
     }
 
-    /// It is to be challenged.
+    /// Requests a challenge of a stranger.
     pub fn ask(&mut self, key: StrangerKey) {
         if let Some(stranger) = self.entries.get_mut(&key) {
             stranger.is_due = true;
@@ -245,7 +245,7 @@ impl Strangers {
         }
     }
 
-    /// Its turn to be sent something has come.
+    /// Queues a stranger that is to be sent something.
     pub fn queue(&mut self, key: StrangerKey) {
         let Some(stranger) = self.entries.get_mut(&key) else { return };
         if !std::mem::replace(&mut stranger.is_queued, true) {
@@ -253,7 +253,7 @@ impl Strangers {
         }
     }
 
-    /// The next that is to be sent something.
+    /// Takes the next stranger that is to be sent something.
     pub fn pop_queued(&mut self) -> Option<StrangerKey> {
         while let Some(key) = self.queue.pop_front() {
             if let Some(stranger) = self.entries.get_mut(&key) {
@@ -264,22 +264,22 @@ impl Strangers {
         None
     }
 
-    /// A stranger waits for a challenge.
+    /// Whether a stranger waits to be sent something.
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// After it was challenged, or could not pay for it: when it is looked at next.
+    /// Sets when a stranger is checked next, after it was challenged or could not pay for that.
     pub fn plan_next(&mut self, now: Instant, key: StrangerKey, was_asked: bool) {
         let Some(stranger) = self.entries.get(&key) else { return };
         let pause = stranger.challenge.pause();
-        // In a crowd no participant answers at once.
+        // In a crowd participants answer late.
         let pause = (pause * (1 + self.entries.len() as u32 / CROWD)).min(pause.max(CROWD_PAUSE_MAX));
         let next = if was_asked { (now + pause).min(stranger.until) } else { stranger.until };
         self.set_due(key, next);
     }
 
-    /// It is looked at again at this time.
+    /// Sets when a stranger is checked next.
     pub fn set_due(&mut self, key: StrangerKey, at: Instant) {
         let Some(stranger) = self.entries.get_mut(&key) else { return };
         if let Some(before) = stranger.due.replace(at) {
@@ -288,12 +288,12 @@ impl Strangers {
         self.due.insert((at, key));
     }
 
-    /// When to look at one of them next.
+    /// When the next stranger is to be checked.
     pub fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The next one that is to be asked again at `now`; those whose time is over are forgotten.
+    /// Takes the next stranger that is to be asked again at `now`; forgets those whose time is over.
     pub fn pop_due(&mut self, now: Instant) -> Option<StrangerKey> {
         while let Some((at, key)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, key));
@@ -308,7 +308,7 @@ impl Strangers {
         None
     }
 
-    /// Forgets one.
+    /// Forgets an entry.
     pub fn remove(&mut self, key: StrangerKey) -> Option<Stranger> {
         let stranger = self.entries.remove(&key)?;
         if let Some(at) = stranger.due {
@@ -324,20 +324,20 @@ impl Strangers {
         Some(stranger)
     }
 
-    /// Forgets all under one name.
+    /// Forgets all entries of one GUID prefix.
     pub fn remove_all(&mut self, prefix: GuidPrefix) {
         let keys: Vec<StrangerKey> = self.of(prefix).collect();
         keys.into_iter().for_each(|key| drop(self.remove(key)));
     }
 
-    /// Forgets the announcement from an address under one name.
+    /// Forgets the entries of one GUID prefix that were announced from an address.
     pub fn remove_from(&mut self, prefix: GuidPrefix, source: IpAddr) {
         while let Some(key) = self.find_from(prefix, source) {
             self.remove(key);
         }
     }
 
-    /// Makes room for one more; returns how many had to go.
+    /// Makes room for one more entry; returns the number of evicted ones.
     fn make_room(&mut self, prefix: GuidPrefix, source: IpAddr, is_own: bool, bytes: usize) -> u64 {
         let mut evicted = 0;
         let oldest = self.of(prefix).next();
@@ -365,7 +365,7 @@ impl Strangers {
         }
     }
 
-    /// Remembers a participant that is forgotten: if it has not forgotten us, its readers go on from where they were.
+    /// Remembers a participant that is being forgotten: if it still knows us, its readers go on from where they were.
     pub fn remember_former(&mut self, prefix: GuidPrefix, former: Former) {
         if self.former.insert(prefix, former).is_none() {
             self.former_order.push_back(prefix);

@@ -1,4 +1,4 @@
-//! Which endpoints there are on a topic.
+//! The endpoints of each topic.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl TopicIndex {
         self.topics.get(topic).map_or(&[], Vec::as_slice)
     }
 
-    /// Those of one participant.
+    /// The endpoints of one participant on a topic.
     pub(super) fn of_participant(&self, topic: &str, participant: GuidPrefix) -> &[Guid] {
         let guids = self.of_topic(topic);
         let first = guids.partition_point(|guid| *guid < Guid::new(participant, EntityId([0; 4])));
@@ -60,7 +60,7 @@ impl TopicIndex {
     }
 }
 
-/// Places that a list takes at once when it grows beyond one.
+/// Places for which the first allocation of a list has room.
 const GUIDS_MIN: usize = 4;
 
 #[cfg(test)]

@@ -18,22 +18,23 @@ use crate::wire::parameters;
 use crate::wire::write::{self, DataHead, DataKind};
 use crate::writer::NewChange;
 
-/// Announcements right after the start, for networks that drop the first ones: after 0, 100, 300 and 700 ms.
+/// Repetitions of the first announcement, for networks that drop it: 100, 300 and 700 ms after it.
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How often a farewell is sent to each address. Nobody acknowledges it, nobody is left to repeat it, and a participant that misses it
-/// keeps what is gone until the lease ends: where three datagrams in ten are lost, one in forty would miss it by unicast alone.
+/// How often a farewell is sent to each address. It is neither acknowledged nor repeated later, and a participant that misses it
+/// knows the sender until its lease ends. Where three datagrams in ten are lost, one participant in forty misses all three by
+/// unicast.
 const FAREWELLS: usize = 3;
 
-/// Participants that wait for their directed announcement; the periodic one reaches the others.
+/// Most participants that wait for a directed announcement; the others wait for the periodic one.
 const GREETINGS_MAX: usize = 1_024;
 
-/// Whether an announcement says anything to the participants of the same process.
+/// Whether an announcement is news to the participants of the same process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
     News,
-    /// All of them know: it bears [`write::PAD`] in front, by which their sockets refuse it.
+    /// All of them know it: it begins with a [`write::PAD`], by which their sockets refuse it.
     Repetition,
 }
 
@@ -43,7 +44,8 @@ pub(super) struct Announcer {
     period: Duration,
     announce_at: Instant,
     quick_done: u32,
-    /// The configured address that is told first: a short queue on the way may take the first ones only, time after time.
+    /// Counts announcements, each of which begins at another configured address: a short queue on the way may take the first ones
+    /// only.
     turn: usize,
     message_at: Instant,
     payload: Payload,
@@ -56,7 +58,7 @@ pub(super) struct Announcer {
 impl Announcer {
     pub(super) fn new(now: Instant, lease: Duration, rng: &mut Rng) -> Announcer {
         let period = lease / 4;
-        // Participants that start together do not stay together.
+        // Participants that start together announce themselves at different times later.
         let jitter = Duration::from_nanos(rng.below(u64::try_from(period.as_nanos() / 8).unwrap_or(u64::MAX)));
         let period = period - jitter;
         Announcer {
@@ -80,7 +82,7 @@ impl Announcer {
         self.version = self.version.next();
     }
 
-    /// What is announced.
+    /// The announced data, serialised.
     pub(super) fn announced(&self) -> &[u8] {
         &self.payload
     }
@@ -90,7 +92,7 @@ impl Announcer {
         self.quick_done = 0;
     }
 
-    /// It is told of us once more.
+    /// Plans one more announcement for a participant.
     pub(super) fn greet(&mut self, prefix: GuidPrefix) {
         if self.to_greet.len() < GREETINGS_MAX && !self.to_greet.contains(&prefix) {
             self.to_greet.push_back(prefix);
@@ -134,7 +136,7 @@ impl Announcer {
             (0..FAREWELLS).for_each(|_| self.push_farewell(config.prefix, &everybody, outbox));
             return;
         }
-        // First, since a short queue may take no more than a few datagrams.
+        // Greetings leave first, since a short queue may take no more than a few datagrams.
         while let Some(prefix) = self.to_greet.pop_front() {
             if let Some(known) = database.participants.get(&prefix) {
                 self.push_announcement(config.prefix, Occasion::News, &known.reach.metatraffic, outbox);
@@ -155,7 +157,7 @@ impl Announcer {
         }
     }
 
-    /// The participant message that renews our lease at peers which miss multicast announcements (`ParticipantMessageData`,
+    /// Makes the participant message that renews our lease at peers which miss multicast announcements (`ParticipantMessageData`,
     /// automatic liveliness, RTPS 2.5 §9.6.3.3). It is due again after two periods.
     pub(super) fn make_message(&mut self, now: Instant, prefix: GuidPrefix) -> NewChange {
         self.message_at = now + self.period * 2;
@@ -169,9 +171,9 @@ impl Announcer {
         NewChange { kind, instance, timestamp: None, payload: Payload::from(bytes) }
     }
 
-    /// Tells participants of us that do not answer our endpoint discovery, each where it proved to be: they may have lost us, and what
-    /// is announced to groups and to configured addresses need not reach them. Elsewhere one that has moved, and is known here at its new
-    /// address, would never hear of us again.
+    /// Greets participants that do not answer our endpoint discovery, each at its proved addresses, when an announcement is due.
+    /// They may have dropped us, and announcements to groups and configured addresses may not reach them: without a greeting, a
+    /// participant that has moved and is known here at its new address would never hear of us again.
     pub(super) fn greet_silent(&mut self, now: Instant, endpoints: &Endpoints) {
         if !self.is_announcement_due(now) {
             return;

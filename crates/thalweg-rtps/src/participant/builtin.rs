@@ -1,5 +1,5 @@
-//! Built-in endpoints: who is matched with them, and what SEDP, the participant-message protocol and services exchange (RTPS 2.5
-//! §8.5.4, §8.4.13).
+//! Built-in endpoints: their matches, and the samples of SEDP, the participant-message protocol and services (RTPS 2.5 §8.5.4,
+//! §8.4.13).
 
 use super::household::Told;
 use super::services::{ServiceRefusal, TopicKind};
@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash};
 use crate::writer::NewChange;
 
-/// Whether `one` may be matched beside those that are.
+/// Whether `one` is matched already, or there is room for it.
 fn has_room(mut matched: impl ExactSizeIterator<Item = Guid>, one: Guid, count_max: usize) -> bool {
     matched.len() < count_max || matched.any(|other| other == one)
 }
@@ -26,7 +26,7 @@ impl Participant {
         }
         let Some(known) = self.database.participants.get(&prefix) else { return };
         if !is_housemate {
-            // Answers first: they may be what proves our address to it.
+            // Answers first: they may prove our address to it.
             self.endpoints.builtin().standard().for_each(|topic| self.order.schedule.make_ready(topic.reader));
         }
         for topic in self.endpoints.builtin().iter().filter(|topic| !is_housemate || topic.kind == TopicKind::Service) {
@@ -55,8 +55,8 @@ impl Participant {
         }
     }
 
-    /// Learns what other participants of the [`Household`](super::Household) have told of their endpoints; costs a look at a flag when they have
-    /// told nothing.
+    /// Learns what other participants of the [`Household`](super::Household) have told of their endpoints; without news it costs
+    /// one look at a flag.
     pub fn handle_household(&mut self, now: Instant) {
         let count_max = self.database.limits.endpoints_per_participant_max;
         for (guid, told) in self.housemates.take_news() {
@@ -97,7 +97,7 @@ impl Participant {
         }
     }
 
-    /// Gives a sample of a service to the driver, unless it is more than the service may have.
+    /// Gives a sample of a service to the driver, unless it is beyond the bounds of the service.
     fn hand_over(&mut self, now: Instant, reader: EntityId, sample: &TakenSample) {
         if !sample.info.valid {
             return;
@@ -123,7 +123,7 @@ impl Participant {
         true
     }
 
-    /// The driver could not read a sample of a service, or had no room for it.
+    /// Counts a sample of a service that the driver could not read or had no room for.
     pub fn refuse_service_data(&mut self, refusal: ServiceRefusal) {
         match refusal {
             ServiceRefusal::Unreadable => self.reports.counters.unusable_announcements += 1,
@@ -138,7 +138,7 @@ impl Participant {
         }
     }
 
-    /// Instances whose endpoint is not known are forgotten: peers could make up as many as they like.
+    /// Forgets the instance of a sample unless its endpoint is known: peers could make up any number of instances.
     fn forget_instance(&mut self, reader: EntityId, sample: &TakenSample) {
         let guid = Guid::from_bytes(sample.info.instance.0);
         let is_known = match reader {

@@ -1,4 +1,5 @@
-//! The company of a participant: those that share a communication group. Of the others hardly more than the name is remembered.
+//! The company of a participant: the participants with a communication group in common. Of the others, little more than the name is
+//! remembered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +11,15 @@ use crate::types::{GuidPrefix, VendorId};
 /// A participant of the domain that is ignored because its communication groups are not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredParticipant {
-    /// Its GUID.
+    /// First part of its GUIDs.
     pub guid_prefix: GuidPrefix,
-    /// Who made it.
+    /// The vendor of its implementation.
     pub vendor: VendorId,
     /// Name that its application gave it, cut off after 128 letters; empty for none.
     pub entity_name: String,
     /// Its groups.
     pub groups: Groups,
-    /// When it counts as gone unless it announces itself again.
+    /// End of its lease, unless it announces itself again.
     lease_until: Instant,
 }
 
@@ -28,11 +29,11 @@ pub(super) struct Company {
     own: Groups,
     /// At most as many as participants may be known; the expired ones make room for others.
     ignored: BTreeMap<GuidPrefix, IgnoredParticipant>,
-    /// Those that the application wants to know nothing of.
+    /// Participants that the application ignores.
     banned: BTreeSet<GuidPrefix>,
 }
 
-/// Letters of a name that are remembered of an ignored participant.
+/// Characters of the name of an ignored participant that are remembered.
 const NAME_MAX: usize = 128;
 
 impl Company {
@@ -53,7 +54,7 @@ impl Company {
         self.ignored.remove(&prefix);
     }
 
-    /// Remembers who is ignored; false when there are too many.
+    /// Remembers an ignored participant; false when there are too many.
     pub(super) fn ignore(&mut self, now: Instant, count_max: usize, data: &ParticipantData) -> bool {
         if self.ignored.len() >= count_max && !self.ignored.contains_key(&data.guid_prefix) {
             self.ignored.retain(|_, ignored| ignored.lease_until > now);
@@ -71,7 +72,7 @@ impl Company {
         self.ignored.insert(data.guid_prefix, ignored);
         true
     }
-    /// Those that are ignored because of their groups, while they announce themselves.
+    /// The participants that are ignored because of their groups and still announce themselves.
     pub(super) fn ignored(&self, now: Instant) -> impl Iterator<Item = &IgnoredParticipant> {
         self.ignored.values().filter(move |ignored| ignored.lease_until > now)
     }
@@ -81,13 +82,13 @@ impl Company {
         &self.own
     }
 
-    /// Never again takes notice of a participant.
+    /// Ignores a participant for ever.
     pub(super) fn ban(&mut self, prefix: GuidPrefix) {
         self.ignored.remove(&prefix);
         self.banned.insert(prefix);
     }
 
-    /// The application wants to know nothing of it.
+    /// Whether the application ignores a participant.
     pub(super) fn is_banned(&self, prefix: GuidPrefix) -> bool {
         self.banned.contains(&prefix)
     }

@@ -1,4 +1,4 @@
-//! What a participant is made of, and what it announces of that.
+//! The configuration of a participant, and its announcement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::types::{GuidPrefix, KeyHash, ProtocolVersion, VendorId};
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
 pub type KeyOf = Arc<dyn Fn(&[u8], PayloadKind) -> Option<KeyHash> + Send + Sync>;
 
-/// How a reader of a keyed topic tells the instances of its samples. What cannot be told otherwise is taken from the hash that
-/// the writer may have sent along.
+/// How a reader of a keyed topic learns the instances of its samples. Where no key can be computed, the hash counts that the writer
+/// may have sent along.
 #[derive(Clone, Default)]
 pub enum KeySource {
     /// From that hash alone.
@@ -31,17 +31,17 @@ pub enum KeySource {
     Driver,
 }
 
-/// What a participant is made of.
+/// The configuration of a participant.
 #[derive(Clone, Debug)]
 pub struct ParticipantConfig {
     /// Domain, 0 to 232 with the standard port mapping.
     pub domain_id: u32,
-    /// Domain tag: participants with another tag are strangers (DDS-Security 1.1 §7.3.9, RTPS 2.5 §9.6.3.2).
+    /// Domain tag: participants with another tag are not discovered (DDS-Security 1.1 §7.3.9, RTPS 2.5 §9.6.3.2). Default empty.
     pub domain_tag: String,
-    /// Must differ from that of every other participant that ever lived in the domain.
+    /// First part of all its GUIDs. It must differ from that of every other participant that ever was in the domain.
     pub prefix: GuidPrefix,
-    /// Seed of jitter, and of the numbers by which others prove their address: it must come from the system's entropy, and nobody
-    /// else may learn it.
+    /// Seed of jitter, and of the numbers by which others prove their address: it must come from the system's entropy, and stay
+    /// secret.
     pub seed: u64,
     /// Name shown to people.
     pub entity_name: String,
@@ -57,24 +57,24 @@ pub struct ParticipantConfig {
     pub addresses: LocalAddresses,
     /// Receive buffer of the user-data socket, announced so that writers size their windows by it.
     pub receive_buffer_bytes: u32,
-    /// Names this host: equal for participants that can reach each other by loopback.
+    /// Identifies this host: equal for participants that can reach each other by loopback.
     pub host: [u8; 16],
-    /// Built-in topics of the driver's own. Default none.
+    /// Built-in topics that the driver registers. Default none.
     pub services: Vec<BuiltinService>,
     /// Bounds on what peers can make us remember.
     pub limits: DiscoveryLimits,
     /// Memory that unfinished large samples may take together. Default 1.25 GiB, of which one remote
     /// writer may take seven eighths: room for one sample of 1 GiB.
     pub reassembly_bytes_max: usize,
-    /// Where the counts of HEARTBEATs, and of user-defined readers' ACKNACKs and NACK_FRAGs, begin. Default 1; tests begin shortly before
-    /// the end of the numbers.
+    /// First count of HEARTBEATs, and of ACKNACKs and NACK_FRAGs of user-defined readers. Default 1; tests begin shortly before the
+    /// end of the numbers.
     pub first_count: u32,
-    /// The participants of its process. Default: it is alone there.
+    /// The household of the participants of its process. Default: a new one, with no other participant.
     pub household: Household,
 }
 
 impl ParticipantConfig {
-    /// The defaults around what must be given.
+    /// A configuration with default values for everything else.
     pub fn new(domain_id: u32, prefix: GuidPrefix, addresses: LocalAddresses) -> ParticipantConfig {
         ParticipantConfig {
             domain_id,
@@ -96,7 +96,7 @@ impl ParticipantConfig {
             household: Household::default(),
         }
     }
-    /// What a participant with these built-in endpoints announces about itself.
+    /// The announcement of a participant with these built-in endpoints.
     pub(super) fn announced(&self, builtin_endpoints: u32) -> ParticipantData {
         let mut properties = self.properties.clone();
         let (name, value) = BATCH_PROPERTY;
@@ -104,7 +104,7 @@ impl ParticipantConfig {
         let mut user_data = self.user_data.clone();
         if !self.groups.is_empty() {
             properties.push((GROUPS_PROPERTY.to_owned(), self.groups.to_string()));
-            // An entry of the application's own stays as it is: the property counts before it.
+            // An entry that the application wrote itself stays as it is: the property takes precedence over it.
             let _ = self.groups.add_to_user_data(&mut user_data);
         }
         ParticipantData {

@@ -19,7 +19,7 @@ use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
 use crate::writer::{Neighbourhood, NewChange, Writer, WriterExplanation, WriterOptions};
 
-/// What a writer is made of.
+/// The configuration of a writer.
 #[derive(Clone, Debug)]
 pub struct WriterConfig {
     /// Name of its topic.
@@ -34,7 +34,7 @@ pub struct WriterConfig {
     pub options: WriterOptions,
 }
 
-/// What a reader is made of.
+/// The configuration of a reader.
 #[derive(Clone)]
 pub struct ReaderConfig {
     /// Name of its topic.
@@ -45,7 +45,7 @@ pub struct ReaderConfig {
     pub keyed: Keyed,
     /// Its requested QoS.
     pub qos: ReaderQos,
-    /// How it tells instances.
+    /// How it learns the instances of its samples.
     pub keys: KeySource,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct LocalReader {
     pub keys: KeySource,
 }
 
-/// A local writer and what its turn to send depends on.
+/// A local writer, and the properties that its turn to send depends on.
 #[derive(Clone)]
 pub(super) struct LocalWriter {
     pub shared: Shared<Writer>,
@@ -70,12 +70,12 @@ pub(super) struct Endpoints {
     builtin: BuiltinTopics,
     writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
-    /// Of the writers whose datagrams are marked.
+    /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
     /// Memory of unfinished samples of user-defined readers.
     budget: ReassemblyBudget,
-    /// The wall clock, where somebody told it.
+    /// The wall clock, once the driver has set it.
     epoch: Option<EpochOffset>,
 }
 
@@ -118,7 +118,7 @@ impl Endpoints {
         Endpoints { builtin, writers, readers, classes, next_key: 1, budget, epoch: None }
     }
 
-    /// The built-in topics, services among them.
+    /// The built-in topics, including services.
     pub(super) fn builtin(&self) -> &BuiltinTopics {
         &self.builtin
     }
@@ -127,7 +127,7 @@ impl Endpoints {
         &mut self.builtin
     }
 
-    /// Takes note of the wall clock.
+    /// Sets the wall clock.
     pub(super) fn set_wall_clock(&mut self, now: Instant, wall_clock: Timestamp) {
         self.epoch = Some(EpochOffset::new(now, wall_clock));
     }
@@ -141,22 +141,22 @@ impl Endpoints {
         self.budget.used()
     }
 
-    /// Writes by a built-in writer, stamped by the wall clock as far as it is known; returns its next deadline.
+    /// Writes by a built-in writer, with a time stamp if the wall clock is known; returns its next deadline.
     pub(super) fn write(&self, now: Instant, via: EntityId, change: NewChange) -> Option<Instant> {
         let timestamp = self.epoch.map(|epoch| epoch.timestamp(now));
         let written = self.writer(via)?.lock().write(now, NewChange { timestamp, ..change }).ok()?;
         Some(written.arm.unwrap_or(Instant::NEVER))
     }
 
-    /// Lets user-defined writers choose between unicast and multicast by it.
+    /// Gives the neighbourhood to user-defined writers, which choose between unicast and multicast by it.
     pub(super) fn set_neighbourhood(&self, neighbourhood: &Arc<Neighbourhood>) {
         for (_, local) in self.writers.iter().filter(|(entity, _)| !entity.is_builtin()) {
             local.shared.lock().set_neighbourhood(Arc::clone(neighbourhood));
         }
     }
 
-    /// What endpoints that meet those of a participant now can expect of each other: what discovery has met with there, and if
-    /// that is not known, elsewhere.
+    /// The round trip that endpoints matched with those of a participant now assume: the one that discovery measured there, or else
+    /// at other participants.
     pub(super) fn round_trip_assumed(&self, participant: GuidPrefix) -> Duration {
         let topics = self.builtin.standard();
         let writers = topics.filter_map(|topic| Some((self.writer(topic.writer)?, topic.reader)));
@@ -166,13 +166,13 @@ impl Endpoints {
         measured.or_else(|| writer.map(|writer| writer.lock().crowd_round_trip())).unwrap_or(ASSUMED).max(ASSUMED)
     }
 
-    /// What the writers among `guids` do, and why.
+    /// Explanations of the writers among `guids`.
     pub(super) fn explain_writers(&self, topic: &str, guids: &[Guid]) -> Vec<WriterExplanation> {
         let explained = guids.iter().filter_map(|guid| Some(self.writer(guid.entity)?.lock().explain()));
         explained.map(|told| WriterExplanation { topic: topic.to_owned(), ..told }).collect()
     }
 
-    /// What the readers among `guids` received and did not hand over.
+    /// Explanations of the readers among `guids`.
     pub(super) fn explain_readers(&self, topic: &str, guids: &[Guid]) -> Vec<ReaderExplanation> {
         let explained = guids.iter().filter_map(|guid| Some(self.reader(guid.entity)?.lock().explain()));
         explained.map(|told| ReaderExplanation { topic: topic.to_owned(), ..told }).collect()
@@ -203,7 +203,7 @@ impl Endpoints {
         self.readers.get(&entity)
     }
 
-    /// What the datagrams of an endpoint are marked with.
+    /// The traffic class of an endpoint's datagrams.
     pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
         self.classes.get(&entity).copied().unwrap_or_default()
     }
@@ -226,8 +226,7 @@ impl Endpoints {
 impl Participant {
     /// Creates a writer and announces it.
     ///
-    /// # Errors
-    /// When a policy is inconsistent or not effective, or when there is no flow controller of the name that it gives.
+    /// # Errors When a policy is inconsistent or not supported, or names a flow controller that does not exist.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
         let controller = self.order.controller_for(&config.qos)?;
@@ -256,8 +255,7 @@ impl Participant {
 
     /// Creates a reader and announces it.
     ///
-    /// # Errors
-    /// When a policy is inconsistent or not effective.
+    /// # Errors When a policy is inconsistent or not supported.
     pub fn create_reader(&mut self, now: Instant, config: ReaderConfig) -> Result<Shared<Reader>, QosError> {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
@@ -276,7 +274,7 @@ impl Participant {
         Ok(shared)
     }
 
-    /// Deletes a writer and tells peers. Samples that were not acknowledged yet are gone with it.
+    /// Deletes a writer and tells peers. Samples without acknowledgement are lost.
     pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
         if entity.is_builtin() {
             return;

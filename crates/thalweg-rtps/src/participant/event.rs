@@ -1,4 +1,4 @@
-//! What a participant tells whoever drives it.
+//! Events that a participant reports to its driver.
 
 use crate::discovery::database::DiscoveryLimit;
 use crate::payload::Payload;
@@ -8,7 +8,7 @@ use crate::types::{EntityId, Guid, GuidPrefix};
 /// Why a remote participant is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostReason {
-    /// It said so.
+    /// It said farewell.
     Left,
     /// Nothing was heard of it for its lease duration.
     LeaseExpired,
@@ -23,8 +23,8 @@ pub enum LostReason {
 pub enum Event {
     /// A participant was discovered.
     ParticipantDiscovered(GuidPrefix),
-    /// Which addresses of a participant user data go to was chosen, or chosen anew: whoever can measure the way there tells
-    /// `Participant::set_path_mtu`. Of this participant itself too.
+    /// The addresses for user data of a participant, which may be this one itself, were chosen or chosen anew. A driver that can
+    /// measure the path to them calls `Participant::set_path_mtu`.
     AddressesChosen(GuidPrefix),
     /// A sample of a registered service came.
     ServiceData {
@@ -32,26 +32,25 @@ pub enum Event {
         reader: EntityId,
         /// The participant that wrote it.
         from: GuidPrefix,
-        /// What it wrote, padded to four bytes: the wire keeps no other lengths.
+        /// The payload, padded to a multiple of four bytes, since the wire keeps no other lengths.
         payload: Payload,
     },
-    /// Participants of the household have something to look at: wake the drivers of those whose
-    /// [`NewsFlag`](super::NewsFlag) is set.
+    /// Other participants of the household have news: wake the drivers of those whose [`NewsFlag`](super::NewsFlag) is set.
     HousematesTold,
     /// A participant is gone, with all its endpoints.
     ParticipantLost {
-        /// Which.
+        /// The participant.
         prefix: GuidPrefix,
-        /// Why.
+        /// The reason.
         reason: LostReason,
     },
     /// A limit of discovery keeps out a participant or endpoints of one.
     OverLimit {
         /// The participant.
         participant: GuidPrefix,
-        /// Which limit.
+        /// The limit.
         limit: DiscoveryLimit,
-        /// How many announcements of this kind were refused so far.
+        /// Announcements of this kind that were refused so far.
         refused: u64,
     },
     /// A local reader of [`KeySource::Driver`](super::KeySource::Driver) has samples whose key is to be computed.
@@ -139,7 +138,7 @@ pub enum Event {
         /// The local writer.
         writer: EntityId,
     },
-    /// A reader that did not acknowledge is no longer waited for, so that it does not hold up the others.
+    /// The local writer no longer waits for a reader that made no progress for its `reader_patience`.
     ReaderGivenUp {
         /// The local writer.
         writer: EntityId,

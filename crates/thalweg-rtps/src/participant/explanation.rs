@@ -1,10 +1,10 @@
-//! What a participant refused of what came in the names of others, for those who ask.
+//! Counts of what a participant refused of others, for `thalweg why`.
 
 #[cfg(doc)]
 use super::ParticipantCounters;
 use crate::types::GuidPrefix;
 
-/// What a participant refused because nothing proved where it came from; all counts start at zero.
+/// Counts of datagrams, answers and announcements that a participant refused; all start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParticipantExplanation {
     /// The participant.

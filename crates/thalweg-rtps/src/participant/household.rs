@@ -1,4 +1,4 @@
-//! Participants of one process: what they tell each other without the network, once they have met by it
+//! Participants of one process: they discover each other over the network, and from then on exchange data of endpoints in memory
 //! (docs/decisions/0021-participants-of-one-process.md).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,26 +16,26 @@ use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::write;
 use crate::wire::{AckNack, Heartbeat, SequenceSet};
 
-/// Participants that share a process, and hence a fate: while one lives none of them can be silent, and what they announce of
-/// their endpoints reaches the others in memory. Their driver gives all of them the same one; the default is a household of one.
+/// Participants that share a process. While a participant exists, the others do not drop it for its silence, and data of its
+/// endpoints reach them in memory. The driver gives all of them the same household; each default is a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Household(Arc<Mutex<BTreeMap<GuidPrefix, Member>>>);
 
 #[derive(Debug)]
 struct Member {
     domain: (u32, String),
-    /// What it announces of itself, as it is and as others read it.
+    /// Its announcement of itself, serialised and decoded.
     announced: Option<(Arc<[u8]>, Arc<ParticipantData>)>,
-    /// What it has announced of each of its endpoints.
+    /// The announced data of each of its endpoints.
     endpoints: BTreeMap<EntityId, Told>,
     /// Members that know it.
     known_by: BTreeSet<GuidPrefix>,
-    /// What it has not looked at yet, of each endpoint the latest; nothing for one that is gone.
+    /// News that it has not taken yet: the latest data of each endpoint, `None` for a deleted one.
     inbox: BTreeMap<Guid, Option<Told>>,
     has_news: NewsFlag,
 }
 
-/// An endpoint as others read its announcement, once for the whole process.
+/// The data of an endpoint, decoded once for the whole process.
 #[derive(Clone, Debug)]
 pub(super) enum Told {
     Publication(Arc<PublicationData>),
@@ -52,7 +52,7 @@ impl Told {
     }
 }
 
-/// Whether a member of a household has something to look at.
+/// Tells whether a member of a household has news.
 #[derive(Clone, Debug, Default)]
 pub struct NewsFlag(Arc<AtomicBool>);
 
@@ -64,12 +64,12 @@ impl NewsFlag {
 }
 
 impl Household {
-    /// The lock is held for a few steps in memory, and no other is taken below it.
+    /// Locks the members: for a few steps in memory only, and no other lock is taken under it.
     fn members(&self) -> MutexGuard<'_, BTreeMap<GuidPrefix, Member>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many participants belong to it.
+    /// The number of participants that belong to it.
     pub fn len(&self) -> usize {
         self.members().len()
     }
@@ -86,11 +86,11 @@ pub(super) struct Housemates {
     household: Household,
     prefix: GuidPrefix,
     has_news: NewsFlag,
-    /// Challenges of members that do not know this one yet, to be answered.
+    /// Challenges to be answered, of members that do not know this one yet: the member, which half, and the first number.
     owed: Vec<(GuidPrefix, usize, SequenceNumber)>,
 }
 
-/// Answers that wait to be sent; members ask again.
+/// Most answers that wait to be sent; a member without an answer asks again.
 const OWED_MAX: usize = 1_024;
 
 impl Housemates {
@@ -108,7 +108,7 @@ impl Housemates {
         Housemates { household, prefix, has_news, owed: Vec::new() }
     }
 
-    /// What this participant announces of itself.
+    /// Sets what this participant announces of itself.
     pub(super) fn describe(&mut self, announced: &[u8]) {
         let read = ParticipantData::decode(announced).ok();
         if let Some(own) = self.household.members().get_mut(&self.prefix) {
@@ -116,7 +116,7 @@ impl Housemates {
         }
     }
 
-    /// What a participant has announced, the member's own where it is one and says the same.
+    /// The data that a participant has announced; those that a member holds itself, where they are the same.
     pub(super) fn share(&self, data: ParticipantData, announced: Arc<[u8]>) -> (Arc<ParticipantData>, Arc<[u8]>) {
         let members = self.household.members();
         match members.get(&data.guid_prefix).and_then(|member| member.announced.as_ref()) {
@@ -127,7 +127,7 @@ impl Housemates {
         }
     }
 
-    /// Whether this is another member.
+    /// Whether `prefix` is another member.
     pub(super) fn contain(&self, prefix: GuidPrefix) -> bool {
         prefix != self.prefix && self.household.members().contains_key(&prefix)
     }
@@ -145,7 +145,8 @@ impl Housemates {
         others > 0 && own.known_by.len() == others
     }
 
-    /// From now on this participant is told of the endpoints of another member, first of those that it has.
+    /// Notes that this participant knows another member: it is told of the endpoints that the member has, and of every change from
+    /// now on.
     pub(super) fn listen_to(&mut self, other: GuidPrefix) {
         let mut members = self.household.members();
         let Some(member) = members.get_mut(&other) else { return };
@@ -156,7 +157,7 @@ impl Housemates {
         own.has_news.0.store(!own.inbox.is_empty(), Ordering::Release);
     }
 
-    /// The other member is not known any more.
+    /// Notes that this participant no longer knows another member.
     pub(super) fn forget(&mut self, other: GuidPrefix) {
         let mut members = self.household.members();
         if let Some(member) = members.get_mut(&other) {
@@ -200,12 +201,12 @@ impl Housemates {
 }
 
 impl Housemates {
-    /// Tells the driver, without the participant, whether there is news.
+    /// A flag that tells the driver, without access to the participant, whether there is news.
     pub(super) fn news(&self) -> NewsFlag {
         self.has_news.clone()
     }
 
-    /// A member that does not know this participant yet asks for a proof of its address: no reader is matched that would answer.
+    /// Notes a challenge of a member that does not know this participant yet: no reader is matched that would answer it.
     pub(super) fn note_heartbeat(&mut self, source: GuidPrefix, heartbeat: &Heartbeat) {
         let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else { return };
         let asks = heartbeat.last < heartbeat.first && !heartbeat.is_final;

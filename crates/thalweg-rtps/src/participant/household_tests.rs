@@ -32,7 +32,7 @@ fn housemates_learn_of_endpoints_without_proxies_for_discovery() {
     let (qos, reader_qos) = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let writer = net.writer(0, qos.clone(), Keyed::No);
     let reader = net.reader(1, reader_qos.clone(), Keyed::No);
-    // The third one comes to what is there.
+    // The third participant starts when the endpoints are there.
     net.add_with(3, |config| config.household = household);
     let late = net.reader(2, reader_qos, Keyed::No);
     net.run_for(SECOND);
@@ -89,7 +89,7 @@ fn announcements_are_marked_as_repetitions_once_the_whole_household_knows() {
     net.sent.clear();
     net.run_for(SECOND * 10);
     assert!(!marks(&net).is_empty() && marks(&net).iter().all(|marked| *marked));
-    // One of the household does not hear the others.
+    // One member hears nothing of the others.
     net.nodes[1].cut_off = true;
     net.add_with(3, |config| config.household = household);
     net.run_for(SECOND * 10);

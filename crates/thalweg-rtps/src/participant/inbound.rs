@@ -12,15 +12,15 @@ use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data};
 
-/// What neighbouring datagrams say of one writer, gathered so that each reader is locked once for all of it, and small samples
-/// are copied out of the receive buffers side by side.
+/// Samples of one writer from neighbouring datagrams, gathered so that each reader is locked once for all of them, and small
+/// samples are copied out of the receive buffers side by side.
 pub(super) struct Inbound {
     pub(super) writer: Guid,
-    /// The one reader it is for, or [`EntityId::UNKNOWN`].
+    /// The one reader that they are addressed to, or [`EntityId::UNKNOWN`] for all.
     pub(super) addressed: EntityId,
     /// The local readers matched with the writer.
     pub(super) readers: Vec<EntityId>,
-    /// Readers that another submessage concerns; empty between calls, kept for its memory.
+    /// Readers that another submessage concerns; kept between calls for its memory.
     pub(super) concerned: Vec<EntityId>,
     gathered: Gathered,
     /// Receive buffers among the slabs.
@@ -59,29 +59,29 @@ enum Piece {
     NextDatagram,
 }
 
-/// A sample but for its bytes.
+/// A sample without its bytes.
 #[derive(Debug)]
 struct Head {
     sequence: SequenceNumber,
     timestamp: Option<Timestamp>,
     instance: KeyHash,
-    /// The instance is known, be it by the wire's word.
+    /// The instance is known, if only by the key hash on the wire.
     told: bool,
-    /// Of a keyed topic, and nothing tells the instance.
+    /// The topic is keyed, and nothing tells the instance.
     keyless: bool,
     kind: ChangeKind,
     content_kind: PayloadKind,
-    /// The header that a sample of a batch lacks.
+    /// The encapsulation header, which a sample of a batch lacks.
     lacks_header: Option<[u8; ENCAPSULATION_LEN]>,
     /// It has to be copied into a buffer.
     moves: bool,
-    /// Which of the slabs, and where in it.
+    /// The slab that its bytes lie in, and their place in it.
     slab: u32,
     start: u32,
     end: u32,
 }
 
-/// Who tells a reader the instances of its samples.
+/// How a reader learns the instances of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instances {
     /// They are told with the samples.
@@ -96,22 +96,22 @@ impl Instances {
     }
 }
 
-/// Samples that are copied share buffers of this size at least: one that is kept keeps no more than that alive.
+/// Least size of a buffer that copied samples share; a small sample keeps no more than that alive.
 const SMALL_BUFFER_BYTES: usize = 8 << 10;
-/// And of this size at most, for samples of many kilobytes: as much as a receive buffer.
+/// Greatest size of such a buffer, for samples of many kilobytes: that of a receive buffer.
 const LARGE_BUFFER_BYTES: usize = 64 << 10;
 /// Samples of up to this size never keep a receive buffer alive.
 const SMALL_SAMPLE_BYTES: usize = 512;
-/// Samples of a keyed topic and small ones keep at most this many times their own size of a receive buffer alive. The others
-/// share it with what came with them, and mostly goes with them: so many times the size of all of them together.
+/// A small sample, or one of a keyed topic, keeps at most this many times its own size of a receive buffer alive. Others share the
+/// buffer with the samples that came with them and mostly go with them: for these it is this many times the size of all together.
 const PINNED_RATIO_MAX: usize = 8;
 /// Memory that recycled buffers for copies may keep in each size class.
 const POOL_BYTES: usize = 4 << 20;
 const ENCAPSULATION_LEN: usize = 4;
 /// The slab of samples without bytes.
 const NOTHING: u32 = 0;
-/// Entries from which on nothing of another datagram is added: enough to make the rest of the cost disappear, few enough to
-/// stay in the processor's cache.
+/// Entries beyond which nothing of another datagram is added: enough that the cost of each hand-over disappears, few enough to stay
+/// in the processor's cache.
 const PIECES_MAX: usize = 512;
 
 impl Inbound {
@@ -140,12 +140,12 @@ impl Inbound {
         is_same && (self.datagram.is_some() || self.gathered.pieces.len() < PIECES_MAX)
     }
 
-    /// What follows lies in another datagram.
+    /// Notes that what follows lies in another datagram.
     pub(super) fn next_datagram(&mut self) {
         self.datagram = None;
     }
 
-    /// Makes sure that `datagram` is known as a slab.
+    /// Adds `datagram` to the slabs unless it is the present one.
     #[inline]
     pub(super) fn open(&mut self, datagram: &Payload) {
         if self.datagram.is_none() {
@@ -193,7 +193,7 @@ impl Inbound {
         };
         let (kind, hint) = change_of(data.inline_qos.as_ref(), content_kind);
         if data.content == Content::None && hint.is_none() {
-            // The number is used up all the same.
+            // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
         let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
@@ -246,7 +246,7 @@ impl Inbound {
         self.gathered.pieces.push(Piece::Sample(head));
     }
 
-    /// Makes the bytes of every sample contiguous and such that it keeps little else alive.
+    /// Copies the samples that lack a header or would keep too much of a receive buffer alive.
     pub(super) fn pack(&mut self) {
         let mut first = None;
         for (index, piece) in self.gathered.pieces.iter_mut().enumerate() {
@@ -304,15 +304,15 @@ impl Inbound {
         to
     }
 
-    /// Size of the buffer for a sample and what follows it.
+    /// Size of the buffer for a sample and those that follow it.
     fn buffer_bytes(&self, head: &Head) -> usize {
         let source = head.slab.checked_sub(1).map(|source| &self.sources[source as usize]);
         let sharing = source.map_or(head.len(), |source| self.sources[source.first as usize].base(head.len()));
         (sharing * PINNED_RATIO_MAX).clamp(SMALL_BUFFER_BYTES, LARGE_BUFFER_BYTES)
     }
 
-    /// Finds the instance of each sample of a keyed topic: from the key, else from the key hash beside it. Those that tell
-    /// neither are lost to their readers; returns how many.
+    /// Finds the instance of each sample of a keyed topic: from the key, else from the key hash beside it. Returns the number of
+    /// samples that have neither; they are lost to their readers.
     pub(super) fn identify(&mut self, key_of: Option<&KeyOf>) -> u64 {
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
@@ -336,7 +336,7 @@ impl Inbound {
 }
 
 impl Gathered {
-    /// What one reader gets.
+    /// The samples as one reader gets them.
     pub(super) fn arrivals(&self, instances: Instances) -> Arrivals<'_> {
         Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances }
     }
@@ -369,7 +369,7 @@ impl Iterator for Arrivals<'_> {
 }
 
 impl Source {
-    /// The bytes in proportion to which a sample of `len` bytes may keep others alive.
+    /// The bytes that a sample of `len` bytes counts for, in proportion to those that it may keep alive.
     fn base(&self, len: usize) -> usize {
         if len > SMALL_SAMPLE_BYTES { self.sharing.max(len) } else { len }
     }
@@ -421,7 +421,7 @@ impl Head {
     }
 }
 
-/// What the inline QoS says that a change does, a key without status can only end its instance; and which instance it names.
+/// The kind of a change by its inline QoS, and the instance that this names. A key without status can only end its instance.
 pub(super) fn change_of(inline_qos: Option<&ParameterList<'_>>, content: PayloadKind) -> (ChangeKind, Option<KeyHash>) {
     let kind = ChangeKind::from_status_info(inline_qos.map_or(0, ParameterList::status_info));
     let hint = inline_qos.and_then(ParameterList::key_hash);

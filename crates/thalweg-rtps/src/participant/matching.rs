@@ -1,4 +1,4 @@
-//! Brings local endpoints together with the publications and subscriptions that discovery found.
+//! Matches local endpoints with the publications and subscriptions that discovery found.
 
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
@@ -8,26 +8,26 @@ use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator};
 use crate::writer::MatchedReader;
 
-/// A receive buffer is not believed to be larger.
+/// Bytes that an announced receive buffer counts for at most.
 const RECEIVE_BUFFER_MAX: u32 = 64 << 20;
 
 impl Participant {
-    /// A local writer is new: compares it with every reader on its topic.
+    /// Compares a new local writer with every reader on its topic.
     pub(super) fn match_local_writer(&mut self, now: Instant, writer: EntityId) {
         for reader in self.readers_on_topic_of(writer) {
             self.match_writer_with(now, writer, reader);
         }
     }
 
-    /// A local reader is new: compares it with every writer on its topic.
+    /// Compares a new local reader with every writer on its topic.
     pub(super) fn match_local_reader(&mut self, now: Instant, reader: EntityId) {
         for writer in self.writers_on_topic_of(reader) {
             self.match_reader_with(now, reader, writer);
         }
     }
 
-    /// A publication is new or has changed: compares it with the local readers on its topic, and with those that it was matched
-    /// with, should it be on another topic now.
+    /// Compares a new or changed publication with the local readers on its topic, and with those that it is matched with, in case
+    /// it has changed its topic.
     pub(super) fn match_publication(&mut self, now: Instant, writer: Guid) {
         let Some(known) = self.database.publications.get(writer) else { return };
         let readers = self.database.subscriptions.of_topic_in(&known.data.topic_name, self.config.prefix);
@@ -36,8 +36,8 @@ impl Participant {
         }
     }
 
-    /// A subscription is new or has changed: compares it with the local writers on its topic, and with those that it was matched
-    /// with, should it be on another topic now.
+    /// Compares a new or changed subscription with the local writers on its topic, and with those that it is matched with, in case
+    /// it has changed its topic.
     pub(super) fn match_subscription(&mut self, now: Instant, reader: Guid) {
         let Some(known) = self.database.subscriptions.get(reader) else { return };
         let writers = self.database.publications.of_topic_in(&known.data.topic_name, self.config.prefix);
@@ -56,7 +56,7 @@ impl Participant {
         known.map_or_else(Vec::new, |known| self.database.publications.of_topic(&known.data.topic_name).to_vec())
     }
 
-    /// The addresses of a participant have changed: renews what its matched endpoints know.
+    /// Gives the changed addresses of a participant to the local endpoints that its own are matched with.
     pub(super) fn rematch_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
         for guid in publications {
@@ -68,15 +68,15 @@ impl Participant {
         }
     }
 
-    /// Every participant with the addresses that user data for it go to, this one included; several addresses when nothing
-    /// tells which of them works.
+    /// Every participant, this one included, with the addresses that its user data go to: several where nothing tells which of them
+    /// works.
     pub fn paths(&self) -> impl Iterator<Item = (GuidPrefix, &[Locator])> {
         self.database.participants.iter().map(|(prefix, known)| (*prefix, known.reach.user.as_slice()))
     }
 
-    /// The way to the addresses of a participant (see [`Participant::paths`]) carries IP packets of `mtu_bytes`, headers
-    /// included, as far as our end of it can tell. What is sent from now on keeps to it, and to what the participant itself
-    /// announced; samples on their way keep their fragments. Returns whether that changes anything.
+    /// Sets the path MTU to the addresses of a participant (see [`Participant::paths`]): the bytes of an IP packet, headers
+    /// included, as far as this end can tell. Later datagrams keep to it, and to the limit that the participant itself announced;
+    /// samples that are being sent keep their fragments. Returns whether anything changes.
     pub fn set_path_mtu(&mut self, now: Instant, prefix: GuidPrefix, mtu_bytes: u32) -> bool {
         let Some(known) = self.database.participants.get_mut(&prefix) else { return false };
         if !known.reach.set_path_mtu(mtu_bytes) {
@@ -138,7 +138,7 @@ impl Participant {
         }
     }
 
-    /// A reader as its writer needs to know it.
+    /// A known reader, to be matched with a local writer.
     fn reader_as_matched(&self, reader: Guid) -> Option<MatchedReader> {
         let subscription = &self.database.subscriptions.get(reader)?.data;
         let participant = self.database.participants.get(&reader.prefix)?;
@@ -200,7 +200,7 @@ impl Participant {
         }
     }
 
-    /// A writer as its reader needs to know it.
+    /// A known writer, to be matched with a local reader.
     fn writer_as_matched(&self, writer: Guid) -> Option<MatchedWriter> {
         let publication = &self.database.publications.get(writer)?.data;
         let participant = self.database.participants.get(&writer.prefix)?;
@@ -260,7 +260,7 @@ impl Participant {
         self.reports.tell(Event::SubscriptionUnmatched { reader, writer });
     }
 
-    /// A local writer is about to be deleted: no reader is matched with it any more.
+    /// Removes a local writer, which is being deleted, from the matches of all readers.
     pub(super) fn unmatch_local_writer(&mut self, writer: EntityId) {
         for reader in self.readers_on_topic_of(writer) {
             if let Some(known) = self.database.subscriptions.get_mut(reader) {
@@ -269,7 +269,7 @@ impl Participant {
         }
     }
 
-    /// A local reader is about to be deleted: no writer is matched with it any more.
+    /// Removes a local reader, which is being deleted, from the matches of all writers.
     pub(super) fn unmatch_local_reader(&mut self, reader: EntityId) {
         for writer in self.writers_on_topic_of(reader) {
             if let Some(known) = self.database.publications.get_mut(writer) {
@@ -278,7 +278,7 @@ impl Participant {
         }
     }
 
-    /// A writer of the domain is gone.
+    /// Forgets a writer, and unmatches it.
     pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid) {
         let Some(known) = self.database.publications.remove(writer) else { return };
         for reader in known.matched {
@@ -286,7 +286,7 @@ impl Participant {
         }
     }
 
-    /// A reader of the domain is gone.
+    /// Forgets a reader, and unmatches it.
     pub(super) fn remove_subscription(&mut self, reader: Guid) {
         let Some(known) = self.database.subscriptions.remove(reader) else { return };
         for writer in known.matched {
@@ -295,7 +295,7 @@ impl Participant {
     }
 }
 
-/// Local endpoints on a topic, ordered, then those of `matched` that are not on it.
+/// The local endpoints on a topic, in order, followed by those of `matched` that are not on it.
 fn with_matched(on_topic: &[Guid], matched: &[EntityId]) -> Vec<EntityId> {
     let mut entities: Vec<EntityId> = on_topic.iter().map(|guid| guid.entity).collect();
     let is_elsewhere = |entity: &&EntityId| on_topic.binary_search_by_key(*entity, |guid| guid.entity).is_err();
@@ -336,7 +336,7 @@ mod tests {
         net.nodes[1].participant.create_reader(net.now, config).expect("a legal QoS");
     }
 
-    /// How often endpoints are compared until a writer here and a reader there on each of `topics` topics have met.
+    /// How often endpoints are compared until a writer at node 0 and a reader at node 1 are matched on each of `topics` topics.
     fn comparisons(topics: usize) -> usize {
         COMPARISONS.set(0);
         let mut net = Net::new(2);
@@ -376,7 +376,7 @@ mod tests {
     const OWN: [u8; 4] = [10, 0, 0, 2];
     const OWN_GROUP: [u8; 4] = [239, 255, 0, 77];
 
-    /// A reader that announces these addresses of its own is reached there.
+    /// Checks where a reader is reached that announces these addresses of its own.
     #[track_caller]
     fn check(own: (&[Locator], &[Locator]), unicast: &[Locator], multicast: Option<Locator>) {
         let mut net = Net::new(2);

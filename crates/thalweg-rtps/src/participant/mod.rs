@@ -1,6 +1,6 @@
 //! A participant: discovery, endpoints, routing and timers composed into one state machine without I/O.
 //!
-//! Whoever drives it (the runtime's I/O thread, the simulator) hands it datagrams and the time and then drains
+//! Its driver (the runtime's I/O thread, or the simulator) hands it datagrams and the time, and then drains
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
 mod announce;
@@ -130,7 +130,8 @@ impl Participant {
         participant
     }
 
-    /// Files our own addresses, so that writers and readers of this participant find each other like any others.
+    /// Updates the announcement, and enters this participant into its own database, so that its writers and readers find each other
+    /// like any others.
     fn describe_self(&mut self) {
         let data = self.config.announced(self.endpoints.builtin().announced());
         self.announcer.describe(&data);
@@ -152,12 +153,12 @@ impl Participant {
         self.config.prefix
     }
 
-    /// What this participant was made of.
+    /// The configuration of this participant, with its present addresses and groups.
     pub fn config(&self) -> &ParticipantConfig {
         &self.config
     }
 
-    /// Numbers that tell what was refused or ignored.
+    /// Counts of what was handled, refused or ignored.
     pub fn counters(&self) -> ParticipantCounters {
         self.reports.counters
     }
@@ -183,16 +184,16 @@ impl Participant {
         self.database.subscriptions.iter()
     }
 
-    /// Never again takes notice of this participant (DDS 1.4 §2.2.2.2.1.14).
+    /// Drops a participant and ignores it for ever (DDS 1.4 §2.2.2.2.1.14).
     pub fn ignore_participant(&mut self, now: Instant, prefix: GuidPrefix) {
         self.company.ban(prefix);
         self.strangers.remove_all(prefix);
         self.remove_participant(now, prefix, LostReason::Ignored);
     }
 
-    /// Takes note of the wall clock: it stamps what is announced from now on, and tells how old samples of writers with a
-    /// LIFESPAN are. Call it now and then, the clock may step. Until the first call announcements bear no time, and a sample's
-    /// life begins when it arrives.
+    /// Sets the wall clock, which stamps announcements and tells the age of samples whose writers have a LIFESPAN. Call it again
+    /// from time to time, since the clock may step. Before the first call, announcements bear no time, and a sample's life begins
+    /// when it arrives.
     pub fn set_wall_clock(&mut self, now: Instant, wall_clock: Timestamp) {
         self.endpoints.set_wall_clock(now, wall_clock);
     }
@@ -203,12 +204,12 @@ impl Participant {
         self.describe_self();
         self.look_around();
         self.announcer.announce_soon(now);
-        // Others are not necessarily where we were configured to look for them.
+        // The configured addresses do not reach every known participant.
         let others = self.database.participants.keys().filter(|prefix| **prefix != self.config.prefix);
         others.for_each(|prefix| self.announcer.greet(*prefix));
     }
 
-    /// Tells all peers that everything in here is gone. Drain [`Participant::poll_transmit`] afterwards.
+    /// Deletes the application's endpoints and says farewell to all participants. Drain [`Participant::poll_transmit`] afterwards.
     pub fn shutdown(&mut self, now: Instant) {
         for writer in self.endpoints.user_writers() {
             self.delete_writer(now, writer);
@@ -251,13 +252,13 @@ impl Participant {
         }
     }
 
-    /// An application thread changed this endpoint: it has output, or a deadline at `at`.
+    /// Notes that an application thread changed this endpoint: it may have output, and has a deadline at `at`.
     pub fn rearm(&mut self, entity: EntityId, at: Instant) {
         self.order.schedule.make_ready(entity);
         self.order.schedule.arm(entity, at);
     }
 
-    /// What the datagrams that the last [`Participant::poll_transmit`] appended are to be marked with.
+    /// The traffic class of the datagrams that the last [`Participant::poll_transmit`] appended.
     pub fn traffic_class(&self) -> TrafficClass {
         self.order.class
     }
@@ -280,14 +281,13 @@ impl Participant {
         let announce_at = if self.strangers.has_queued() { Instant::ZERO } else { self.announcer.next_due() };
         others.into_iter().fold(announce_at, first)
     }
-    /// Gathers the neighbourhood anew and lets the writers choose by it.
+    /// Gathers the neighbourhood anew and gives it to the writers, which choose destinations by it.
     fn look_around(&mut self) {
         self.neighbours.gather(&self.config.addresses.links, &self.database);
         self.endpoints.set_neighbourhood(&self.neighbours.current());
     }
 
-    /// The other participants of the domain that are ignored because of their communication groups, while they announce
-    /// themselves.
+    /// The participants that are ignored because of their communication groups and still announce themselves.
     pub fn ignored_participants(&self, now: Instant) -> impl Iterator<Item = &IgnoredParticipant> {
         self.company.ignored(now)
     }
@@ -297,8 +297,8 @@ impl Participant {
         self.company.own()
     }
 
-    /// Changes the communication groups and announces them. Participants that are no company any more are dropped; those that
-    /// become company are met when they announce themselves next, which Thalweg's do at once.
+    /// Changes the communication groups and announces them. Participants without a common group are dropped; those that have one
+    /// now are discovered by their next announcement, which Thalweg's send at once.
     pub fn set_groups(&mut self, now: Instant, groups: Groups) {
         self.config.groups = groups;
         self.describe_self();
@@ -309,12 +309,12 @@ impl Participant {
         self.announcer.announce_soon(now);
     }
 
-    /// Tells the driver, without this participant, whether [`Participant::handle_household`] is due.
+    /// A flag that tells the driver, without access to this participant, whether [`Participant::handle_household`] is due.
     pub fn household_news(&self) -> NewsFlag {
         self.housemates.news()
     }
 
-    /// What this participant refused of what came in the names of others.
+    /// Counts of what this participant refused of others.
     pub fn explain(&self) -> ParticipantExplanation {
         self.reports.explain(self.config.prefix)
     }
@@ -344,7 +344,7 @@ impl Participant {
         self.order.controllers.create(now, name, settings)
     }
 
-    /// Changes a flow controller; what waits goes on under the new settings, with the tokens that are there.
+    /// Changes a flow controller; waiting writers continue under the new settings, with the present tokens.
     ///
     /// # Errors
     /// When the settings would let nothing pass or there is no such controller.
@@ -370,7 +370,7 @@ impl Participant {
         self.order.controllers.names()
     }
 
-    /// What a flow controller works with.
+    /// The settings of a flow controller.
     ///
     /// # Errors
     /// When there is no such controller.
@@ -378,7 +378,7 @@ impl Participant {
         self.order.settings(name)
     }
 
-    /// How a flow controller stands at `now`.
+    /// The counters of a flow controller at `now`.
     ///
     /// # Errors
     /// When there is no such controller.

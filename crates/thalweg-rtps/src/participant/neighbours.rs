@@ -1,4 +1,5 @@
-//! Who listens where, for the writers' choice between unicast and multicast; gathered anew at leisure.
+//! The listeners on each link and group, for the writers' choice between unicast and multicast; gathered anew some time after
+//! changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +8,17 @@ use crate::discovery::{Database, neighbourhood};
 use crate::time::Instant;
 use crate::writer::{Link, Neighbourhood};
 
-/// How long nothing must have changed before the neighbourhood is gathered anew: participants that start together are counted
-/// together, and nothing but a cost depends on it.
+/// Time without changes before the neighbourhood is gathered anew: participants that start together are counted together. Only
+/// costs depend on it.
 const QUIET: Duration = Duration::from_millis(300);
-/// How long it waits for that at most.
+/// Longest time from the first change until then.
 const SETTLING_MAX: Duration = Duration::from_secs(2);
 
-/// What was gathered last, and when to do it again.
+/// The neighbourhood gathered last, and the time to gather it again.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     current: Arc<Neighbourhood>,
-    /// The first change that is not taken into account yet, and when it will be.
+    /// Time of the first change that is not taken into account yet; `due` is the time to do so.
     changed: Option<Instant>,
     due: Option<Instant>,
 }
@@ -27,7 +28,7 @@ impl Neighbours {
         Arc::clone(&self.current)
     }
 
-    /// A participant came, went or moved, or a reader was matched.
+    /// Notes that a participant came, went or moved, or that a reader was matched.
     pub(super) fn note_change(&mut self, now: Instant) {
         let first = *self.changed.get_or_insert(now);
         self.due = Some((now + QUIET).min(first + SETTLING_MAX));

@@ -6,18 +6,18 @@ use crate::discovery::{KnownParticipant, LocalAddresses};
 use crate::time::Instant;
 use crate::types::GuidPrefix;
 
-/// What the source address of a datagram says of its sender.
+/// The judgement of a datagram's source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The participant is not known: nothing of it is matched with anything here.
+    /// The participant is not known, and none of its endpoints is matched.
     Unknown,
     /// An address of the participant.
     Own,
-    /// Somebody else's address.
+    /// No address of the participant.
     Foreign,
 }
 
-/// The origin of the datagram before, for the next one: mostly they are the same.
+/// The origin of the datagram before, since the next one mostly has the same.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastOrigin {
     pub prefix: GuidPrefix,
@@ -26,7 +26,7 @@ pub(super) struct LastOrigin {
 }
 
 impl Origin {
-    /// Where a datagram in the name of `known` comes from. One of its own is a sign of life.
+    /// Judges the source address of a datagram in the name of `known`. One of its own is a sign of life.
     pub(super) fn note(
         known: Option<&mut KnownParticipant>,
         local: &LocalAddresses,

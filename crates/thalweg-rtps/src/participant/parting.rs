@@ -1,4 +1,5 @@
-//! Participants that go: by a farewell, at the end of their lease, because the application ignores them, or for their groups.
+//! Participants that are dropped: after a farewell, at the end of their lease, because the application ignores them, or for their
+//! groups.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::time::Instant;
 use crate::types::{Guid, GuidPrefix};
 
 impl Participant {
-    /// Drops participants whose lease has ended; those of this process that live are kept.
+    /// Drops participants whose lease has ended, except those that still exist in this process.
     pub(super) fn drop_expired(&mut self, now: Instant) {
         if self.order.schedule.lease_check().is_some_and(|at| now < at) {
             return;
@@ -31,14 +32,14 @@ impl Participant {
             }
         }
         if any_lives {
-            // All at once, so that they are looked at together the next time.
+            // All are renewed at once, so that they are checked together the next time.
             let lives = |known: &&mut KnownParticipant| housemates.contains(&known.data.guid_prefix);
             self.database.participants.values_mut().filter(lives).for_each(|known| known.renew_lease(now));
         }
         self.order.schedule.set_lease_check(self.database.next_lease_end());
     }
 
-    /// Has nothing to do with a participant of other groups from now on.
+    /// Drops a participant that has no group in common, and ignores it from now on.
     pub(super) fn avoid(&mut self, now: Instant, data: &ParticipantData) {
         self.reports.counters.other_groups += 1;
         self.remove_participant(now, data.guid_prefix, LostReason::OtherGroups);
@@ -80,7 +81,7 @@ impl Participant {
             if let Some(shared) = self.endpoints.reader(topic.reader) {
                 shared.lock().unmatch_writer(now, Guid::new(prefix, topic.writer));
             }
-            // Notices about the lost instances: their endpoints are being removed anyway.
+            // Discards notices of lost instances: their endpoints are being removed anyway.
             self.endpoints.take_all(now, topic.reader);
         }
     }

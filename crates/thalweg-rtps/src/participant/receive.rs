@@ -1,4 +1,4 @@
-//! Datagrams in: message context, submessages, and the way to the endpoints (RTPS 2.5 §8.3.4).
+//! Handling of datagrams: message context, submessages, and their way to the endpoints (RTPS 2.5 §8.3.4).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,13 +22,13 @@ pub(super) struct Context {
     pub source: GuidPrefix,
     /// Whether `from` is an address of `source`.
     origin: Origin,
-    /// The submessages that follow are for us.
+    /// Whether the submessages that follow are for this participant.
     addressed: bool,
     timestamp: Option<Timestamp>,
 }
 
 impl Participant {
-    /// Takes a datagram into account. Malformed bytes are counted and end the datagram; they change nothing else.
+    /// Handles a datagram. Malformed bytes are counted and end the datagram; they change nothing else.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &Payload, from: SocketAddr) {
         self.handle_datagrams(now, std::iter::once((datagram, from)));
     }
@@ -65,13 +65,13 @@ impl Participant {
         self.flush_inbound(now);
     }
 
-    /// Where a datagram in the name of `prefix` comes from.
+    /// Judges the source address of a datagram in the name of `prefix`.
     fn note_origin(&mut self, now: Instant, prefix: GuidPrefix, ip: IpAddr) -> Origin {
         Origin::note(self.database.participants.get_mut(&prefix), &self.config.addresses, now, ip)
     }
 
-    /// Something came in the name of a participant from an address that is not its own. It counts for nothing, unless the
-    /// participant answers that it has moved there.
+    /// Refuses a submessage in the name of a participant that came from an address which is not its own. Only an answer that proves
+    /// that the participant has moved there counts.
     fn refuse_foreign(&mut self, context: &Context, submessage: &Submessage<'_>) {
         self.reports.counters.foreign_source += 1;
         if let Submessage::AckNack(acknack) = submessage {
@@ -115,7 +115,7 @@ impl Participant {
         }
     }
 
-    /// What is neither context nor a whole sample; the samples in front of it have reached their readers.
+    /// Handles a submessage that is neither context nor a whole sample. The samples in front of it have reached their readers.
     fn handle_other(&mut self, context: &Context, datagram: &Payload, submessage: Submessage<'_>) {
         let now = context.now;
         match submessage {
@@ -155,10 +155,10 @@ impl Participant {
             Submessage::NackFrag(nack) => self.tell_writer(nack.writer, |writer| {
                 writer.handle_nack_frag(now, Guid::new(context.source, nack.reader), &nack)
             }),
-            // We answer to announced addresses only.
+            // Answers go to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}
-            // Seen to before.
+            // Handled by the caller.
             Submessage::Data(_) | Submessage::DataBatch(_) => {}
             Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_) | Submessage::InfoSource { .. } => {}
         }
@@ -171,8 +171,8 @@ impl Participant {
         }
     }
 
-    /// Prepares for a sample of `writer`: what was gathered of another one goes to its readers first. False when nobody here
-    /// wants it.
+    /// Prepares for a sample of `writer`: samples gathered of another one go to their readers first. False when no local reader is
+    /// matched.
     fn open_inbound(&mut self, context: &Context, datagram: &Payload, writer: EntityId, addressed: EntityId) -> bool {
         let writer = Guid::new(context.source, writer);
         if !self.inbound.goes_with(writer, addressed) {
@@ -189,7 +189,7 @@ impl Participant {
         true
     }
 
-    /// Hands the samples that were gathered to every reader that they concern.
+    /// Hands the gathered samples to every reader that they concern.
     fn flush_inbound(&mut self, now: Instant) {
         if self.inbound.is_empty() {
             return;
@@ -215,7 +215,7 @@ impl Participant {
         self.inbound.take_back(gathered, readers);
     }
 
-    /// Finds the instances of what was gathered. True when there is a reader for which its driver does that.
+    /// Finds the instances of the gathered samples. True when there is a reader whose driver does that.
     fn identify_inbound(&mut self) -> bool {
         let locals = self.inbound.readers.iter().filter_map(|entity| self.endpoints.local_reader(*entity));
         let (mut function, mut by_driver, mut by_participant) = (None, false, false);
@@ -231,7 +231,7 @@ impl Participant {
         by_driver
     }
 
-    /// What a writer's input changed, as events and pending output.
+    /// Turns the outcome of a writer's input into events and pending output.
     pub(super) fn note_writer_outcome(&mut self, writer: EntityId, outcome: WriterOutcome) {
         self.order.schedule.make_ready(writer);
         if outcome.space {
@@ -245,7 +245,7 @@ impl Participant {
         }
     }
 
-    /// The local readers that a submessage of `writer` concerns, one after the other.
+    /// Calls `handle` for each local reader that a submessage of `writer` concerns.
     fn for_each_reader(
         &mut self,
         now: Instant,
@@ -292,7 +292,7 @@ impl Participant {
         }
     }
 
-    /// The statuses of a reader that have changed, as events.
+    /// Turns changed statuses of a reader into events.
     #[inline]
     pub(super) fn note_status_news(&mut self, reader: EntityId, news: StatusNews) {
         if news != StatusNews::default() && !reader.is_builtin() {

@@ -7,16 +7,17 @@ use crate::discovery::database::{DiscoveryLimit, Learned};
 use crate::history::TakenSample;
 use crate::types::{Guid, GuidPrefix};
 
-/// Numbers that tell what a participant refused or ignored; all start at zero.
+/// Counts of what a participant handled, refused or ignored; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParticipantCounters {
     /// Datagrams handled.
     pub datagrams: u64,
-    /// Datagrams or submessages that are not RTPS or break off.
+    /// Datagrams or submessages that are not RTPS or are cut short.
     pub malformed: u64,
-    /// Discovery data that could not be read or must not be used.
+    /// Discovery data and samples of services that cannot be read or must not be used.
     pub unusable_announcements: u64,
-    /// Announcements beyond [`DiscoveryLimits`](crate::discovery::DiscoveryLimits), and samples of services beyond their bounds.
+    /// Announcements beyond [`DiscoveryLimits`](crate::discovery::DiscoveryLimits), and peers and samples of services beyond their
+    /// bounds.
     pub over_limit: u64,
     /// Of these, announcements of participants.
     pub participants_over_limit: u64,
@@ -26,13 +27,13 @@ pub struct ParticipantCounters {
     pub other_groups: u64,
     /// Datagrams or submessages in the name of a known participant that came from an address which is not its own.
     pub foreign_source: u64,
-    /// Samples of keyed topics whose key cannot be told.
+    /// Samples of keyed topics whose key cannot be determined.
     pub keyless: u64,
-    /// Participants that were heard of, have not proved their address and had to make room for others.
+    /// Participants that had not proved their address and had to make room for others.
     pub strangers_evicted: u64,
     /// Announcements of participants that cannot prove their address: they have no reader of endpoint discovery.
     pub unprovable: u64,
-    /// Answers in the name of participants that have not proved their address which were not what was asked for.
+    /// Answers in the name of participants without a proved address that carry other numbers than their challenge asked for.
     pub wrong_proofs: u64,
     /// Addresses of endpoints that are not used because they have not answered.
     pub unproved_locators: u64,
@@ -46,14 +47,14 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Appends an event unless the newest one says the same.
+    /// Appends an event unless the newest one is the same.
     pub(super) fn tell(&mut self, event: Event) {
         if self.events.back() != Some(&event) {
             self.append(event);
         }
     }
 
-    /// Appends an event, whatever the newest one says.
+    /// Appends an event even if the newest one is the same.
     pub(super) fn append(&mut self, event: Event) {
         self.events.push_back(event);
     }
@@ -63,7 +64,7 @@ impl Reports {
         self.events.pop_front()
     }
 
-    /// What the participant refused of what came in the names of others.
+    /// Counts of what the participant refused of others.
     pub(super) fn explain(&self, guid_prefix: GuidPrefix) -> ParticipantExplanation {
         let counters = &self.counters;
         ParticipantExplanation {
@@ -77,7 +78,7 @@ impl Reports {
         }
     }
 
-    /// The endpoint whose end a participant tells; it may speak for its own endpoints only.
+    /// The endpoint whose end a participant announces. One of another participant is refused and counted.
     pub(super) fn note_end(&mut self, prefix: GuidPrefix, sample: &TakenSample) -> Option<Guid> {
         let guid = Guid::from_bytes(sample.info.instance.0);
         if guid.prefix != prefix {
@@ -98,8 +99,8 @@ impl Reports {
         None
     }
 
-    /// Counts what a limit of discovery refused, and tells of the first time and of each time that the count has doubled: whoever
-    /// fills the table cannot fill the log as well.
+    /// Counts a refusal by a limit of discovery. The first one and each that doubles the count are events, so that a peer that
+    /// fills the table does not fill the log as well.
     pub(super) fn note_over_limit(&mut self, participant: GuidPrefix, limit: DiscoveryLimit) {
         self.counters.over_limit += 1;
         let count = match limit {

@@ -13,20 +13,20 @@ use crate::types::EntityId;
 pub(super) struct Schedule {
     deadlines: BTreeSet<(Instant, EntityId)>,
     deadline_of: BTreeMap<EntityId, Instant>,
-    /// Lowest rank first, within a rank the one that has waited longest.
+    /// In the order of sending: lowest rank first, and within a rank the source that has waited longest.
     ready: BTreeSet<(Rank, u64, Source)>,
     place_of: BTreeMap<Source, (Rank, u64)>,
     next_place: u64,
-    /// User-defined writers; everything else is control.
+    /// TRANSPORT_PRIORITY of user-defined writers; all output of other endpoints is control.
     priorities: BTreeMap<EntityId, i32>,
     lease_check: Option<Instant>,
 }
 
-/// Where output comes from.
+/// A source of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     Endpoint(EntityId),
-    /// Asynchronous writers that wait for its tokens.
+    /// The asynchronous writers that wait for tokens of this flow controller.
     Controller(ControllerId),
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Rank {
 }
 
 impl Schedule {
-    /// Notes a deadline; a later one than is noted already changes nothing.
+    /// Sets the deadline of an endpoint, unless it has an earlier one.
     pub(super) fn arm(&mut self, entity: EntityId, at: Instant) {
         match self.deadline_of.get_mut(&entity) {
             Some(noted) if *noted <= at => return,
@@ -55,7 +55,7 @@ impl Schedule {
         self.deadlines.insert((at, entity));
     }
 
-    /// Removes an endpoint whose deadline has come.
+    /// Takes the endpoint with the earliest deadline, if that has come.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<EntityId> {
         let (at, entity) = *self.deadlines.first()?;
         if at > now {
@@ -75,19 +75,19 @@ impl Schedule {
         self.priorities.insert(writer, priority);
     }
 
-    /// The endpoint has output.
+    /// Files an endpoint that has output.
     pub(super) fn make_ready(&mut self, entity: EntityId) {
         let priority = self.priorities.get(&entity);
         let rank = priority.map_or(Rank::Control, |priority| Rank::Samples(Reverse(*priority)));
         self.place(Source::Endpoint(entity), rank);
     }
 
-    /// The endpoint has control messages to send, whatever else.
+    /// Files an endpoint that has control messages to send, ahead of all samples.
     pub(super) fn make_control_ready(&mut self, entity: EntityId) {
         self.place(Source::Endpoint(entity), Rank::Control);
     }
 
-    /// The controller has, or may have, tokens for a writer of this priority; `None`: no writer waits for any.
+    /// Files a controller that may have tokens for a writer of this priority; `None` removes it, since no writer waits for any.
     pub(super) fn make_controller_ready(&mut self, id: ControllerId, priority: Option<i32>) {
         let source = Source::Controller(id);
         let rank = priority.map(|priority| Rank::Samples(Reverse(priority)));
@@ -131,7 +131,7 @@ impl Schedule {
         }
     }
 
-    /// The source is filed.
+    /// Whether a source is filed.
     pub(super) fn is_ready(&self, source: Source) -> bool {
         self.place_of.contains_key(&source)
     }
@@ -148,7 +148,7 @@ impl Schedule {
         }
     }
 
-    /// When leases are to be looked at.
+    /// When leases are to be checked next.
     pub(super) fn lease_check(&self) -> Option<Instant> {
         self.lease_check
     }

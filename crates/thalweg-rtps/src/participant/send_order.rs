@@ -12,7 +12,7 @@ use crate::types::EntityId;
 pub(super) struct SendOrder {
     pub schedule: Schedule,
     pub controllers: FlowControllers,
-    /// What the datagrams of the last outbox are marked with.
+    /// Traffic class of the datagrams in the last outbox.
     pub class: TrafficClass,
 }
 
@@ -22,7 +22,7 @@ impl SendOrder {
         SendOrder { schedule, controllers, class: TrafficClass::DEFAULT }
     }
 
-    /// Changes a flow controller; what waits goes on under the new settings.
+    /// Changes a flow controller; waiting writers continue under the new settings.
     pub(super) fn set_controller(
         &mut self,
         now: Instant,
@@ -41,13 +41,13 @@ impl SendOrder {
         Ok(())
     }
 
-    /// What a flow controller works with.
+    /// The settings of a flow controller.
     pub(super) fn settings(&self, name: &str) -> Result<FlowControllerSettings, FlowControllerError> {
         let id = self.controllers.id(name)?;
         Ok(self.controllers.get(id).map(|controller| controller.settings()).unwrap_or_default())
     }
 
-    /// How a flow controller stands, given what its writers have not sent.
+    /// The counters of a flow controller, given the unsent bytes of each of its writers.
     pub(super) fn counters(
         &self,
         now: Instant,
@@ -74,7 +74,7 @@ impl SendOrder {
         })
     }
 
-    /// A writer is new.
+    /// Registers a new writer.
     pub(super) fn attach(&mut self, writer: EntityId, qos: &WriterQos, controller: Option<ControllerId>) {
         self.schedule.set_priority(writer, qos.transport_priority);
         if let Some(controller) = controller.and_then(|id| self.controllers.get_mut(id)) {
@@ -82,7 +82,7 @@ impl SendOrder {
         }
     }
 
-    /// A writer is gone, and its claim on tokens with it.
+    /// Removes a writer, with its claim on tokens.
     pub(super) fn detach(&mut self, now: Instant, writer: EntityId, controller: Option<ControllerId>) {
         let Some(id) = controller else { return };
         if let Some(controller) = self.controllers.get_mut(id) {
@@ -91,7 +91,7 @@ impl SendOrder {
         self.make_controller_ready(id);
     }
 
-    /// The endpoint whose datagrams a source would append; of a controller the writer whose turn it is.
+    /// The endpoint whose datagrams a source would append next; for a controller, the writer whose turn it is.
     pub(super) fn next_of(&self, source: Source) -> Option<EntityId> {
         match source {
             Source::Endpoint(entity) => Some(entity),
@@ -99,14 +99,14 @@ impl SendOrder {
         }
     }
 
-    /// Files the controllers whose tokens have come.
+    /// Files the controllers that have enough tokens again.
     pub(super) fn resume_controllers(&mut self, now: Instant) {
         while let Some(id) = self.controllers.pop_due(now) {
             self.make_controller_ready(id);
         }
     }
 
-    /// Notes with its controller what an asynchronous writer has to send.
+    /// Tells its controller what an asynchronous writer has to send.
     pub(super) fn queue_under(&mut self, now: Instant, id: ControllerId, entity: EntityId, waiting: Option<Waiting>) {
         let Some(controller) = self.controllers.get_mut(id) else { return };
         match waiting {

@@ -1,4 +1,4 @@
-//! Services that a driver registers: its samples reach the peers that are meant, bounded, and mean nothing to the participant.
+//! Services that a driver registers: their samples reach the intended peers, within bounds.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn asking() -> ServicePeers {
     ServicePeers::Announcing { name: "asks".into(), value: "1".into(), count_max: 8 }
 }
 
-/// Participants that listen to those that ask, and then some that ask.
+/// `listening` participants that listen to those that ask, followed by `asking_ones` that ask.
 fn net(listening: u8, asking_ones: u8) -> Net {
     net_with(listening, asking_ones, BOUNDS)
 }
@@ -43,7 +43,7 @@ fn write(net: &mut Net, node: usize, payload: &[u8]) -> bool {
     net.nodes[node].participant.write_service(now, WRITER, payload.to_vec())
 }
 
-/// What the driver of a node was handed: from whom, and what.
+/// Sender and payload of each sample that the driver of a node was handed.
 fn handed(net: &Net, node: usize) -> Vec<(GuidPrefix, Vec<u8>)> {
     let service_data = |event: &Event| match event {
         Event::ServiceData { reader, from, payload } => {
@@ -76,7 +76,11 @@ fn lost_samples_are_repeated() {
     let mut net = net(1, 1);
     net.loss = 0.3;
     let samples: Vec<Vec<u8>> = (0..20).map(|number| vec![number; 4]).collect();
-    assert!(samples.iter().all(|sample| write(&mut net, 1, sample)));
+    for sample in &samples {
+        assert!(write(&mut net, 1, sample));
+        // Samples written at once would share a datagram.
+        net.run_for(Duration::from_millis(10));
+    }
     net.run_for(SECOND * 10);
     assert_eq!(handed(&net, 0).into_iter().map(|(_, payload)| payload).collect::<Vec<_>>(), samples);
 }

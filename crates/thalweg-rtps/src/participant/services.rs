@@ -1,8 +1,8 @@
 //! The built-in topics of a participant in one table: endpoint discovery, liveliness (RTPS 2.5 §8.5.4, §8.4.13), and the services
 //! that its driver registers (docs/decisions/0019-built-in-services.md).
 //!
-//! A service is matched, repeated and acknowledged like any other built-in topic. Its payloads mean nothing here: they come from
-//! the driver by [`Participant::write_service`](super::Participant::write_service) and go to it as
+//! A service is matched, repeated and acknowledged like any other built-in topic. The participant does not interpret its payloads:
+//! they come from the driver by [`Participant::write_service`](super::Participant::write_service) and go to it as
 //! [`Event::ServiceData`](super::Event::ServiceData).
 
 use std::sync::Arc;
@@ -19,26 +19,27 @@ use crate::time::{INFINITE, Instant};
 use crate::types::{EntityId, Guid, KeyHash, Keyed};
 use crate::writer::MatchedReader;
 
-/// A built-in topic of the driver's own: reliable, volatile and without a key, with one writer and one reader in each participant
-/// that has the service.
+/// A built-in topic that a driver registers: reliable, volatile and without a key, with one writer and one reader in each
+/// participant that has the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltinService {
-    /// Its writer in every participant: a built-in id of the kind that RTPS 2.5 §9.3.1.2 leaves to vendors.
+    /// Id of its writer in every participant: a built-in one of the kind that RTPS 2.5 §9.3.1.2 leaves to vendors.
     pub writer: EntityId,
-    /// Its reader in every participant, of the same kind.
+    /// Id of its reader in every participant, of the same kind.
     pub reader: EntityId,
     /// The participants whose readers our writer is matched with.
     pub writes_to: ServicePeers,
     /// The participants whose writers our reader is matched with.
     pub reads_from: ServicePeers,
-    /// How much of it may be under way.
+    /// Bounds on its samples.
     pub bounds: ServiceBounds,
 }
 
-/// The participants that one end of a service is matched with. All of them are Thalweg's: nobody else knows its services.
+/// The participants that one end of a service is matched with. All of them run Thalweg, since other vendors do not know its
+/// services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServicePeers {
-    /// None: this participant does not need that end.
+    /// None, for an end that this participant does not need.
     #[default]
     Nobody,
     /// All.
@@ -49,38 +50,39 @@ pub enum ServicePeers {
         name: String,
         /// Its value.
         value: String,
-        /// So many at the same time; the others are counted as over the limit.
+        /// How many at the same time; others are refused and counted in `ParticipantCounters::over_limit`.
         count_max: usize,
     },
 }
 
-/// What a service may take of memory and time. More is dropped and counted in `ParticipantCounters::over_limit`.
+/// Bounds on the memory and time that a service takes. Samples that arrive beyond them are dropped and counted in
+/// `ParticipantCounters::over_limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceBounds {
     /// Samples that the writer holds for its peers, and the reader for the driver; newer ones replace older ones.
     pub samples_max: u32,
-    /// Bytes of one payload, in both directions.
+    /// Most bytes of a payload that is written or handed to the driver.
     pub sample_bytes_max: usize,
     /// Samples that are handed to the driver within a second, of all peers together.
     pub samples_per_second_max: u32,
 }
 
-/// Why the driver makes nothing of a sample that it was handed.
+/// Why the driver refuses a sample that it was handed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceRefusal {
-    /// It cannot be read, or speaks for somebody else.
+    /// The driver cannot read it, or it speaks for another participant than its sender.
     Unreadable,
-    /// There is no room for more of them.
+    /// The driver has no room for it.
     OverLimit,
 }
 
-/// What the samples of a built-in topic are about.
+/// The content of the samples of a built-in topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TopicKind {
     Publications,
     Subscriptions,
     Liveliness,
-    /// The driver knows.
+    /// Known to the driver only.
     Service,
 }
 
@@ -93,7 +95,7 @@ pub(super) struct BuiltinTopic {
     presence: Presence,
 }
 
-/// How a participant tells that it has the endpoints.
+/// How a participant announces that it has the endpoints.
 #[derive(Debug)]
 enum Presence {
     /// By the bit of the writer in what it announces; the reader has the next one (RTPS 2.5 §9.3.2.12).
@@ -101,22 +103,22 @@ enum Presence {
     Service(Box<Service>),
 }
 
-/// A registered service, and what it handed over lately.
+/// A registered service, and its samples of the present second.
 #[derive(Debug)]
 struct Service {
     config: BuiltinService,
-    /// Samples handed over since this time.
+    /// Start of the present second, and the samples that came in it.
     handed: (Instant, u32),
 }
 
-/// All of them.
+/// The built-in topics of a participant.
 #[derive(Debug)]
 pub(super) struct BuiltinTopics {
     topics: Vec<BuiltinTopic>,
 }
 
-/// What an exchange between built-in endpoints is taken to need before the first one: where many participants start together
-/// nobody answers at once.
+/// Round trip assumed between built-in endpoints before the first one is measured: where many participants start together, none
+/// answers at once.
 const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(100);
 
 /// The bits of SPDP, which has no row: it is exchanged without matching.
@@ -129,10 +131,9 @@ const STANDARD: [(EntityId, EntityId, TopicKind, u32); 3] = [
 ];
 
 impl BuiltinTopics {
-    /// Those of the specification and `services`.
+    /// The topics of the specification, and `services`.
     ///
-    /// # Panics
-    /// When the id of a service is taken, or not a built-in one.
+    /// # Panics When an id of a service belongs to another topic, or is not that of a keyless built-in writer or reader.
     pub(super) fn new(services: &[BuiltinService]) -> BuiltinTopics {
         let standard = STANDARD.map(|(writer, reader, kind, bit)| {
             let presence = Presence::Bit(bit);
@@ -156,7 +157,7 @@ impl BuiltinTopics {
         self.topics.iter()
     }
 
-    /// Those that the specification has: every participant announces its own.
+    /// The topics of the specification.
     pub(super) fn standard(&self) -> impl Iterator<Item = &BuiltinTopic> {
         self.iter().filter(|topic| topic.kind != TopicKind::Service)
     }
@@ -177,7 +178,7 @@ impl BuiltinTopics {
         })
     }
 
-    /// Whether a sample of a service that was received may go to the driver, and counts it.
+    /// Counts a received sample of a service; true when it may go to the driver.
     pub(super) fn admit(&mut self, now: Instant, reader: EntityId, bytes: usize) -> bool {
         let topic = self.topics.iter_mut().find(|topic| topic.reader == reader);
         let Some(BuiltinTopic { presence: Presence::Service(service), .. }) = topic else { return false };
@@ -192,7 +193,7 @@ impl BuiltinTopics {
 }
 
 impl BuiltinTopic {
-    /// Bytes of a payload that the driver may write; none for a topic that is not a service.
+    /// Most bytes of a payload that the driver may write; `None` for a topic that is no service.
     pub(super) fn sample_bytes_max(&self) -> Option<usize> {
         match &self.presence {
             Presence::Bit(_) => None,
@@ -200,7 +201,7 @@ impl BuiltinTopic {
         }
     }
 
-    /// How many readers of other participants our writer may be matched with, if the one of `peer` is one of them.
+    /// How many readers our writer may be matched with at once; `None` when the reader of `peer` may not be one of them.
     pub(super) fn readers_max(&self, peer: &ParticipantData) -> Option<usize> {
         match &self.presence {
             Presence::Bit(bit) => (peer.builtin_endpoints >> (bit + 1) & 1 == 1).then_some(usize::MAX),
@@ -208,7 +209,7 @@ impl BuiltinTopic {
         }
     }
 
-    /// How many writers of other participants our reader may be matched with, if the one of `peer` is one of them.
+    /// How many writers our reader may be matched with at once; `None` when the writer of `peer` may not be one of them.
     pub(super) fn writers_max(&self, peer: &ParticipantData) -> Option<usize> {
         match &self.presence {
             Presence::Bit(bit) => (peer.builtin_endpoints >> bit & 1 == 1).then_some(usize::MAX),
@@ -216,8 +217,8 @@ impl BuiltinTopic {
         }
     }
 
-    /// RELIABLE, KEEP_LAST, for writers that never block: TRANSIENT_LOCAL with one sample of each instance, and VOLATILE as deep
-    /// as its bound for a service.
+    /// RELIABLE and KEEP_LAST, so that writers never block. Topics of the specification are TRANSIENT_LOCAL with one sample of each
+    /// instance; a service is VOLATILE and as deep as its bound.
     pub(super) fn writer_qos(&self) -> WriterQos {
         let reliability = Reliability::Reliable { max_blocking_time: INFINITE };
         let (durability, history) = match &self.presence {
@@ -232,7 +233,8 @@ impl BuiltinTopic {
         ReaderQos { reliability, durability, history, ..ReaderQos::default() }
     }
 
-    /// How its instances are told: by the GUID that the data describe, and those of participant messages by their first 16 bytes.
+    /// Finds the instance of a sample: the GUID that discovery data describe, or the first 16 bytes of a participant message.
+    /// `None` for a service, which has no key.
     pub(super) fn key_of(&self) -> Option<KeyOf> {
         let kind = self.kind;
         let key_of = move |payload: &[u8], _: PayloadKind| {
@@ -247,7 +249,7 @@ impl BuiltinTopic {
         (kind != TopicKind::Service).then(|| Arc::new(key_of) as KeyOf)
     }
 
-    /// The reader of a participant as our writer needs to know it.
+    /// The reader of a known participant, to be matched with our writer.
     pub(super) fn matched_reader(&self, known: &KnownParticipant) -> MatchedReader {
         MatchedReader {
             guid: Guid::new(known.data.guid_prefix, self.reader),
@@ -264,7 +266,7 @@ impl BuiltinTopic {
         }
     }
 
-    /// The writer of a participant as our reader needs to know it.
+    /// The writer of a known participant, to be matched with our reader.
     pub(super) fn matched_writer(&self, known: &KnownParticipant) -> MatchedWriter {
         MatchedWriter {
             guid: Guid::new(known.data.guid_prefix, self.writer),
@@ -280,7 +282,7 @@ impl BuiltinTopic {
 }
 
 impl ServicePeers {
-    /// How many may be matched, if `peer` is one of them.
+    /// How many participants may be matched at once; `None` when `peer` may not be one of them.
     fn count_max(&self, peer: &ParticipantData) -> Option<usize> {
         let has_services = peer.vendor.traits().has_services;
         match self {

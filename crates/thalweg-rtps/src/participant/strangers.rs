@@ -1,5 +1,5 @@
-//! Announcements in, and challenges out: a participant is known once it has proved its address. Until then it is a stranger, gets
-//! three bytes for each of its own, and is matched with nothing (docs/decisions/0014-strangers.md).
+//! Received announcements, and challenges: a participant is known once it has proved its address. Until then it is a stranger, is
+//! sent at most three bytes for each of its own, and is matched with nothing (docs/decisions/0014-strangers.md).
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -22,26 +22,27 @@ use crate::wire::parameters::ParameterList;
 use crate::wire::write;
 use crate::wire::{AckNack, Content, Data, Heartbeat, SequenceSet};
 
-/// How long nothing must have come from where a participant was, while it was asked there, before it is taken to have moved.
+/// Time without anything from the known address of a participant, while it is asked there, after which it counts as moved.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Strangers that get something in one outbox.
+/// Most strangers that are sent something in one outbox.
 const SERVED_MAX: usize = 64;
 
-/// An announcement of ordinary size, about 400 bytes; a longer one is decoded each time that it comes.
+/// The announcement, if it is short enough to be kept; an ordinary one has about 400 bytes. A longer one is decoded each time that
+/// it comes.
 fn kept(announced: &[u8]) -> &[u8] {
     if announced.len() <= ANNOUNCEMENT_KEPT_MAX { announced } else { &[] }
 }
 
-/// Bytes of an announcement that are kept for each participant.
+/// Bytes of the longest announcement that is kept of a participant.
 const ANNOUNCEMENT_KEPT_MAX: usize = 2_048;
 
 impl Participant {
-    /// How many participants were heard of that have not proved their address.
+    /// The number of participants that have announced themselves and not proved their address.
     pub fn strangers(&self) -> usize {
         self.strangers.len()
     }
 
-    /// A participant tells of itself, or that it leaves.
+    /// Handles an announcement or a farewell of a participant.
     pub(super) fn handle_participant_data(
         &mut self,
         now: Instant,
@@ -89,7 +90,7 @@ impl Participant {
         }
     }
 
-    /// Hears of a participant, or learns what is new of one that is known.
+    /// Files a stranger, or updates a known participant.
     fn handle_announcement(&mut self, now: Instant, source: SocketAddr, data: ParticipantData, announced: &[u8]) {
         let prefix = data.guid_prefix;
         let is_no_peer = data.domain_id.is_some_and(|id| id != self.config.domain_id)
@@ -103,7 +104,7 @@ impl Participant {
         let (local, host) = (&self.config.addresses, self.config.host);
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             let is_there = known.reach.sends_from(local, source.ip());
-            // An announcement that came by another interface does not move a participant whose addresses are the same.
+            // The same data from another source address do not move a participant.
             if *known.data == data {
                 if is_there && *known.announced != *kept(announced) {
                     known.announced = kept(announced).into();
@@ -111,7 +112,7 @@ impl Participant {
                 return;
             }
             if !self.company.accepts(&data) {
-                // Others may not speak for it.
+                // Only the participant itself may change its groups.
                 if is_there {
                     self.avoid(now, &data);
                 }
@@ -136,7 +137,7 @@ impl Participant {
         self.strangers.note_announcement(now, key, write::DATA_HEAD_LEN + announced.len());
     }
 
-    /// Renews what is known of a participant.
+    /// Updates the data of a known participant.
     fn update_participant(&mut self, now: Instant, data: ParticipantData, reach: Reach) {
         let prefix = data.guid_prefix;
         let Some(known) = self.database.participants.get_mut(&prefix) else { return };
@@ -151,7 +152,7 @@ impl Participant {
         self.reports.tell(Event::AddressesChosen(prefix));
     }
 
-    /// A stranger asks for a sign of life; one of another vendor has matched us already and is told everything once it is known.
+    /// Handles a HEARTBEAT of a stranger: a challenge, or a sign that the stranger waits for us.
     pub(super) fn note_stranger_heartbeat(
         &mut self,
         now: Instant,
@@ -172,7 +173,7 @@ impl Participant {
         let Some(stranger) = self.strangers.get_mut(key) else { return };
         let is_empty = heartbeat.last < heartbeat.first;
         if !is_empty {
-            // It knows us and waits, so that a challenge or its answer is lost.
+            // It knows us and waits: a challenge or its answer was lost.
             stranger.has_spoken = true;
             stranger.earn(write::HEARTBEAT_LEN);
             return self.strangers.ask_again(now, key);
@@ -186,8 +187,8 @@ impl Participant {
         }
     }
 
-    /// A stranger that sends so many bytes from or to a built-in writer which no challenge is about knows us and waits: a challenge or
-    /// its answer is lost.
+    /// Handles a message of a stranger from or to a built-in writer without challenges: the stranger knows us and waits, so a
+    /// challenge or its answer was lost.
     fn note_stranger_waits(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, sent: (EntityId, usize)) {
         let (writer, bytes) = sent;
         if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
@@ -200,7 +201,7 @@ impl Participant {
         }
     }
 
-    /// Samples of a stranger's discovery are not heard: it has to repeat them once it is known.
+    /// Notes that a stranger has sent samples of discovery, which are not heard: it has to repeat them once it is known.
     pub(super) fn note_stranger_speaks(&mut self, source: GuidPrefix, from: SocketAddr, writer: EntityId) {
         if self.strangers.is_empty() || !writer.is_builtin() || self.database.participants.contains_key(&source) {
             return;
@@ -211,7 +212,7 @@ impl Participant {
         }
     }
 
-    /// An ACKNACK may be a stranger's answer to its challenge.
+    /// Checks whether an ACKNACK answers the challenge of a stranger.
     pub(super) fn judge_stranger(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, acknack: &AckNack) {
         let pair = (acknack.writer, acknack.reader);
         let Some(half) = HALVES.iter().position(|half| *half == pair) else {
@@ -255,7 +256,7 @@ impl Participant {
         }
     }
 
-    /// Addresses that a participant has proved, even if it is not known any more.
+    /// Addresses that a participant has proved, even if it is no longer known.
     fn addresses_proved(&self, prefix: GuidPrefix) -> Vec<IpAddr> {
         let mut addresses = self.strangers.former(prefix).map(|former| former.addresses.clone()).unwrap_or_default();
         let known = self.database.participants.get(&prefix);
@@ -263,7 +264,7 @@ impl Participant {
         addresses
     }
 
-    /// The numbers that a reader may ask for which has known us before and has not forgotten us.
+    /// The numbers that a reader may ask for if it knows us from an earlier match.
     fn numbers_beyond(&self, prefix: GuidPrefix, half: usize) -> Option<RangeInclusive<SequenceNumber>> {
         let (writer, reader) = HALVES[half];
         let writer = self.endpoints.writer(writer)?.lock();
@@ -272,7 +273,7 @@ impl Participant {
         Some(acknowledged.next()..=writer.last().next())
     }
 
-    /// Remembers how far a participant had come that is being forgotten.
+    /// Remembers the last announcements that a participant has acknowledged, and its addresses, before it is forgotten.
     pub(super) fn remember_former(&mut self, prefix: GuidPrefix) {
         let acknowledged = HALVES.map(|(writer, reader)| {
             let writer = self.endpoints.writer(writer)?.lock();
@@ -286,13 +287,13 @@ impl Participant {
         }
     }
 
-    /// A stranger has proved that it is at `address`.
+    /// Handles the proof that a stranger is at `address`.
     fn meet(&mut self, now: Instant, key: StrangerKey, address: IpAddr) {
         let prefix = key.0;
         if let Some(known) = self.database.participants.get(&prefix) {
             let Some(stranger) = self.strangers.get_mut(key) else { return };
             if known.reach.is_at(&self.config.addresses, address) {
-                // It is where it was, and what others say in its name does not count.
+                // It has not moved, and announcements in its name from elsewhere do not count.
                 self.strangers.remove(key);
                 return;
             }
@@ -301,7 +302,7 @@ impl Participant {
                 return self.strangers.set_due(key, silent_at);
             }
         }
-        // What came from that very address counts before what somebody else said of it.
+        // Data announced from that very address take precedence.
         let key = self.strangers.find_from(prefix, address).unwrap_or(key);
         let Some(stranger) = self.strangers.remove(key) else { return };
         if !self.company.accepts(&stranger.data) {
@@ -325,13 +326,13 @@ impl Participant {
                 |address: &IpAddr| known.is_some_and(|known| !known.reach.is_at(&self.config.addresses, *address));
             if let Some(address) = proved.filter(is_elsewhere) {
                 self.meet(now, key, address);
-                // It may have forgotten us meanwhile.
+                // It may have forgotten us since.
                 self.announcer.greet(prefix);
             }
         }
     }
 
-    /// Whether one more participant may be known at `address`: those of one other host take at most half of the room.
+    /// Whether there is room for one more participant at `address`: those of one other host take at most half of the room.
     fn has_room_for(&self, prefix: GuidPrefix, address: IpAddr) -> bool {
         let participants = &self.database.participants;
         let max = self.database.limits.participants_max;
@@ -362,7 +363,7 @@ impl Participant {
         };
         known.renew_lease(now);
         self.database.participants.insert(prefix, known);
-        // Its challenge was a greeting, too, but it may have forgotten us after that.
+        // Its challenge came with a greeting, but it may have forgotten us since.
         if self.strangers.former(prefix).is_some() {
             self.announcer.greet(prefix);
         }
@@ -373,7 +374,7 @@ impl Participant {
         self.match_builtin(now, prefix);
     }
 
-    /// An endpoint has addresses of its own: its participant sends from them, and those that have not answered are not used.
+    /// Notes addresses of an endpoint's own: its participant sends from them, and those that have not answered are not used.
     pub(super) fn note_addresses(&mut self, prefix: GuidPrefix, unicast: &[Locator]) {
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             known.reach.senders.add_locators(unicast);
@@ -382,7 +383,7 @@ impl Participant {
         }
     }
 
-    /// Does what is due for strangers: they are asked again, or were silent for long enough where they had been.
+    /// Does what is due for strangers: asks them again, or lets those move that were silent for long enough at their known address.
     pub(super) fn look_at_strangers(&mut self, now: Instant) {
         while let Some(key) = self.strangers.pop_due(now) {
             let proved = self.strangers.get_mut(key).and_then(|stranger| stranger.challenge.proved());
@@ -393,7 +394,7 @@ impl Participant {
         }
     }
 
-    /// Answers and challenges that strangers are to get now, as far as they have paid for them.
+    /// Appends answers and challenges for strangers, as far as these have paid for them.
     pub(super) fn transmit_to_strangers(&mut self, now: Instant, outbox: &mut Outbox) {
         for _ in 0..SERVED_MAX {
             let Some(key) = self.strangers.pop_queued() else { break };
@@ -415,7 +416,7 @@ impl Participant {
         write::info_destination(outbox.buffer(), key.0);
         for ((writer, reader), base) in HALVES.into_iter().zip(owed.numbers) {
             let Some(base) = base else { continue };
-            // Our readers begin to count at 1.
+            // Count 0, since our readers begin to count at 1.
             let acknack = AckNack { reader, writer, state: SequenceSet::new(base), count: 0, is_final: true };
             write::acknack(outbox.buffer(), &acknack);
         }
@@ -442,7 +443,7 @@ impl Participant {
         if announces && stranger.pay(self.announcer.announcement_bytes()) {
             self.announcer.append_announcement(outbox);
         }
-        // One that has moved is asked where it was, too.
+        // A known participant that may have moved is also asked at its known address.
         let known = self.database.participants.get(&key.0);
         let before = known.and_then(|known| known.reach.metatraffic.first()).copied().filter(|_| stranger.pay(bytes));
         self.append_challenge(key.0, &halves, numbers.unwrap_or_default(), outbox);

@@ -1,5 +1,5 @@
-//! Whose output leaves next: control before samples, higher TRANSPORT_PRIORITY first, turns among equals, and asynchronous
-//! writers as their flow controllers' tokens allow.
+//! Sending: control before samples, higher TRANSPORT_PRIORITY first, turns among equals, and asynchronous writers as the tokens of
+//! their flow controllers allow.
 
 use super::Event;
 use super::Participant;
@@ -15,9 +15,9 @@ use crate::writer::{Backlog, Paid};
 
 /// Datagrams of several endpoints collected before they are sent.
 const OUTBOX_DATAGRAMS_MAX: usize = 64;
-/// And of built-in endpoints, before those to one participant are joined.
+/// Datagrams of built-in endpoints collected before those to one participant are joined.
 const DISCOVERY_DATAGRAMS_MAX: usize = 256;
-/// Bytes of a datagram of discovery: it fits every path of IPv6.
+/// Most bytes of a joined datagram of discovery: it fits every path of IPv6.
 const DISCOVERY_BYTES_MAX: usize = 1_200;
 
 impl Participant {
@@ -32,7 +32,7 @@ impl Participant {
         self.housemates.poll_transmit(&self.database, outbox);
         self.transmit_to_strangers(now, outbox);
         self.order.resume_controllers(now);
-        // What built-in endpoints have for a participant leaves together, its greeting first.
+        // Datagrams of built-in endpoints to one participant leave together, behind its greeting.
         let mut joins = true;
         while let Some((rank, source)) = self.order.schedule.pop_ready() {
             if joins && !matches!(source, Source::Endpoint(entity) if entity.is_builtin()) {
@@ -66,7 +66,7 @@ impl Participant {
         self.order.schedule.has_ready() || self.strangers.has_queued()
     }
 
-    /// What the datagrams are marked with that a source would append.
+    /// Traffic class of the datagrams that a source would append.
     fn class_of(&self, source: Source) -> Option<TrafficClass> {
         self.order.next_of(source).map(|entity| self.endpoints.traffic_class(entity))
     }
@@ -159,8 +159,8 @@ impl super::endpoints::LocalWriter {
     }
 }
 
-/// What `bytes` paid for: the first datagrams since number `from`, as many as have these bytes. Control messages in datagrams of
-/// their own come after them and are free.
+/// What `bytes` tokens paid for: the datagrams from number `from` on, until they have as many bytes. Datagrams of control messages
+/// alone follow them and are free.
 fn spent_in(outbox: &Outbox, from: usize, bytes: u64) -> Spent {
     let mut spent = Spent { bytes, ..Spent::default() };
     let mut seen = 0;

@@ -250,7 +250,11 @@ impl Reassembly {
     }
 
     /// Forgets samples that are not `wanted` any more.
+    #[inline]
     pub(super) fn retain(&mut self, mut wanted: impl FnMut(SequenceNumber) -> bool) {
+        if self.unfinished.is_empty() {
+            return;
+        }
         self.unfinished.retain(|unfinished| {
             let keeps = wanted(unfinished.sequence);
             if !keeps {
@@ -324,7 +328,7 @@ impl Unfinished {
     }
 
     /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
-    /// sample. What has arrived stays.
+    /// sample. Fragments that have arrived stay.
     fn renumber(&mut self, fragment_size: u16) {
         if self.renumbered == RENUMBERED_MAX {
             return;

@@ -110,7 +110,8 @@ impl Writer {
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if self.first_owed() > start.sample {
-            self.room.is_untold |= self.release_acknowledged();
+            let is_news = self.release_acknowledged();
+            self.room.note_news(is_news);
         }
         match self.outgoing.place.sample > last {
             true => self.collection.clear(),

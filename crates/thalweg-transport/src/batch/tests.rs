@@ -31,6 +31,7 @@ fn send<'a>(from: &BatchSocket, departures: impl IntoIterator<Item = Departure<'
 #[test]
 fn a_batch_arrives_in_order_and_answers_go_back() {
     let (mut here, mut there) = (local(), local());
+    assert_eq!((here.is_ready(), receive(&mut here).0, here.is_ready()), (true, 0, false), "nothing has come yet");
     let numbers: Vec<[u8; 20]> = (0..100).map(|number| [number; 20]).collect();
     let sent = send(&here, numbers.iter().map(|bytes| Departure { bytes, ..departure(&there, b"") }));
     assert_eq!(sent, Sent { datagrams: 100, lost: 0, calls: 1 }, "two messages, of 64 and 36");

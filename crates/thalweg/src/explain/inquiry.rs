@@ -1,9 +1,9 @@
-//! Questions about the endpoints of a topic, and answers: how `thalweg why` learns of those in other processes.
+//! Questions about the endpoints of a topic, and their answers, by which `thalweg why` learns of endpoints in other processes.
 //!
-//! Both are [services](BuiltinService) of the participant. They are matched only with participants that announce that they ask
-//! ([`INSPECTOR_PROPERTY`]), so that between all others nothing is exchanged. A participant that is asked answers one sample for each
-//! of its readers and writers of the topic, at most [`ANSWERS_MAX`], and nothing when it has none. Each answer says as well what
-//! its participant refused.
+//! Both are [services](BuiltinService) of the participant. They are matched only with inspectors, participants that announce that
+//! they ask ([`INSPECTOR_PROPERTY`]); others exchange nothing. A participant answers a question by one sample for each of its
+//! readers and writers of the topic, at most [`ANSWERS_MAX`], and not at all when it has none. Each answer also has the counts of
+//! what its participant refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use thalweg_rtps::writer::WriterExplanation;
 use super::TopicExplanation;
 use super::wire::{TopicAnswer, TopicQuestion};
 
-/// Property by which a participant announces that it will ask. Versions that asked in another form announce the value 1: they
-/// are not matched, neither with what asks nor with what answers.
+/// Property by which a participant announces that it asks. Versions that ask in another form announce the value 1, and are not
+/// matched.
 const INSPECTOR_PROPERTY: (&str, &str) = ("thalweg.inspector", "2");
 
 // 0x8f01 and 0x8f02 belonged to the earlier form.
@@ -28,22 +28,22 @@ pub(super) const QUESTION_READER: EntityId = EntityId([0x8f, 3, 0, 0x44]);
 pub(super) const ANSWER_WRITER: EntityId = EntityId([0x8f, 4, 0, 0x43]);
 pub(super) const ANSWER_READER: EntityId = EntityId([0x8f, 4, 0, 0x44]);
 
-/// Answers of one participant to a question: endpoints of the topic beyond this are left out, writers last.
+/// Most answers of one participant to a question. Of more endpoints of the topic, readers are left out before writers.
 pub(super) const ANSWERS_MAX: usize = 64;
-/// Participants that may ask at the same time; answers go to all of them.
+/// Most participants that may ask at the same time; answers go to all of them.
 const INSPECTORS_MAX: usize = 8;
-/// Questions answered in a second; more are dropped and counted, and an inspector repeats them.
+/// Most questions answered in a second; others are dropped and counted, and their inspectors repeat them.
 const QUESTIONS_PER_SECOND: u32 = 20;
-/// The number of a question and a name of 255 bytes.
+/// Room for the number of a question and a name of 255 bytes.
 const QUESTION_MAX_BYTES: usize = 512;
-/// No explanation is larger: its texts and lists are bounded.
+/// Most bytes of an answer, whose texts and lists are bounded.
 pub(super) const ANSWER_MAX_BYTES: usize = 16 << 10;
-/// Explanations that an inspector keeps, of all participants together.
+/// Most explanations that an inspector keeps, of all participants together.
 pub(super) const KEPT_MAX: usize = 4_096;
-/// As many answers as are kept to both questions of a second, and as many to earlier ones.
+/// Room for as many answers as are kept to both questions of a second, and for as many to earlier ones.
 const ANSWERS_PER_SECOND: u32 = 4 * KEPT_MAX as u32;
 
-/// Lets a participant answer, and ask if it is an inspector.
+/// The services by which a participant answers and, as an inspector, asks.
 pub(crate) fn services(is_inspector: bool) -> Vec<BuiltinService> {
     let everybody = || if is_inspector { ServicePeers::Everybody } else { ServicePeers::Nobody };
     let (name, value) = INSPECTOR_PROPERTY;
@@ -73,26 +73,27 @@ pub(crate) fn services(is_inspector: bool) -> Vec<BuiltinService> {
     vec![question, answer]
 }
 
-/// What an inspector announces.
+/// The property that an inspector announces.
 pub(crate) fn inspector_property() -> (String, String) {
     let (name, value) = INSPECTOR_PROPERTY;
     (name.to_owned(), value.to_owned())
 }
 
-/// What was asked last, and the answers to it.
+/// The last question, and the answers to it.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
     number: u32,
     writers: BTreeMap<Guid, WriterExplanation>,
     readers: BTreeMap<Guid, ReaderExplanation>,
-    /// No more than there are answers.
+    /// The refusals of each participant; no more entries than answers.
     participants: BTreeMap<GuidPrefix, ParticipantExplanation>,
-    /// Participants whose last answer has come.
+    /// Participants that have answered completely.
     complete: BTreeSet<GuidPrefix>,
 }
 
 impl Inquiry {
-    /// A new question about a topic; what was answered before is forgotten. None about a name that no topic can have.
+    /// Starts a new question about a topic, without the earlier answers, and returns its payload; `None` for a name that no topic
+    /// can have.
     pub(super) fn ask(&mut self, topic: &str) -> Option<Vec<u8>> {
         *self = Inquiry { number: self.number.wrapping_add(1), ..Inquiry::default() };
         let mut payload = Vec::new();
@@ -105,7 +106,7 @@ impl Inquiry {
         self.complete.contains(&prefix)
     }
 
-    /// Answers to a repeated question replace earlier ones; those that did not come again still count.
+    /// Adds the answers to `found`. They replace earlier ones of the same endpoints; other earlier ones stay.
     pub(super) fn add_to(&self, found: &mut TopicExplanation) {
         found.writers.retain(|earlier| !self.writers.contains_key(&earlier.guid));
         found.writers.extend(self.writers.values().cloned());
@@ -117,8 +118,7 @@ impl Inquiry {
 
     /// Keeps an answer of `source` to the last question of `own`.
     ///
-    /// # Errors
-    /// When it cannot be read, speaks for endpoints of somebody else, or there are too many.
+    /// # Errors When it cannot be read, describes an endpoint of another participant, or there are too many.
     pub(super) fn handle_answer(
         &mut self,
         own: GuidPrefix,
@@ -159,7 +159,7 @@ pub(super) fn read_question(payload: &[u8]) -> Result<(u32, String), ServiceRefu
     Ok((question.number, question.topic))
 }
 
-/// What a participant has on a topic.
+/// The endpoints of a participant on a topic.
 pub(super) fn own_endpoints(participant: &Participant, topic: &str) -> TopicExplanation {
     let mut writers = participant.explain_writers(topic);
     let mut readers = participant.explain_readers(topic);

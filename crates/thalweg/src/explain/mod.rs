@@ -27,7 +27,7 @@ pub(crate) use inquiry::{inspector_property, services};
 
 /// Interval at which answers are polled.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
-/// After this time without all answers the question is repeated: some participants may have been discovered since.
+/// Time without all answers after which the question is repeated: some participants may have been discovered since.
 const REPEAT_PERIOD: Duration = Duration::from_millis(500);
 
 /// The explanations of Thalweg's endpoints of one topic, and their participants' refusals, each in the order of their GUIDs.
@@ -37,7 +37,7 @@ pub struct TopicExplanation {
     pub writers: Vec<WriterExplanation>,
     /// Its readers.
     pub readers: Vec<ReaderExplanation>,
-    /// The participants that have told of some, and the one that asked.
+    /// The participants that have described an endpoint, and the one that asked.
     pub participants: Vec<ParticipantExplanation>,
 }
 
@@ -45,12 +45,12 @@ pub struct TopicExplanation {
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
     is_inspector: bool,
-    /// Held for a moment and with no other lock.
+    /// Held briefly, and with no other lock.
     inquiry: Mutex<Inquiry>,
 }
 
 impl Diagnosis {
-    /// Answers, and asks if the participant is an inspector.
+    /// The part of a participant that answers and, as an inspector, asks.
     pub(crate) fn new(is_inspector: bool) -> Diagnosis {
         Diagnosis { is_inspector, inquiry: Mutex::default() }
     }
@@ -139,7 +139,7 @@ fn having(participant: &Participant, topic: &str) -> Vec<GuidPrefix> {
     thalwegs.map(|known| known.data.guid_prefix).filter(|prefix| prefixes.contains(prefix)).collect()
 }
 
-/// What an inspector `own` keeps of one answer of `source` to his first question; for the fuzzer.
+/// The part of one answer of `source` that the inspector `own` keeps after its first question; for the fuzzer.
 #[doc(hidden)]
 pub fn kept_of_answer(own: GuidPrefix, source: GuidPrefix, answer: &[u8]) -> TopicExplanation {
     let (mut inquiry, mut kept) = (Inquiry::default(), TopicExplanation::default());

@@ -1,4 +1,4 @@
-//! Questions and answers: what is told comes back, nobody is believed about others, and nothing grows without bound.
+//! Questions and answers: explanations arrive unchanged, no participant is believed about another, and memory stays bounded.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ const INSPECTOR: GuidPrefix = GuidPrefix([1; 12]);
 const PEER: GuidPrefix = GuidPrefix([2; 12]);
 const OTHER: GuidPrefix = GuidPrefix([3; 12]);
 
-/// A participant with so many writers and readers of the topic "pose", and one of each of another topic.
+/// A participant with this many writers and readers of the topic "pose", and one of each of another topic.
 fn participant(prefix: GuidPrefix, writers: u32, readers: u32) -> Participant {
     let now = Instant::from_nanos(1);
     let mut config = ParticipantConfig::new(0, prefix, LocalAddresses::default());
@@ -45,7 +45,7 @@ fn ask(inquiry: &mut Inquiry) -> (u32, String) {
     read_question(&inquiry.ask("pose").expect("a name of a topic")).expect("a question")
 }
 
-/// What an inspector knows after the answers of `peer` to his question.
+/// The explanation that an inspector has after the answers of `peer` to its question.
 fn asked(peer: &Participant) -> (Inquiry, TopicExplanation) {
     let (mut inquiry, mut found) = (Inquiry::default(), TopicExplanation::default());
     let (number, topic) = ask(&mut inquiry);
@@ -125,7 +125,7 @@ fn a_name_that_no_topic_can_have_is_not_asked_for() {
     assert_eq!(Inquiry::default().ask(&"x".repeat(255)).map(|payload| payload.len() <= 512), Some(true));
 }
 
-/// A parameter list in little-endian byte order, as the earlier form of questions and answers was.
+/// A parameter list in little-endian byte order, the earlier form of questions and answers.
 fn earlier_form(parameters: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0, 3, 0, 0];
     for (id, value) in parameters {

@@ -1,5 +1,5 @@
-//! Questions about the endpoints of a topic and the answers as they travel: appendable types, so that a later version can add members
-//! behind these and an earlier one skips them.
+//! Questions about the endpoints of a topic and their answers on the wire: appendable types, so that a later version can add
+//! members at the end, which an earlier one skips.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use thalweg_rtps::reader::{LossReason, Losses, ReaderExplanation, Rejections};
 use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash, Locator};
 use thalweg_rtps::writer::{GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation};
 
-/// Which topic an inspector asks about.
+/// The question of an inspector about a topic.
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::TopicQuestion", extensibility = "appendable")]
 pub(super) struct TopicQuestion {
@@ -20,17 +20,18 @@ pub(super) struct TopicQuestion {
     pub(super) topic: String,
 }
 
-/// One of the endpoints that a participant has on the topic. Later versions may tell of others than writers and readers.
+/// An answer about one of the endpoints that a participant has on the topic. Later versions may describe others than writers and
+/// readers.
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::TopicAnswer", extensibility = "appendable")]
 pub(super) struct TopicAnswer {
-    /// Whom it is for: every inspector receives it.
+    /// The inspector that asked; every inspector receives it.
     pub(super) inspector: [u8; 12],
-    /// Which of his questions it answers.
+    /// The number of the inspector's question that it answers.
     pub(super) number: u32,
     /// Its place among the answers of its participant to that question, from 0.
     pub(super) position: u32,
-    /// How many these are.
+    /// The number of these answers.
     pub(super) total: u32,
     pub(super) refused: ToldRefusals,
     pub(super) writer: Option<ToldWriter>,
@@ -65,7 +66,7 @@ pub(super) struct ToldWriter {
     route: ToldRoute,
 }
 
-/// How fast and how large a writer sends, and what it holds.
+/// The rate, sizes and held samples of a writer.
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::ToldSending", extensibility = "appendable")]
 struct ToldSending {
@@ -78,7 +79,7 @@ struct ToldSending {
     held_samples: u64,
 }
 
-/// How many readers a writer has, and how they follow.
+/// The readers of a writer, by number and state.
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::ToldReaders", extensibility = "appendable")]
 struct ToldReaders {
@@ -91,7 +92,7 @@ struct ToldReaders {
 #[derive(Clone, Debug, PartialEq, Topic)]
 #[topic(crate = "thalweg_cdr", name = "thalweg::ToldRoute", extensibility = "appendable")]
 struct ToldRoute {
-    /// 1 unicast, 2 multicast, else auto.
+    /// 1 is unicast, 2 is multicast, others are auto.
     configured: u32,
     #[topic(max_len = 32)]
     destinations: Vec<ToldLocator>,
@@ -124,7 +125,7 @@ struct ToldGroup {
 struct ToldLink {
     #[topic(max_len = 64)]
     name: String,
-    /// 0 loopback, 2 wireless, else wired.
+    /// 0 is loopback, 2 is wireless, others are wired.
     medium: u32,
     bytes_per_second: u64,
     group_bytes_per_second: u64,
@@ -155,10 +156,10 @@ pub(super) struct ToldReader {
     /// In the order of [`LossReason::ALL`].
     #[topic(max_len = 32)]
     losses: Vec<u64>,
-    /// Place of the reason in that order, from 1; 0 for none.
+    /// Place of the last reason in that order, from 1; 0 for none.
     last_loss: u32,
     rejections: u64,
-    /// Place of the reason in [`REJECT_REASONS`], from 1; 0 for none.
+    /// Place of the last reason in [`REJECT_REASONS`], from 1; 0 for none.
     last_rejection: u32,
     rejected_instance: Option<[u8; 16]>,
     doubted: u64,
@@ -172,7 +173,7 @@ struct ToldText(#[topic(max_len = 256)] String);
 #[topic(crate = "thalweg_cdr")]
 struct ToldReasons(#[topic(max_len = 16)] Vec<ToldText>);
 
-/// The bounds that the types have: what is longer is cut off before it is told.
+/// The bounds that the types have: longer texts and lists are cut off before they are sent.
 const TOPIC_MAX_BYTES: usize = 255;
 const TEXT_MAX_BYTES: usize = 256;
 const NAME_MAX_BYTES: usize = 64;
@@ -198,7 +199,7 @@ impl From<&ParticipantExplanation> for ToldRefusals {
 }
 
 impl ToldRefusals {
-    /// The counts of the participant that told them.
+    /// The counts of the participant that sent them.
     pub(super) fn of(&self, guid_prefix: GuidPrefix) -> ParticipantExplanation {
         ParticipantExplanation {
             guid_prefix,
@@ -420,18 +421,18 @@ impl From<ToldReader> for ReaderExplanation {
     }
 }
 
-/// The place of a reason among all, from 1; 0 for none.
+/// The place of a reason in a list, from 1; 0 for none.
 fn place_of<T: Copy + PartialEq>(reason: Option<T>, all: &[T]) -> u32 {
     let place = all.iter().position(|one| Some(*one) == reason);
     place.map_or(0, |place| place as u32 + 1)
 }
 
-/// The reason at this place; none for 0 and for those of later versions.
+/// The reason at a place; `None` for 0 and for reasons of later versions.
 fn nth<T: Copy>(all: &[T], place: u32) -> Option<T> {
     all.get((place as usize).checked_sub(1)?).copied()
 }
 
-/// The longest beginning that fits.
+/// The longest beginning of a text that fits.
 fn cut(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Calls of a data writer that wait: for room, for acknowledgements, for readers.
+//! Calls of a data writer that wait for room, acknowledgements or readers.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) fn write_when_room(
     Err(timeout_error(cell, &refused))
 }
 
-/// Waits until there may be room for a sample of so many bytes; not at all where there is.
+/// Waits until there may be room for a sample of this size, unless there is room already.
 pub(crate) fn wait_for_room<L: Lock<State = Writer>>(
     waiters: &Waiters,
     lock: &L,
@@ -51,7 +51,7 @@ pub(crate) fn wait_for_room<L: Lock<State = Writer>>(
 /// Longest wait of a write for readers on this host that are far behind, although the history has room.
 const FOLLOW_MAX: Duration = Duration::from_millis(5);
 
-/// Gives the lock away until the readers have followed, or have shown that they are slow.
+/// Releases the lock until the readers have followed, or have shown that they are slow.
 pub(super) fn let_readers_follow<'a>(cell: &'a WriterCell, mut writer: Held<'a, Writer>) -> Held<'a, Writer> {
     if on_io_thread() {
         return writer;
@@ -67,7 +67,7 @@ pub(super) fn let_readers_follow<'a>(cell: &'a WriterCell, mut writer: Held<'a, 
     writer
 }
 
-/// Waits until every reader has acknowledged everything; asks them to do so at once.
+/// Waits until every reader has acknowledged all samples, and requests acknowledgements at once.
 pub(super) fn wait_for_acknowledgments(
     state: &RuntimeState,
     cell: &WriterCell,

@@ -40,7 +40,7 @@ impl<T> DataWriterBuilder<T> {
         self
     }
 
-    /// Calls `listener` for everything that happens to the writer from its creation on, as [`DataWriter::on_status`] does. It may be
+    /// Calls `listener` for every status change of the writer from its creation on, as [`DataWriter::on_status`] does. It may be
     /// called before [`DataWriterBuilder::create`] has returned. Default none.
     pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(WriterStatus) + Send + 'static) -> Self {
         self.listener = Some((delivery, Box::new(listener)));

@@ -22,9 +22,9 @@ use crate::{Error, ErrorKind, TopicType, trace};
 
 /// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
 ///
-/// All methods take `&self` and may be called from any thread. A write sends on the calling thread. Dropping the writer
-/// deletes it and tells its readers; samples that were not acknowledged yet are lost with it, so call
-/// [`DataWriter::wait_for_acknowledgments`] first where that matters.
+/// All methods take `&self` and may be called from any thread. A write sends on the calling thread. Dropping the writer deletes it
+/// and tells its readers; samples without acknowledgement are lost, so call [`DataWriter::wait_for_acknowledgments`] first where
+/// that matters.
 pub struct DataWriter<T> {
     runtime: Arc<Runtime>,
     cell: Arc<WriterCell>,
@@ -38,10 +38,9 @@ impl<T: TopicType> DataWriter<T> {
     /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that samples under way stay
     /// in the processor's cache; then it goes on in any case.
     ///
-    /// # Errors
-    /// [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe acknowledgements and what to
-    /// raise; within an inline listener it comes at once, see [`Delivery::Inline`]. [`ErrorKind::BadParameter`] when the
-    /// value cannot be encoded.
+    /// # Errors [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe
+    /// acknowledgements and the limit to raise; within an inline listener it comes at once, see [`Delivery::Inline`].
+    /// [`ErrorKind::BadParameter`] when the value cannot be encoded.
     pub fn write(&self, sample: &T) -> Result<SequenceNumber, Error> {
         self.write_encoded(sample, None)
     }
@@ -54,7 +53,7 @@ impl<T: TopicType> DataWriter<T> {
         self.write_encoded(sample, Some(timestamp))
     }
 
-    /// Deletes the instance that `sample`'s key members name: readers see it `NotAliveDisposed`.
+    /// Disposes the instance that the key members of `sample` name: readers see it as `NotAliveDisposed`.
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] when the type has no key; else as [`DataWriter::write`].
@@ -62,8 +61,8 @@ impl<T: TopicType> DataWriter<T> {
         self.end_instance("dispose", sample, ChangeKind::Dispose)
     }
 
-    /// Says that this writer will not write the instance any more. Readers see it disposed as well, unless the QoS turns
-    /// `autodispose` off; then it has no writers, once all have unregistered it.
+    /// Announces that this writer will not write the instance any more. Readers see it as disposed too, unless the QoS turns
+    /// `autodispose` off; then they see it without writers, once all have unregistered it.
     ///
     /// # Errors
     /// As [`DataWriter::dispose`].
@@ -126,9 +125,9 @@ impl<T> DataWriter<T> {
         write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
     }
 
-    /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have
-    /// acknowledged it. `instance`: the sample's key hash, where the application knows it; `timestamp`: its source
-    /// timestamp, `None` for now.
+    /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have acknowledged
+    /// it. `instance` is the sample's key hash, where the application knows it; `timestamp` is its source timestamp, `None` for
+    /// now.
     ///
     /// # Errors
     /// As [`DataWriter::write_serialized`].
@@ -208,14 +207,14 @@ impl<T> DataWriter<T> {
         if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
     }
 
-    /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at
-    /// the end of a burst. Samples of an asynchronous writer go on waiting for tokens.
+    /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at the end of a
+    /// burst. Samples of an asynchronous writer still wait for tokens.
     pub fn flush(&self) {
         transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.flush());
     }
 
-    /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12); asks
-    /// them to do so at once.
+    /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12), and requests
+    /// acknowledgements at once.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] after `timeout`, saying how many readers owe an acknowledgement. [`ErrorKind::Error`] when a reader was
@@ -233,9 +232,9 @@ impl<T> DataWriter<T> {
         blocking::wait_for_matched(&self.cell, count, timeout)
     }
 
-    /// Calls `listener` for every status change of this writer, in place of an earlier listener. It is told at once
-    /// the changes since the writer was created, or since the status was last read, that an earlier listener was not
-    /// told yet. [`Publisher::writer_builder`](crate::Publisher::writer_builder) sets a listener before anything can happen.
+    /// Calls `listener` for every status change of this writer, in place of an earlier listener. It is told at once of changes
+    /// since the writer was created, or since the status was last read, that no earlier listener was told of.
+    /// [`Publisher::writer_builder`](crate::Publisher::writer_builder) sets a listener before the first change.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -277,7 +276,7 @@ impl<T> DataWriter<T> {
         self.cell.writer.lock().counters()
     }
 
-    /// By what way its samples travel now, where to, and why; `thalweg why` prints the same.
+    /// The transmission method and destinations of its samples now, with the reasons; `thalweg why` prints the same.
     pub fn explain(&self) -> WriterExplanation {
         let told = self.cell.writer.lock().explain();
         WriterExplanation { topic: self.cell.topic.name.clone(), ..told }
@@ -288,7 +287,7 @@ impl<T> DataWriter<T> {
         self.cell.writer.lock().held()
     }
 
-    /// Its name in the domain.
+    /// Its GUID.
     pub fn guid(&self) -> Guid {
         self.cell.guid()
     }

@@ -47,7 +47,7 @@ impl Publisher {
         &self.qos
     }
 
-    /// Settings of a writer to be created, with a listener that misses nothing.
+    /// Settings of a writer to be created, where its listener can be set before the first change.
     pub fn writer_builder<T>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         DataWriterBuilder::new(Publisher::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
     }
@@ -55,11 +55,10 @@ impl Publisher {
     /// Creates a writer and announces it to the domain. Partition and group data are the publisher's, unless `qos` names
     /// its own.
     ///
-    /// # Errors
-    /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses the
-    /// topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out.
+    /// # Errors [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses
+    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy.
     pub fn create_writer<T>(&self, topic: &Topic<T>, qos: WriterQos) -> Result<DataWriter<T>, Error> {
         self.create_writer_with(topic, qos, WriterOptions::default())
     }

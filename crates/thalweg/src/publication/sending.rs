@@ -1,4 +1,4 @@
-//! The way of a sample from a serialized payload to the socket, on the caller's thread.
+//! The path of a sample from a serialized payload to the socket, on the caller's thread.
 
 use std::cell::Cell;
 
@@ -24,20 +24,19 @@ use crate::trace;
 pub(super) struct Outgoing {
     pub(super) kind: ChangeKind,
     pub(super) instance: KeyHash,
-    /// `None`: now.
+    /// `None` for now.
     pub(super) timestamp: Option<Timestamp>,
     pub(super) payload: Payload,
 }
 
-/// Bytes that a thread's recycled buffers may keep in each size class: the samples that a writer of one size has under way
-/// in an 8 MiB window, twice.
+/// Bytes of recycled buffers that a thread keeps in each size class: twice the samples under way in a window of 8 MiB.
 const POOL_BYTES: usize = 16 << 20;
 
-/// Samples expected to be larger than that are never collected.
+/// Samples expected to be larger than this are never collected.
 const SMALL_MAX_BYTES: usize = 2_048;
 
 thread_local! {
-    /// Taken while in use, so that a type's `Encode` may itself write samples.
+    /// Each is taken while in use, so that a type's `Encode` may itself write samples.
     static POOL: Cell<Option<PayloadPool>> = const { Cell::new(None) };
     static OUTBOX: Cell<Option<Box<Outbox>>> = const { Cell::new(None) };
     static SERIALIZED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -51,8 +50,8 @@ pub(super) fn serialize<E>(bytes_hint: usize, fill: impl FnOnce(&mut Vec<u8>) ->
     payload
 }
 
-/// Adds the change to the history and sends it, unless another thread is sending for this writer: then it leaves with that
-/// thread's next datagrams. Waits for room as RELIABILITY allows.
+/// Adds the change to the history and sends it. If another thread is sending for this writer, that thread sends it with its next
+/// datagrams. Waits for room as RELIABILITY allows.
 pub(super) fn write(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing) -> Result<SequenceNumber, Error> {
     match attempt(state, cell, true, outgoing.clone()) {
         Ok(written) => Ok(written.sequence),
@@ -60,9 +59,8 @@ pub(super) fn write(state: &RuntimeState, cell: &WriterCell, outgoing: Outgoing)
     }
 }
 
-/// As [`write`] for a sample that is serialized by `fill`. While the writer collects samples, it is serialized into a
-/// buffer of this thread and copied from there to where it will be sent from; else it stays in the buffer that it was
-/// serialized to.
+/// As [`write`] for a sample that `fill` serializes. While the writer collects samples, it is serialized into a buffer of this
+/// thread and copied to the place that it is sent from; otherwise it stays in the buffer that it was serialized into.
 pub(super) fn write_filled<E>(
     state: &RuntimeState,
     cell: &WriterCell,
@@ -85,7 +83,7 @@ pub(super) fn write_filled<E>(
     written
 }
 
-/// As [`write`] for bytes that are copied to where they will be sent from.
+/// As [`write`] for bytes that are copied to the place that they are sent from.
 pub(super) fn write_serialized(
     state: &RuntimeState,
     cell: &WriterCell,
@@ -109,7 +107,7 @@ pub(super) fn write_serialized(
         Some(Err(refused)) => state.rearm(cell.guid().entity, refused.arm),
         None => {}
     }
-    // Not a small sample, or no room for it: the ordinary way knows how to wait.
+    // The sample is not small, or there is no room for it: the ordinary write can wait.
     let payload = copied(serialized);
     write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload })
 }
@@ -126,8 +124,8 @@ pub(super) fn copied(bytes: &[u8]) -> Payload {
     }
 }
 
-/// One try: adds to the history, then sends due messages, also when there was no room (a request for acknowledgement). `follows` as for
-/// [`transmit`].
+/// Tries once to add a change to the history, then sends due messages: without room, a request for acknowledgements. `follows` as
+/// for [`transmit`].
 pub(super) fn attempt(
     state: &RuntimeState,
     cell: &WriterCell,
@@ -155,7 +153,7 @@ pub(super) fn attempt(
     result
 }
 
-/// Lets `change` change the writer, then sends due messages unless another thread is doing so. `follows`: readers on this host
+/// Lets `change` change the writer, then sends due messages unless another thread is doing so. With `follows`, readers on this host
 /// that are far behind get a moment to follow first.
 pub(super) fn transmit<R>(
     state: &RuntimeState,
@@ -189,16 +187,16 @@ pub(super) fn transmit<R>(
     result
 }
 
-/// The remaining work when a thread has sent for a writer.
+/// The remaining work after a thread has sent for a writer.
 pub(crate) struct Sent {
-    /// Threads that wait for room are to be told.
+    /// Whether threads that wait for room are to be woken.
     pub(crate) made_room: bool,
-    /// When the I/O thread is to go on with what may not be sent yet.
+    /// When the I/O thread is to send what may not be sent yet.
     pub(crate) pause: Option<Instant>,
 }
 
-/// Sends due messages, and those that other threads add meanwhile, unless another thread is sending: then that one sends them.
-/// `send` returns when it is done.
+/// Sends due messages, and those that other threads add meanwhile. If another thread is sending, that thread sends them. `send`
+/// returns the time at its end.
 pub(crate) fn send_in_turn<L: Lock<State = Writer>>(
     lock: &L,
     mut writer: L::Guard<'_>,

@@ -1,4 +1,4 @@
-//! Which addresses a participant announces, and where it announces itself.
+//! The addresses that a participant announces, and those that it announces itself to.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -22,7 +22,7 @@ pub(crate) struct AddressPlan {
     pub(crate) peers: Vec<SocketAddr>,
 }
 
-/// Addresses of one kind that are announced; peers read 32, and each makes every announcement longer.
+/// Most addresses of one kind that are announced; peers read 32, and each one makes every announcement longer.
 const ANNOUNCED_MAX: usize = 16;
 
 /// The addresses for these interfaces.
@@ -57,7 +57,7 @@ pub(crate) fn local_addresses(plan: &AddressPlan, interfaces: &[Interface]) -> L
     }
 }
 
-/// An interface as the choice between unicast and multicast sees it.
+/// The data of an interface for the choice between unicast and multicast.
 fn link(interface: &Interface, multicast: bool) -> Link {
     let (medium, assumed) = match interface {
         _ if interface.loopback => (Medium::Loopback, LOOPBACK_BYTES_PER_SECOND),
@@ -73,7 +73,7 @@ fn link(interface: &Interface, multicast: bool) -> Link {
     }
 }
 
-/// The MTUs that peers cannot guess; they take a link for Ethernet with 1500 bytes.
+/// The MTUs to announce: those that differ from Ethernet's 1500 bytes, which peers assume.
 fn link_mtus(interfaces: &[Interface]) -> Vec<LinkMtu> {
     let mut mtus = Vec::new();
     for interface in interfaces.iter().filter(|interface| !interface.loopback) {
@@ -85,10 +85,10 @@ fn link_mtus(interfaces: &[Interface]) -> Vec<LinkMtu> {
     mtus
 }
 
-/// Assumed properties of a link that is not announced.
+/// The MTU that peers assume for a link without an announced one.
 const ETHERNET_MTU_BYTES: u32 = 1500;
 
-/// Addresses of other hosts' concern first, loopback last: peers on this host prefer that, others must not use it.
+/// The addresses to announce, loopback last: peers on this host prefer that, others must not use it.
 fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<Locator> {
     let port_of = |ip: &IpAddr| if ip.is_ipv4() { v4 } else { v6 };
     let usable = |ip: &IpAddr| !is_link_local(ip) && (!ip.is_loopback() || ip.is_ipv4() || v4.is_none());
@@ -104,9 +104,9 @@ fn announced(interfaces: &[Interface], v4: Option<u16>, v6: Option<u16>) -> Vec<
     locators
 }
 
-/// Leaves out addresses that reach no further participant: further ones of a network that an interface is in,
-/// and loopback where this host has another IPv4 address. Fast DDS sends every sample to every address that it can reach, so
-/// each more of them doubles what its writers on this host send. Thalweg's participants on this host use loopback all the same,
+/// Leaves out addresses that reach no further participant: all but the first that an interface has in one network, and loopback
+/// where this host has another IPv4 address. Fast DDS sends every sample to every address that it can reach, so that its writers on
+/// this host would send each sample once more for each of them. Thalweg's participants on this host use loopback all the same,
 /// since it is announced for discovery.
 fn one_for_each_network(interfaces: &[Interface], mut announced: Vec<Locator>) -> Vec<Locator> {
     let has_v4 = announced.iter().filter_map(Locator::socket_address).any(|a| a.is_ipv4() && !a.ip().is_loopback());
@@ -123,7 +123,7 @@ fn one_for_each_network(interfaces: &[Interface], mut announced: Vec<Locator>) -
     announced
 }
 
-/// The well-known ports of other participants of this host: some listen to loopback only and hear no multicast.
+/// The well-known ports of other participants of this host: some listen on loopback only and receive no multicast.
 fn same_host(plan: &AddressPlan) -> impl Iterator<Item = Locator> {
     let (domain, own) = (plan.domain_id, plan.ports.participant_index);
     let v4 = plan.ports.metatraffic_v4.is_some();

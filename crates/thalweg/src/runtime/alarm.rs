@@ -28,11 +28,10 @@ impl Wake for Waker {
     }
 }
 
-/// Deadlines for the I/O thread, and how long it sleeps.
+/// Deadlines for the I/O thread, and the end of its sleep.
 ///
-/// The I/O thread publishes until when it sleeps and then looks for requests once more; an application thread files its
-/// request and then looks how long the I/O thread sleeps. With a fence between the two steps of each, at least one sees the
-/// other.
+/// The I/O thread publishes the end of its sleep and then checks for requests once more; an application thread files its request
+/// and then reads the end of the sleep. With a fence between the two steps of each, at least one sees the other.
 pub(crate) struct Alarm<W = Waker> {
     waker: W,
     /// Nanoseconds of the instant at which the I/O thread wakes by itself; 0 while it is awake.
@@ -46,8 +45,8 @@ impl<W: Wake> Alarm<W> {
         Alarm { waker, sleeps_until: AtomicU64::new(0), any: AtomicBool::new(false), requests: Mutex::default() }
     }
 
-    /// Asks that `entity` be looked at when `at` comes. A system call only when the I/O thread would sleep longer; it is not
-    /// woken before.
+    /// Requests that the I/O thread handles `entity` at `at`. It makes a system call only when the I/O thread would sleep longer,
+    /// and does not wake it before.
     pub(crate) fn request(&self, entity: EntityId, at: Instant) {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push((entity, at));
         self.any.store(true, Ordering::Release);
@@ -74,16 +73,16 @@ impl<W: Wake> Alarm<W> {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// The I/O thread is about to sleep until `until`; false when it must not, because a request has come.
+    /// Notes that the I/O thread is about to sleep until `until`; false when it must not, because a request has come.
     pub(crate) fn fall_asleep(&self, until: Instant) -> bool {
         self.sleeps_until.store(until.as_nanos(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// The I/O thread is awake: requests need no wake-up.
+    /// Notes that the I/O thread is awake, so that requests need no wake-up.
     pub(crate) fn awake(&self) {
-        // Seen late, it costs a wake-up that was not needed; the order matters only on the way to sleep.
+        // A thread that sees this late makes a needless wake-up; the order matters only before a sleep.
         self.sleeps_until.store(0, Ordering::Relaxed);
     }
 }
@@ -107,8 +106,8 @@ mod tests {
         }
     }
 
-    /// Files `rounds` requests while another thread sleeps for an hour at a time; how late it saw each, shortest first, and how
-    /// often it waited.
+    /// Files `rounds` requests while another thread sleeps for an hour at a time. Returns how late that thread saw each, shortest
+    /// first, and how often it waited.
     fn lateness(rounds: usize, ahead: Duration, requests: usize) -> (Vec<Duration>, u64) {
         let config = UdpConfig { domain_id: 229, multicast: false, ipv6: false, ..UdpConfig::default() };
         let mut receiver = udp::open(&config).expect("sockets").receiver;

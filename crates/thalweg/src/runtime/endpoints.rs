@@ -1,4 +1,4 @@
-//! Finds the handles' shared parts by entity, for events.
+//! The shared parts of the application's handles, found by entity id for the delivery of events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The participants of this process, which wake each other when one has something to tell.
+//! The participants of this process, which wake each other for news.
 
 use std::io;
 use std::sync::{Mutex, PoisonError, Weak};
@@ -12,11 +12,11 @@ use super::RuntimeState;
 /// The participants of a process.
 #[derive(Clone)]
 pub(crate) struct Process {
-    /// Those of a parent live elsewhere.
+    /// After a fork the child has another id, and needs a household of its own.
     id: u32,
-    /// Prefix of their names.
+    /// The part of their GUID prefixes that they have in common.
     name: [u8; 6],
-    /// Their shared news.
+    /// Their household.
     pub(crate) household: Household,
 }
 
@@ -38,7 +38,7 @@ impl Process {
         Ok(place.insert(process).clone())
     }
 
-    /// A name for one more participant.
+    /// A GUID prefix for one more participant.
     ///
     /// # Errors
     /// As [`Process::this`].
@@ -47,19 +47,19 @@ impl Process {
     }
 }
 
-/// From now on it is woken when there is news for it.
+/// Lets a runtime be woken when there is news for it.
 pub(super) fn add(has_news: NewsFlag, runtime: Weak<RuntimeState>) {
     let mut runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
     runtimes.retain(|(_, runtime)| runtime.strong_count() > 0);
     runtimes.push((has_news, runtime));
 }
 
-/// Wakes those that there is news for.
+/// Wakes the runtimes that have news.
 pub(super) fn wake_told() {
     let runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
     let told = runtimes.iter().filter(|(has_news, _)| has_news.is_set());
     let told: Vec<_> = told.filter_map(|(_, runtime)| runtime.upgrade()).collect();
-    // One that ends here takes its sockets with it, not under the lock.
+    // A runtime whose last reference goes here closes its sockets, which must not happen under the lock.
     drop(runtimes);
     told.iter().for_each(|runtime| runtime.alarm.wake());
 }

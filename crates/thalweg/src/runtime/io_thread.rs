@@ -1,4 +1,4 @@
-//! The I/O thread of a participant: receives, lets the state machine work, sends, tells.
+//! The I/O thread of a participant: it receives, drives the state machine, sends, and delivers events.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -38,17 +38,18 @@ pub(crate) fn on_io_thread() -> bool {
     IS_IO_THREAD.get()
 }
 
-/// The longest sleep while reliable writers are active: their deadlines are further away, so writing needs no wake-up.
+/// The longest sleep while reliable writers are active: a write then rarely has to wake the thread for its deadline, which is
+/// later.
 const ACTIVE_SLEEP_MAX: Duration = Duration::from_millis(20);
-/// Time after the last request of a writer for which the short sleeps go on.
+/// Time after the last request of a writer for which sleeps stay short.
 const ACTIVE_FOR: Duration = Duration::from_millis(30);
-/// Delay after which a busy participant learns of a step of the wall clock; an idle one learns of it when it wakes up.
+/// Longest delay until a busy participant learns of a step of the wall clock; an idle one learns of it when it wakes up.
 const CLOCK_PERIOD: Duration = Duration::from_millis(100);
-/// Polls of a busy I/O thread between two looks at everything that is no busy socket.
+/// Polls of a busy I/O thread between two checks of everything but busy sockets.
 const POLLS_PER_WAIT: u32 = 32;
 /// Timer slack of timed waits; Linux's default of 50 µs is a whole round trip.
 const TIMER_SLACK: Duration = Duration::from_micros(5);
-/// Number of times that the I/O thread gives way to calls of the API in one turn.
+/// Most times that the I/O thread gives way to calls of the API in one turn.
 const YIELDS_MAX: usize = 64;
 /// Rounds of farewell messages at shutdown, bounded in case a peer keeps asking.
 const FAREWELL_ROUNDS_MAX: usize = 64;
@@ -65,9 +66,9 @@ pub(crate) struct IoThread {
     paths: Paths,
     /// When the participant wants to be called again.
     due: Instant,
-    /// When the last turn was.
+    /// Time of the last turn.
     turned_at: Instant,
-    /// Until when writers count as active.
+    /// Time until which writers count as active.
     active_until: Instant,
     /// Time at which the participant last got the wall-clock offset.
     clock_told: Instant,
@@ -100,7 +101,7 @@ impl IoThread {
         {
             tracing::warn!("the I/O thread runs on any processor: {error}");
         }
-        // Only waiting remains.
+        // Whether only waiting remains.
         let mut settled = false;
         while !self.state.is_stopping() {
             let received = self.receiver.receive(&mut self.inbox);
@@ -114,7 +115,7 @@ impl IoThread {
                     self.sleep()
                 }
                 settled = false;
-                // A datagram is what ended the wait, most likely: it is received first, so that it is not a turn for itself.
+                // Most likely a datagram ended the wait: it is received before the next turn, which would otherwise do nothing.
                 continue;
             }
             settled = !self.turn();
@@ -154,7 +155,7 @@ impl IoThread {
         self.due = participant.poll_timeout();
         let more = more || self.due <= now;
         drop(participant);
-        // Listeners first: the application's data matter more than an acknowledgement.
+        // Listeners come before sending: the application's data matter more than an acknowledgement.
         for event in self.events.drain(..) {
             if let Event::AddressesChosen(prefix) = event {
                 self.paths.note_chosen(prefix);
@@ -174,7 +175,7 @@ impl IoThread {
         }
     }
 
-    /// Keeps the participant informed how large datagrams may be; true when that gives it something to send.
+    /// Tells the participant how large datagrams may be; true when a size has changed, so that it may have something to send.
     fn measure_paths(&mut self, now: Instant) -> bool {
         if self.state.sender.take_path_news() {
             self.paths.note_news();
@@ -184,8 +185,8 @@ impl IoThread {
         told
     }
 
-    /// A call of the API that waits for the participant goes first: this thread would otherwise take the lock again at
-    /// once, and a busy participant could never be asked anything.
+    /// Lets calls of the API that wait for the participant go first: this thread would otherwise take the lock again at once, and
+    /// calls to a busy participant would wait for ever.
     fn let_callers_pass(&self) {
         for _ in 0..YIELDS_MAX {
             if self.state.callers.load(Ordering::Relaxed) == 0 {
@@ -196,7 +197,7 @@ impl IoThread {
     }
 
     fn sleep(&mut self) {
-        // The time of the last turn will do: what counts is that sleeps are short while writers are active.
+        // The time of the last turn is exact enough, since it only keeps sleeps short while writers are active.
         let limit = if self.turned_at < self.active_until { self.turned_at + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);
         if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {

@@ -1,4 +1,4 @@
-//! The place of one listener: the callback, and the news that it was not told yet.
+//! The place of one listener: the callback, and news that it has not been told.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,9 +11,9 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// One callback of an endpoint, possibly none, and news of type `N` for it.
 ///
-/// A callback runs on the thread that its [`Delivery`] names and on no other. Any thread may add news; the answer names the
-/// thread that is to be asked to run the callback. At most one thread is asked at a time, and there is one as long as there is
-/// news that no thread is about to tell. When the listener was switched meanwhile, the thread that was asked hands on to the other.
+/// A callback runs on the thread that its [`Delivery`] names and on no other. Any thread may add news; the return value names the
+/// thread to ask to run the callback. At most one thread is asked at a time, and one is asked as long as there is news. If the
+/// listener's thread has changed meanwhile, the thread that was asked passes the request on to the other.
 pub(crate) struct ListenerSlot<F: ?Sized, N>(Mutex<Slot<F, N>>);
 
 struct Slot<F: ?Sized, N> {
@@ -25,7 +25,7 @@ struct Slot<F: ?Sized, N> {
     /// Oldest first; empty without a listener.
     news: VecDeque<N>,
     news_max: usize,
-    /// A thread was asked to run the callback and has not begun.
+    /// Whether a thread was asked to run the callback and has not begun.
     asked: bool,
 }
 
@@ -41,7 +41,7 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         self.slot().delivery
     }
 
-    /// Installs a callback in place of the present one. It gets the news that the present one was not told yet.
+    /// Installs a callback in place of the present one. It gets the news that the present one has not been told.
     pub(crate) fn set(&self, delivery: Delivery, callback: Box<F>) {
         let mut slot = self.slot();
         slot.generation += 1;
@@ -63,13 +63,14 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         drop(removed);
     }
 
-    /// Adds news. The thread that the caller asks to [`ListenerSlot::run`]; `None` without a listener, or when a thread was asked before.
+    /// Adds news. Returns the thread that the caller is to ask to [`ListenerSlot::run`]; `None` without a listener, or when a
+    /// thread was asked before.
     #[must_use]
     pub(crate) fn add(&self, news: N) -> Option<Delivery> {
         self.slot().add(news)
     }
 
-    /// As [`ListenerSlot::add`], and tells the callback at once when it runs on `thread`, which is the caller.
+    /// As [`ListenerSlot::add`]; runs the callback at once when it belongs to `thread`, which is the caller.
     #[must_use]
     pub(crate) fn tell(&self, thread: Delivery, news: N, invoke: impl FnOnce(&mut F, N)) -> Option<Delivery> {
         let mut slot = self.slot();
@@ -79,8 +80,8 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
         }
     }
 
-    /// Tells the callback its oldest news when it runs on `thread`, which was asked to. The thread to ask next; `None` when
-    /// nothing is left to tell, or another thread is about to.
+    /// Runs the callback with its oldest news when it belongs to `thread`, which was asked to. Returns the thread to ask next;
+    /// `None` without more news, or when another thread was asked.
     #[must_use]
     pub(crate) fn run(&self, thread: Delivery, invoke: impl FnOnce(&mut F, N)) -> Option<Delivery> {
         let mut slot = self.slot();
@@ -97,7 +98,7 @@ impl<F: ?Sized, N> ListenerSlot<F, N> {
     /// Runs the callback without the lock; a panic in it removes it and is logged.
     fn run_once(&self, mut slot: MutexGuard<'_, Slot<F, N>>, invoke: impl FnOnce(&mut F, N)) -> Option<Delivery> {
         slot.asked = false;
-        // While it runs it is not here; that call looks for news when it ends.
+        // Without a callback here, it is running; that call checks for news when it ends.
         let mut callback = slot.callback.take()?;
         let Some(news) = slot.news.pop_front() else {
             slot.callback = Some(callback);
@@ -138,7 +139,7 @@ impl<F: ?Sized, N> Slot<F, N> {
         self.ask()
     }
 
-    /// The thread to ask, unless there is no need to or one was asked.
+    /// The thread to ask; `None` without news, or when one was asked before.
     fn ask(&mut self) -> Option<Delivery> {
         let ask = self.delivery.filter(|_| !self.asked && !self.news.is_empty());
         self.asked |= ask.is_some();

@@ -11,23 +11,24 @@ use crate::subscription::ReaderCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Which thread runs a listener.
+/// The thread that runs a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// A thread of the participant that does nothing else. The default: a listener may take its time, and only delays
     /// other listeners of its participant.
     #[default]
     Thread,
-    /// The participant's I/O thread, as soon as the data is there: the lowest latency, one wake-up less. The listener must
-    /// be quick, since nothing is received meanwhile, and it cannot wait: a write that finds its history full fails at once
-    /// with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), because the acknowledgements that would free it are
-    /// handled by this very thread; and calls that wait return at once.
+    /// The participant's I/O thread, as soon as the data has arrived: one wake-up less, and thus the lowest latency. The listener
+    /// must be quick, since nothing is received meanwhile, and it cannot wait: a write that finds its history full fails at once
+    /// with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), because the acknowledgements that would free it are handled by this
+    /// very thread; and calls that wait return at once.
     Inline,
 }
 
 /// A listener that has news.
 pub(crate) trait Call {
-    /// Tells the listener its oldest news when it runs on `thread`, which is the caller. The thread to ask next, if any.
+    /// Runs the listener with its oldest news when it belongs to `thread`, which is the caller. Returns the thread to ask next, if
+    /// any.
     fn run(&self, thread: Delivery) -> Option<Delivery>;
 }
 
@@ -55,8 +56,8 @@ impl Call for Notification {
     }
 }
 
-/// Statuses that wait for one listener; of more, the oldest are not told, the statuses themselves stay right. Chosen to hold
-/// one for each of a few thousand peers.
+/// Most status changes that wait for one listener. Beyond that, the oldest are not delivered, while the statuses themselves stay
+/// right. Chosen to hold one for each of a few thousand peers.
 pub(crate) const STATUS_BACKLOG_MAX: usize = 4096;
 
 /// Calls requested from the listener thread and the I/O thread; at most one of each listener.
@@ -84,7 +85,7 @@ impl<C> Default for Agenda<C> {
 }
 
 impl<C: Call> Agenda<C> {
-    /// Asks `thread` for a call. True when that is the I/O thread, which the caller wakes.
+    /// Requests a call from `thread`. True when that is the I/O thread, which the caller is to wake.
     #[must_use]
     pub(crate) fn ask(&self, thread: Delivery, call: C) -> bool {
         match thread {
@@ -101,7 +102,8 @@ impl<C: Call> Agenda<C> {
         }
     }
 
-    /// The I/O thread goes on with a call whose next run `next` names.
+    /// Repeats a call on the I/O thread, which is the caller, as long as `next` names this thread, and then requests it from the
+    /// other thread.
     pub(crate) fn go_on(&self, mut next: Option<Delivery>, call: C) {
         while next == Some(Delivery::Inline) {
             next = call.run(Delivery::Inline);

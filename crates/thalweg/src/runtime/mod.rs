@@ -1,4 +1,4 @@
-//! What runs behind one participant: the I/O thread, the listener thread, and what application threads share with them.
+//! The runtime of one participant: the I/O thread, the listener thread, and the state that application threads share with them.
 
 mod addresses;
 mod alarm;
@@ -9,6 +9,7 @@ mod listener_slot;
 mod listeners;
 mod notify;
 mod paths;
+mod status_board;
 mod waiting;
 mod wall_clock;
 
@@ -33,12 +34,14 @@ use endpoints::EndpointTable;
 pub(crate) use household::Process;
 pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
 pub(crate) use listener_slot::ListenerSlot;
+pub(crate) use listeners::Agenda;
 #[cfg(all(loom, test))]
 pub(crate) use listeners::Call;
 pub use listeners::Delivery;
 pub(crate) use listeners::ParticipantStatusListener;
-pub(crate) use listeners::{Agenda, STATUS_BACKLOG_MAX};
+use listeners::STATUS_BACKLOG_MAX;
 use listeners::{ListenerThread, Notification, ParticipantSlot};
+pub(crate) use status_board::StatusBoard;
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 
@@ -48,7 +51,7 @@ pub(crate) struct Runtime {
     io_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What all threads of a participant share.
+/// The state that all threads of a participant share.
 pub(crate) struct RuntimeState {
     pub(crate) participant: Shared<Participant>,
     /// API calls that wait for the participant; the I/O thread lets them pass.
@@ -57,7 +60,7 @@ pub(crate) struct RuntimeState {
     pub(crate) alarm: Alarm,
     pub(crate) endpoints: EndpointTable,
     listeners: ListenerThread,
-    /// What the listener thread, and on behalf of other threads the I/O thread, are to run.
+    /// Calls for the listener thread, and calls that other threads request from the I/O thread.
     agenda: Agenda<Notification>,
     participant_listener: Arc<ParticipantSlot>,
     wall_clock: WallClock,
@@ -100,7 +103,7 @@ impl Runtime {
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
         let handle =
             thread::Builder::new().name("thalweg-io".into()).spawn(move || io_thread.run()).map_err(|error| {
-                // Nobody else ends the listener thread.
+                // No other code ends the listener thread.
                 agenda_of.agenda.stop();
                 Error::system("starting the I/O thread", error)
             })?;
@@ -111,7 +114,7 @@ impl Runtime {
         &self.state
     }
 
-    /// Lets a call of the API use the participant; afterwards the I/O thread sends what that produced.
+    /// Lets a call of the API change the participant; the I/O thread then sends the resulting datagrams.
     pub(crate) fn command<R>(&self, command: impl FnOnce(Instant, &mut Participant) -> R) -> R {
         let result = self.state.with_participant(|now, participant| {
             participant.set_wall_clock(now, self.state.timestamp(now));
@@ -121,12 +124,12 @@ impl Runtime {
         result
     }
 
-    /// Looks at the participant without changing it.
+    /// Lets a call of the API read the participant.
     pub(crate) fn view<R>(&self, view: impl FnOnce(&Participant) -> R) -> R {
         self.state.with_participant(|_, participant| view(participant))
     }
 
-    /// What was received since the participant was created.
+    /// Counts of received datagrams since the participant was created.
     pub(crate) fn received(&self) -> ReceiveCounts {
         (self.state.received)()
     }
@@ -140,7 +143,7 @@ impl RuntimeState {
         work(clock::now(), &mut participant)
     }
 
-    /// Makes sure that the thread runs which a listener is to be called by.
+    /// Makes sure that the thread runs that is to call a listener.
     pub(crate) fn start_listening(self: &Arc<Self>, delivery: Delivery) -> Result<(), Error> {
         if delivery == Delivery::Thread {
             self.listeners.start(self).map_err(|error| Error::system("starting the listener thread", error))?;
@@ -148,7 +151,7 @@ impl RuntimeState {
         Ok(())
     }
 
-    /// An application thread changed an endpoint's deadline.
+    /// Notes that an application thread changed an endpoint's deadline.
     pub(crate) fn rearm(&self, entity: EntityId, at: Option<Instant>) {
         if let Some(at) = at {
             self.alarm.request(entity, at);
@@ -171,13 +174,13 @@ impl Drop for Runtime {
         self.state.alarm.wake();
         let handle = self.io_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         join_unless_current(handle);
-        // Last, so that listeners hear what the I/O thread told them.
+        // Last, so that listeners get the I/O thread's last news.
         self.state.agenda.stop();
         join_unless_current(self.state.listeners.take());
     }
 }
 
-/// Tells a user what must not stay unnoticed, by the log or, where nobody listens to that, on standard error.
+/// Warns the user in the log or, where no subscriber takes it, on standard error.
 pub(crate) fn warn(text: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::warn!("{text}");
@@ -186,7 +189,7 @@ pub(crate) fn warn(text: &str) {
     }
 }
 
-/// Waits for a thread's end, unless that thread is the one that asks: a listener may drop the last handle.
+/// Waits for a thread's end, unless it is the calling thread: a listener may drop the last handle.
 fn join_unless_current(handle: Option<JoinHandle<()>>) {
     let current: ThreadId = thread::current().id();
     if let Some(handle) = handle.filter(|handle| handle.thread().id() != current)

@@ -1,4 +1,4 @@
-//! Measures how large packets may be on the ways to the other participants, and tells the state machine.
+//! Measures how large packets may be on the paths to the other participants, and tells the state machine.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use thalweg_rtps::types::{GuidPrefix, Locator};
 use thalweg_transport::clock;
 use thalweg_transport::udp::Sender;
 
-/// Which paths are to be measured, and when all of them were.
+/// The paths to measure, and when all were measured last.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    /// Participants whose addresses were chosen; each is known to the participant, which bounds their number.
+    /// Participants whose addresses were chosen; the number of known participants bounds them.
     chosen: BTreeSet<GuidPrefix>,
-    /// Something happened that concerns an unknown path.
+    /// All paths are to be measured.
     all: bool,
     all_measured: Instant,
     /// The shortest time to the next measurement of all paths.
@@ -24,19 +24,20 @@ pub(super) struct Paths {
 
 /// The shortest time between two measurements of all paths that find something new.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The same when they find nothing new: neither forged ICMP nor a path narrower than any datagram keeps the I/O thread busy.
+/// The longest such time, reached while measurements find nothing new: neither forged ICMP nor a path narrower than any datagram
+/// keeps the I/O thread busy.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// After this long all paths are measured anew, at the next occasion: the kernel forgets what routers told after ten minutes
-/// (`net.ipv4.route.mtu_expires`), and a route may have become wider.
+/// Age of the measurements from which on all paths are measured anew at the next occasion: the kernel forgets the reports of
+/// routers after ten minutes (`net.ipv4.route.mtu_expires`), and a route may have become wider.
 const VALID: Duration = Duration::from_secs(60);
 
 impl Paths {
-    /// The addresses of a participant were chosen.
+    /// Notes that the addresses of a participant were chosen.
     pub(super) fn note_chosen(&mut self, prefix: GuidPrefix) {
         self.chosen.insert(prefix);
     }
 
-    /// A datagram was too large for its path, or the interfaces changed.
+    /// Notes that a datagram was too large for its path, or that the interfaces have changed.
     pub(super) fn note_news(&mut self) {
         self.all = true;
     }
@@ -65,7 +66,7 @@ impl Paths {
             let paths = participant.paths().filter(|(prefix, _)| all || chosen.contains(prefix));
             paths.map(|(prefix, locators)| (prefix, locators.to_vec())).collect()
         };
-        // Routing is asked without the lock.
+        // The kernel is asked for routes without the lock.
         let measured: Vec<(GuidPrefix, u32)> =
             asked.iter().filter_map(|(prefix, locators)| Some((*prefix, narrowest(sender, locators)?))).collect();
         let mut participant = participant.lock();
@@ -80,7 +81,7 @@ impl Paths {
     }
 }
 
-/// The smallest MTU of the ways to `locators`; `None` when there is no way.
+/// The smallest MTU of the paths to `locators`; `None` when there is no path.
 fn narrowest(sender: &Sender, locators: &[Locator]) -> Option<u32> {
     let addresses = locators.iter().filter_map(Locator::socket_address);
     addresses.filter_map(|address| sender.path_mtu(address).ok()).min()

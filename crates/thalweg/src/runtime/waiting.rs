@@ -13,7 +13,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Waiters(AtomicUsize);
 
 impl Waiters {
-    /// Gives the lock away until the endpoint changed or `deadline` came. The caller checks its condition before and after,
+    /// Releases the lock until the endpoint has changed or `deadline` has come. The caller checks its condition before and after,
     /// under the same lock.
     pub(crate) fn wait<'a, L: Lock>(&self, lock: &'a L, guard: L::Guard<'a>, deadline: Deadline) -> L::Guard<'a> {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -22,7 +22,7 @@ impl Waiters {
         woken
     }
 
-    /// Wakes all of them. The change was made under the endpoint's lock, which orders it before or after each wait.
+    /// Wakes all waiting threads. The caller made its change under the endpoint's lock, which orders it before or after each wait.
     pub(crate) fn notify(&self, lock: &impl Lock) {
         if self.0.load(Ordering::Relaxed) > 0 {
             lock.notify_all();
@@ -30,15 +30,15 @@ impl Waiters {
     }
 }
 
-/// Until when a call may block.
+/// The time until which a call may block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// It never comes.
+    /// A deadline that never comes.
     pub(crate) const NEVER: Deadline = Deadline(Instant::NEVER);
 
-    /// `timeout` from now on; an infinite one never comes.
+    /// The deadline `timeout` from now; never for an infinite one.
     pub(crate) fn after(timeout: Duration) -> Deadline {
         Deadline(clock::now() + timeout)
     }

@@ -1,4 +1,4 @@
-//! Source timestamps from one clock read a sample.
+//! Source timestamps that need only one clock reading for a sample.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_transport::clock;
 
-/// The difference between wall-clock and monotonic time, measured anew every few milliseconds, so that a step of the wall
-/// clock is followed at once for people and yet most samples need only the monotonic time they have anyway.
+/// The difference between wall-clock and monotonic time, measured anew when it is older than [`VALID`]: a step of the wall clock is
+/// followed quickly, and yet most samples need only the monotonic time that is read anyway.
 #[derive(Default)]
 pub(super) struct WallClock {
     offset_nanos: AtomicI64,

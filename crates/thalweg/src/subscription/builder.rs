@@ -26,7 +26,7 @@ pub(super) struct ReaderListeners {
 }
 
 impl ReaderListeners {
-    /// Which threads call them.
+    /// The threads that call them.
     pub(super) fn deliveries(&self) -> impl Iterator<Item = Delivery> {
         let data = self.data.as_ref().map(|(delivery, _)| *delivery);
         data.into_iter().chain(self.status.as_ref().map(|(delivery, _)| *delivery))
@@ -64,8 +64,8 @@ impl<T> DataReaderBuilder<T> {
         self
     }
 
-    /// Calls `listener` for everything that happens to the reader from its creation on besides data, as [`DataReader::on_status`]
-    /// does. It may be called before [`DataReaderBuilder::create`] has returned. Default none.
+    /// Calls `listener` for every status change of the reader except data from its creation on, as [`DataReader::on_status`] does.
+    /// It may be called before [`DataReaderBuilder::create`] has returned. Default none.
     pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(ReaderStatus) + Send + 'static) -> Self {
         self.listeners.status = Some((delivery, Box::new(listener)));
         self

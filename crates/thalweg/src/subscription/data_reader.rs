@@ -28,13 +28,13 @@ use crate::{Error, ErrorKind, trace};
 pub struct DataReader<T> {
     runtime: Arc<Runtime>,
     cell: Arc<ReaderCell>,
-    /// Listeners get handles that delete nothing when they are dropped.
+    /// Whether dropping the handle deletes the reader; false for handles that listeners get.
     owner: bool,
     type_marker: PhantomData<fn() -> T>,
 }
 
 thread_local! {
-    /// Samples between the reader's lock and the application's list; taken while in use.
+    /// Samples on their way from the reader to the application's list; taken while in use.
     static TAKEN: Cell<Vec<TakenSample>> = const { Cell::new(Vec::new()) };
 }
 
@@ -65,8 +65,8 @@ impl<T> DataReader<T> {
         )
     }
 
-    /// Removes up to `max` samples that `filter` selects and appends them to `samples`, without allocating once that list has
-    /// grown to its size. Returns how many.
+    /// Removes up to `max` samples that `filter` selects and appends them to `samples`, without an allocation while that list has
+    /// room. Returns their number.
     pub fn take_into(&self, max: usize, filter: &ReadFilter, samples: &mut Vec<Sample<T>>) -> usize {
         self.fetch(|reader, into| reader.take(clock::now, max, filter, into), |taken| append(samples, taken))
     }
@@ -88,7 +88,7 @@ impl<T> DataReader<T> {
         self.cell.reader.lock().cache().next_instance(after)
     }
 
-    /// State of an instance; `None` when it is not known (any more).
+    /// State of an instance; `None` when it is not known, or no longer.
     pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
         self.cell.reader.lock().cache().instance_state(instance)
     }
@@ -116,7 +116,7 @@ impl<T> DataReader<T> {
         kept
     }
 
-    /// Waits until there is a sample that was not read yet; at once true when there is. False after `timeout`.
+    /// Waits until there is a sample that was not read yet, and returns true; false after `timeout`.
     ///
     /// Within an inline listener it never waits, since that thread is the one that receives.
     pub fn wait(&self, timeout: Duration) -> bool {
@@ -155,8 +155,8 @@ impl<T> DataReader<T> {
         Ok(())
     }
 
-    /// Calls `listener` whenever samples have arrived, in place of an earlier listener; once at first, when samples are
-    /// there already. One call may stand for many samples: take until nothing is left.
+    /// Calls `listener` whenever samples have arrived, in place of an earlier listener, and once at first if unread samples are
+    /// there already. One call may stand for many samples: take until none is left.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -199,9 +199,9 @@ impl<T> DataReader<T> {
         self.cell.data_listener().clear();
     }
 
-    /// Calls `listener` for every status change of this reader except data, in place of an earlier listener. It is told at once
-    /// the changes since the reader was created, or since the status was last read, that an earlier listener was not
-    /// told yet. [`Subscriber::reader_builder`](crate::Subscriber::reader_builder) sets a listener before anything can happen.
+    /// Calls `listener` for every status change of this reader except data, in place of an earlier listener. It is told at once of
+    /// changes since the reader was created, or since the status was last read, that no earlier listener was told of.
+    /// [`Subscriber::reader_builder`](crate::Subscriber::reader_builder) sets a listener before the first change.
     ///
     /// # Errors
     /// [`ErrorKind::Error`] when the listener thread cannot be started.
@@ -259,7 +259,7 @@ impl<T> DataReader<T> {
         self.cell.reader.lock().cache().overwritten()
     }
 
-    /// Its name in the domain.
+    /// Its GUID.
     pub fn guid(&self) -> Guid {
         self.cell.guid()
     }

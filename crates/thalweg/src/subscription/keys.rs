@@ -16,9 +16,9 @@ use thalweg_transport::clock;
 use super::ReaderCell;
 use crate::runtime::RuntimeState;
 
-/// Samples of one writer whose keys are computed before the reader is told.
+/// Most samples of one writer whose keys are computed before the reader is told.
 const BATCH_MAX: usize = 64;
-/// And how long the first of them waits for the others at most, to which the duration of one call is added.
+/// Longest wait of the first of them for the others, plus the duration of one call.
 const BATCH_FOR: Duration = Duration::from_micros(200);
 
 /// The work of a reader's key thread.
@@ -26,7 +26,7 @@ pub(super) struct Keys {
     state: Arc<RuntimeState>,
     cell: Arc<ReaderCell>,
     key_of: KeyOf,
-    /// A panic of the function was logged.
+    /// Whether a panic of the function was logged.
     has_panicked: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl Keys {
     }
 
     /// Starts the thread. It ends by itself once the reader is closed and a call under way has returned; no thread waits for it,
-    /// since the application's function may last.
+    /// since the application's function may take long.
     pub(super) fn start(self) -> std::io::Result<()> {
         thread::Builder::new().name("thalweg-keys".into()).spawn(move || self.run()).map(drop)
     }

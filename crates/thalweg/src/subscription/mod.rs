@@ -44,7 +44,7 @@ impl Subscriber {
         &self.qos
     }
 
-    /// Settings of a reader to be created, with listeners that miss nothing.
+    /// Settings of a reader to be created, where its listeners can be set before the first change.
     pub fn reader_builder<T>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
         DataReaderBuilder::new(Subscriber::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
     }
@@ -52,11 +52,10 @@ impl Subscriber {
     /// Creates a reader and announces it to the domain. Partition and group data are the subscriber's, unless `qos` names
     /// its own.
     ///
-    /// # Errors
-    /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses the
-    /// topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the way out;
+    /// # Errors [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses
+    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
         self.create(topic, qos, ReaderListeners::default())

@@ -9,7 +9,7 @@ use thalweg_rtps::payload::Payload;
 
 use crate::{Error, ErrorKind, TopicType};
 
-/// One received sample: its bytes, shared with the buffer they arrived in, and everything about it (DDS 1.4 §2.2.2.5.5).
+/// One received sample: its bytes, which may share a buffer with neighbours, and its description (DDS 1.4 §2.2.2.5.5).
 ///
 /// Decoding happens when [`Sample::data`] is called, on the caller's thread. The buffer goes back to its pool when the last
 /// sample in it is dropped. A sample that is kept for long may keep neighbours alive: up to 8 KiB, or eight times its own size,
@@ -30,13 +30,13 @@ impl<T> Sample<T> {
         &self.taken.info
     }
 
-    /// Whether there is a value; false for the news that an instance was disposed or lost its writers.
+    /// Whether there is a value; false for a sample that only tells that an instance was disposed or lost its writers.
     pub fn is_valid(&self) -> bool {
         self.taken.info.valid
     }
 
-    /// The serialized sample with its encapsulation header. Of an invalid sample: the known bytes of its instance's key,
-    /// as [`Sample::bytes_kind`] says, or nothing.
+    /// The serialized sample with its encapsulation header. For an invalid sample these are a sample or key of its instance, as
+    /// [`Sample::bytes_kind`] tells, or empty.
     pub fn bytes(&self) -> &[u8] {
         &self.taken.payload
     }

@@ -348,7 +348,7 @@ fn payload(name: &str, index: usize) -> Vec<u8> {
     payloads(&golden(name)).swap_remove(index)
 }
 
-/// What the writers with nearly every policy changed, of both vendors, have in common.
+/// Checks the common properties of both vendors' writers with nearly every policy changed.
 fn rich_writer_qos() -> WriterQos {
     WriterQos {
         reliability: Reliability::Reliable { max_blocking_time: Duration::from_millis(250) },
@@ -365,7 +365,7 @@ fn rich_writer_qos() -> WriterQos {
     }
 }
 
-/// What the readers with nearly every policy changed, of both vendors, have in common.
+/// Checks the common properties of both vendors' readers with nearly every policy changed.
 fn rich_reader_qos() -> ReaderQos {
     ReaderQos {
         reliability: Reliability::RELIABLE,
@@ -497,7 +497,7 @@ fn any_bytes_and_damaged_announcements_are_answered_without_panic() {
             let mut again = Vec::new();
             if let Ok(data) = PublicationData::decode(&damaged) {
                 data.encode(&mut again);
-                // What a type is made of is not announced again.
+                // The description of a type is not announced again.
                 assert_eq!(PublicationData::decode(&again), Ok(PublicationData { describes_type: false, ..data }));
             }
             again.clear();

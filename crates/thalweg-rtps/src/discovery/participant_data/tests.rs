@@ -66,7 +66,7 @@ fn what_is_announced_comes_back() {
     }
 }
 
-/// Decodes a little-endian list; `then` tells what of it is of interest.
+/// Decodes a little-endian list; `then` picks the part to compare.
 #[track_caller]
 fn check(list: &str, then: fn(ParticipantData) -> String, expect: &str) {
     let payload = bytes_of(&format!("0003 0000 {list} 0100 0000"));
@@ -202,7 +202,7 @@ fn big_endian_announcements_are_read() {
     assert_eq!(data.locators.metatraffic_unicast[0].to_string(), "udp/10.0.0.1:7410");
 }
 
-/// What a file of `testdata/` announces.
+/// The participant that a file of `testdata/` announces.
 fn announced(name: &str) -> ParticipantData {
     ParticipantData::decode(&payloads(&golden(name))[0]).unwrap()
 }

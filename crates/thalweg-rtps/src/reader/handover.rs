@@ -89,9 +89,8 @@ impl Handover {
             delivered += 1;
             insert(&mut self.cache, self.reader, sample);
         }
-        let next = writer.window.next();
-        writer.reassembly.forget_below(next);
-        writer.batches.advanced(next);
+        writer.forget_settled_parts();
+        writer.batches.advanced(writer.window.next());
         delivered
     }
 

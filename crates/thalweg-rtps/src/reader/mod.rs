@@ -324,8 +324,7 @@ impl Reader {
             }
         }
         self.note_gap(now, index, gap);
-        let writer = &mut self.writers[index];
-        writer.reassembly.forget_below(writer.window.next());
+        self.writers[index].forget_settled_parts();
         available
     }
 

@@ -249,13 +249,19 @@ impl Reassembly {
         }
     }
 
-    /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
+    /// Forgets samples that are not `wanted` any more.
     #[inline]
-    pub(super) fn forget_below(&mut self, next: SequenceNumber) {
-        while self.unfinished.first().is_some_and(|first| first.sequence < next) {
-            let first = self.unfinished.remove(0);
-            self.budget.release(first.bytes);
+    pub(super) fn retain(&mut self, mut wanted: impl FnMut(SequenceNumber) -> bool) {
+        if self.unfinished.is_empty() {
+            return;
         }
+        self.unfinished.retain(|unfinished| {
+            let keeps = wanted(unfinished.sequence);
+            if !keeps {
+                self.budget.release(unfinished.bytes);
+            }
+            keeps
+        });
     }
 
     /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete.

@@ -267,7 +267,7 @@ impl WriterProxy {
         let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };
         self.started = true;
         self.window.pass(start, end);
-        self.reassembly.forget_below(start);
+        self.reassembly.retain(|sequence| sequence >= start);
         Some(skipped)
     }
 
@@ -280,6 +280,12 @@ impl WriterProxy {
 
     pub(super) fn wants_fragments(&self, sequence: SequenceNumber) -> bool {
         self.window.is_new(sequence)
+    }
+
+    /// Forgets parts of samples that need none: delivered, irrelevant or lost meanwhile, or here as a whole and waiting for room.
+    #[inline]
+    pub(super) fn forget_settled_parts(&mut self) {
+        self.reassembly.retain(|sequence| self.window.is_new(sequence));
     }
 
     /// Unfinished best-effort samples beyond the newest few are lost; returns how many.

@@ -20,6 +20,7 @@ mod heartbeat_state;
 mod judged;
 mod large_repair;
 pub mod neighbourhood;
+mod observed;
 mod offered;
 mod outgoing;
 #[cfg(test)]
@@ -27,6 +28,9 @@ mod overwrite_tests;
 mod pace;
 mod pacing;
 mod pack;
+mod path;
+#[cfg(test)]
+mod path_tests;
 mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
@@ -371,10 +375,7 @@ impl Writer {
         if let Some(reader) = self.readers.remove(guid) {
             self.remember_former_reader(&reader);
         }
-        if self.readers.is_empty() {
-            // What was not sent yet concerns nobody any more.
-            self.pass_over_unsent();
-        }
+        self.pass_over_unowed();
         self.readers_changed();
         self.release_acknowledged()
     }

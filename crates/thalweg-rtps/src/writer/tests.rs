@@ -6,6 +6,7 @@ use super::*;
 use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::time::INFINITE;
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
+use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, SequenceSet};
 
 pub(super) const START: Instant = Instant::from_nanos(1);
@@ -79,6 +80,16 @@ pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: S
     let (entity, guid) = (writer.guid().entity, reader(number));
     let acknack = AckNack { reader: guid.entity, writer: entity, state, count, is_final: false };
     writer.handle_acknack(now, guid, &acknack);
+}
+
+/// Reader 1 asks for a pack again.
+fn ask_for_pack(writer: &mut Writer, now: Instant, pack: SequenceNumber) {
+    let mut state = SequenceSet::new(pack);
+    state.insert(pack);
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let (entity, guid) = (writer.guid().entity, reader(1));
+    let acknack = AckNackBatch { reader: guid.entity, writer: entity, state, count, is_final: false };
+    writer.handle_acknack_batch(now, guid, &acknack);
 }
 
 /// Where the writer's datagrams go now.
@@ -398,6 +409,24 @@ fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
     let mut outbox = Outbox::new();
     writer.poll_transmit_within(START + Duration::from_millis(2), u64::MAX, &mut outbox);
     assert_eq!((writer.footprint().waiting, outbox.len()), (0, 0), "nobody is there to get it");
+}
+
+/// Had the GAP for its first sample used up the tokens, it would have been all that the answer ever held.
+#[test]
+fn a_pack_whose_first_sample_is_gone_is_repaired_with_the_tokens_that_its_repair_asks_for() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(2));
+    (0..2).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 200));
+    let mut outbox = Outbox::new();
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    write_stamped(&mut writer, START, 200);
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    let (now, repaired) = (START + Duration::from_secs(1), writer.counters().repaired);
+    let pack = writer.history.pack_of(SequenceNumber(1));
+    ask_for_pack(&mut writer, now, pack);
+    let cost = writer.backlog(now).expect("a repair waits").next_cost;
+    outbox.clear();
+    writer.poll_transmit_within(now, cost, &mut outbox);
+    assert_eq!(writer.counters().repaired - repaired, 1, "with {cost} bytes");
 }
 
 #[test]

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_coap::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, Peer};
+use thalweg_coap::endpoint::{
+    CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, EndpointLimits, ExchangeId, ObserveConfig, Peer, Times,
+};
 use thalweg_coap::message::{
     Block, Code, ETag, MessageId, MessageType, MessageWriter, Observe, OptionNumber, RequestBuf, Response, Token,
 };
@@ -16,6 +18,8 @@ const TRANSFER_BYTES_MAX: usize = 20_000;
 const ANSWER_BYTES_MAX: usize = 4000;
 const PEERS_MAX: usize = 8;
 const REQUESTS_MAX: usize = 16;
+const EXCHANGES_MAX: usize = 8;
+const OBSERVERS_MAX: usize = 8;
 /// Bytes of the largest body that is uploaded, and of the answer to it.
 const UPLOAD_BYTES_MAX: usize = 8 * 0xff;
 const DOWNLOAD_BYTES_MAX: usize = 2 * UPLOAD_BYTES_MAX + 300;
@@ -32,8 +36,8 @@ struct World {
     outbox: CoapOutbox,
     /// Datagrams under way, with their direction.
     network: Vec<(bool, Vec<u8>)>,
-    /// Requests that are answered later.
-    slow: Vec<(thalweg_coap::endpoint::ExchangeId, Response)>,
+    /// Requests that are answered later, and since when.
+    slow: Vec<(Instant, ExchangeId, Response)>,
     requests: Vec<thalweg_coap::endpoint::RequestId>,
     version: u8,
     is_slow: bool,
@@ -49,14 +53,15 @@ impl World {
             peers_max: PEERS_MAX,
             duplicates_max: 4,
             answer_bytes_max: ANSWER_BYTES_MAX,
-            exchanges_max: 8,
+            exchanges_max: EXCHANGES_MAX,
             exchanges_per_peer_max: 6,
             requests_max: REQUESTS_MAX,
             body_bytes_max: 6000,
             transfer_bytes_max: TRANSFER_BYTES_MAX,
             cache_bytes_max: 2000,
         };
-        let config = Config { limits, nstart: 3, block_exponent: 2, ..Config::default() };
+        let observe = ObserveConfig { observers_max: OBSERVERS_MAX, ..ObserveConfig::default() };
+        let config = Config { limits, observe, nstart: 3, block_exponent: 2, ..Config::default() };
         World {
             client: Endpoint::new(config.clone(), [1, 2]),
             server: Endpoint::new(config, [3, 4]),
@@ -77,7 +82,7 @@ impl World {
                 let response = self.answer(&request);
                 self.server.recycle(request);
                 if self.is_slow {
-                    self.slow.push((exchange, response));
+                    self.slow.push((self.now, exchange, response));
                 } else {
                     self.server.respond(self.now, exchange, response).expect("it is not answered yet");
                 }
@@ -101,7 +106,7 @@ impl World {
             assert!(counters.peers <= PEERS_MAX && counters.answer_bytes <= ANSWER_BYTES_MAX);
             // Uploads, served bodies and fetched ones have the budget each.
             assert!(counters.transfer_bytes <= 3 * TRANSFER_BYTES_MAX + 6000);
-            assert!(counters.exchanges <= 16 && counters.requests <= REQUESTS_MAX);
+            assert!(counters.exchanges <= EXCHANGES_MAX + OBSERVERS_MAX && counters.requests <= REQUESTS_MAX);
         }
     }
 
@@ -112,6 +117,19 @@ impl World {
         match self.version % 8 {
             7 => Response::new(Code::NOT_FOUND),
             _ => response.observable().with_max_age(u32::from(self.version)),
+        }
+    }
+
+    /// An exchange lives as long as its lifetime says, and at most a quarter longer.
+    fn answer_slow_requests(&mut self) {
+        let lifetime = Times::default().exchange_lifetime;
+        let resolution = Duration::from_secs(1);
+        for (asked_at, exchange, response) in std::mem::take(&mut self.slow) {
+            let age = self.now.since(asked_at);
+            match self.server.respond(self.now, exchange, response) {
+                Ok(()) => assert!(age < lifetime * 5 / 4 + resolution, "answered after {age:?}"),
+                Err(gone) => assert!(age > lifetime - resolution, "{gone} after {age:?}"),
+            }
         }
     }
 
@@ -200,9 +218,7 @@ fuzz_target!(|script: &[u8]| {
             }
             8 => {
                 world.is_slow = argument & 1 != 0;
-                for (exchange, response) in std::mem::take(&mut world.slow) {
-                    world.server.respond(world.now, exchange, response).expect("it is not answered yet");
-                }
+                world.answer_slow_requests();
             }
             9 => {
                 if let Some(id) = world.requests.get(usize::from(*argument)) {

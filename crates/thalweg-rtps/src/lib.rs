@@ -14,6 +14,7 @@ pub mod qos;
 pub mod reader;
 pub mod round_trip;
 pub mod shared;
+pub mod status;
 pub mod trace;
 pub mod types;
 mod vendor;

@@ -37,7 +37,7 @@ impl Summary for () {
 /// a look at any, and those for which something holds are found without a look at the others.
 ///
 /// Beside the summaries lie bounds, which are what the proxies had or lower: a change that raises them, as most do, costs nothing, and
-/// who finds them too low has looked at the proxy and corrects them.
+/// a search that finds them too low has looked at the proxy and corrects them.
 ///
 /// A proxy is changed through [`ProxyMut`] or [`ProxySet::change`], which bring the summaries up to date.
 #[derive(Debug)]
@@ -109,6 +109,7 @@ impl<P: Proxy> ProxySet<P> {
         Some(self.at_mut(place))
     }
 
+    #[inline]
     pub fn at(&self, place: usize) -> &P {
         self.note_looks(1);
         &self.proxies[place]
@@ -119,7 +120,9 @@ impl<P: Proxy> ProxySet<P> {
         ProxyMut { set: self, place, is_changed: false }
     }
 
-    fn open(&mut self, place: usize) -> &mut P {
+    /// One to be changed, whose summaries [`ProxySet::settle`] brings up to date.
+    #[inline]
+    pub fn open(&mut self, place: usize) -> &mut P {
         self.note_looks(1);
         &mut self.proxies[place]
     }
@@ -251,15 +254,18 @@ impl<P: Proxy> ProxySet<P> {
             self.places.insert(moved.guid(), place);
             self.settle(place);
         }
-        match self.proxies.len() * 4 < self.leaves {
+        // Bounds only fall, but nobody could look at one that is not there and correct it.
+        let vacated = self.proxies.len();
+        self.bounds[self.leaves + vacated] = P::Bounds::default();
+        match vacated * 4 < self.leaves {
             true => self.settle_all(),
-            false => self.settle(self.proxies.len()),
+            false => self.settle(vacated),
         }
         Some(gone)
     }
 
     /// Brings the summaries above a place up to date, as far as they change, and lowers the bounds as far as they have to.
-    fn settle(&mut self, place: usize) {
+    pub fn settle(&mut self, place: usize) {
         let proxy = self.proxies.get(place);
         let (summary, bounds) = proxy.map(|proxy| (proxy.summary(), proxy.bounds())).unwrap_or_default();
         let leaf = self.leaves + place;

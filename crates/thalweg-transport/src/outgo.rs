@@ -65,11 +65,13 @@ pub(crate) struct Patience {
     total: Duration,
     /// When it ends; set at the first wait.
     deadline: Option<Instant>,
+    /// The next pause for a queue below the socket.
+    pause: Duration,
 }
 
 impl Patience {
     pub(crate) fn new(total: Duration) -> Patience {
-        Patience { total, deadline: None }
+        Patience { total, deadline: None, pause: QUEUE_PAUSE }
     }
 
     /// Waits until the kernel may take more after `error`, which [`lacks_room`]; false when patience has ended.
@@ -81,10 +83,16 @@ impl Patience {
             return false;
         }
         if error.raw_os_error() == Some(libc::ENOBUFS) {
-            std::thread::sleep(QUEUE_PAUSE.min(left));
+            std::thread::sleep(self.pause.min(left));
+            self.pause = QUEUE_PAUSE_MAX.min(self.pause * 2);
             return true;
         }
         wait_writable(socket.as_fd(), left)
+    }
+
+    /// Notes that the kernel has taken something: its queue is served, and the next pause is short again.
+    pub(crate) fn note_progress(&mut self) {
+        self.pause = QUEUE_PAUSE;
     }
 }
 
@@ -99,9 +107,11 @@ const SEGMENTS_MAX: usize = 64;
 pub(crate) const MESSAGE_MAX_BYTES: usize = 65_507;
 /// Messages that one system call takes: far below the kernel's 1,024, at which the gain has long levelled off.
 pub(crate) const MESSAGES_MAX: usize = 64;
-/// Pause before a datagram is offered again to a queue that has just dropped it; the kernel does not tell when there
-/// is room below the socket.
+/// First pause before a datagram is offered again to a queue that has just dropped it; the kernel does not tell when there
+/// is room below the socket. Each further one is twice as long: a queue that had no room for so long holds work for longer.
 const QUEUE_PAUSE: Duration = Duration::from_micros(200);
+/// The longest pause: a fraction of the 12 ms that a datagram of 1,500 bytes takes at 1 Mbit/s.
+const QUEUE_PAUSE_MAX: Duration = Duration::from_micros(3200);
 
 #[cfg(test)]
 mod tests {
@@ -129,5 +139,16 @@ mod tests {
         assert!(lacks_room(&full) && !lacks_room(&io::Error::from_raw_os_error(libc::EPERM)));
         let waits = (0..1000).take_while(|_| patience.wait(&full, &socket)).count();
         assert!((1..=11).contains(&waits), "{waits}");
+    }
+
+    #[test]
+    fn a_full_queue_is_asked_ever_more_rarely_until_it_takes_something() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut patience = Patience::new(Duration::from_millis(100));
+        let full = io::Error::from_raw_os_error(libc::ENOBUFS);
+        let waits = (0..1000).take_while(|_| patience.wait(&full, &socket)).count();
+        assert!((5..=36).contains(&waits), "{waits}");
+        patience.note_progress();
+        assert_eq!(patience.pause, QUEUE_PAUSE);
     }
 }

@@ -1,6 +1,7 @@
 //! Statuses: what endpoints tell about themselves (DDS 1.4 §2.2.4.1).
 
 use thalweg_rtps::qos::{Mismatch, PolicyId};
+use thalweg_rtps::status::{StatusCounts, Told};
 use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash};
 
 pub use thalweg_rtps::discovery::database::DiscoveryLimit;
@@ -27,28 +28,25 @@ pub struct Matched {
 impl Matched {
     pub(crate) fn add(&mut self, guid: Guid) {
         self.total += 1;
-        self.total_change += 1;
         self.current += 1;
-        self.current_change += 1;
         self.last = Some(guid);
     }
 
     pub(crate) fn remove(&mut self, guid: Guid) {
         self.current = self.current.saturating_sub(1);
-        self.current_change -= 1;
         self.last = Some(guid);
     }
+}
 
-    pub(crate) fn has_changed(&self) -> bool {
-        self.total_change > 0 || self.current_change != 0
+impl Told for Matched {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total as u64, current: self.current as u64 }
     }
 
-    /// The status as it is; the changes start from zero again.
-    pub(crate) fn tell(&mut self) -> Matched {
-        let told = *self;
-        self.total_change = 0;
-        self.current_change = 0;
-        told
+    fn since(&self, told: StatusCounts) -> Matched {
+        let counts = self.counts();
+        let total_change = counts.total_change(told) as usize;
+        Matched { total_change, current_change: counts.current_change(told) as isize, ..*self }
     }
 }
 
@@ -73,15 +71,18 @@ impl IncompatibleQos {
 
     pub(crate) fn add(&mut self, guid: Guid, mismatches: Vec<Mismatch>) {
         self.total += 1;
-        self.total_change += 1;
         self.last = Some(guid);
         self.mismatches = mismatches;
     }
+}
 
-    pub(crate) fn tell(&mut self) -> IncompatibleQos {
-        let told = self.clone();
-        self.total_change = 0;
-        told
+impl Told for IncompatibleQos {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total as u64, current: 0 }
+    }
+
+    fn since(&self, told: StatusCounts) -> IncompatibleQos {
+        IncompatibleQos { total_change: self.counts().total_change(told) as usize, ..self.clone() }
     }
 }
 
@@ -102,14 +103,18 @@ pub struct ReadersGivenUp {
 impl ReadersGivenUp {
     pub(crate) fn add(&mut self, guid: Guid) {
         self.total += 1;
-        self.total_change += 1;
         self.last = Some(guid);
     }
+}
 
-    pub(crate) fn tell(&mut self, current: usize) -> ReadersGivenUp {
-        let told = ReadersGivenUp { current, ..*self };
-        self.total_change = 0;
-        told
+impl Told for ReadersGivenUp {
+    /// Only a reader that is given up is a change.
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total as u64, current: 0 }
+    }
+
+    fn since(&self, told: StatusCounts) -> ReadersGivenUp {
+        ReadersGivenUp { total_change: self.counts().total_change(told) as usize, ..*self }
     }
 }
 
@@ -129,20 +134,22 @@ pub struct SampleLost {
 }
 
 impl SampleLost {
-    /// The status as it is now, with the changes since it was told; false when there are none.
-    pub(crate) fn update(&mut self, losses: Losses) -> bool {
+    /// The status as it is now.
+    pub(crate) fn update(&mut self, losses: Losses) {
         // Another thread may have looked later and been here before.
         if losses.total() > self.total {
-            self.total_change += losses.total() - self.total;
             (self.total, self.last_reason, self.losses) = (losses.total(), losses.last_reason(), losses);
         }
-        self.total_change > 0
+    }
+}
+
+impl Told for SampleLost {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total, current: 0 }
     }
 
-    pub(crate) fn tell(&mut self) -> SampleLost {
-        let told = *self;
-        self.total_change = 0;
-        told
+    fn since(&self, told: StatusCounts) -> SampleLost {
+        SampleLost { total_change: self.counts().total_change(told), ..*self }
     }
 }
 
@@ -161,20 +168,22 @@ pub struct SampleRejected {
 }
 
 impl SampleRejected {
-    /// The status as it is now, with the changes since it was told; false when there are none.
-    pub(crate) fn update(&mut self, rejections: Rejections) -> bool {
+    /// The status as it is now.
+    pub(crate) fn update(&mut self, rejections: Rejections) {
         if rejections.total > self.total {
-            self.total_change += rejections.total - self.total;
             self.total = rejections.total;
             (self.last_reason, self.last_instance) = (rejections.last_reason, rejections.last_instance);
         }
-        self.total_change > 0
+    }
+}
+
+impl Told for SampleRejected {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total, current: 0 }
     }
 
-    pub(crate) fn tell(&mut self) -> SampleRejected {
-        let told = *self;
-        self.total_change = 0;
-        told
+    fn since(&self, told: StatusCounts) -> SampleRejected {
+        SampleRejected { total_change: self.counts().total_change(told), ..*self }
     }
 }
 
@@ -248,16 +257,37 @@ pub enum ReaderStatus {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_rtps::status::Status;
+
     use super::*;
 
     #[test]
     fn changes_count_from_the_last_time_they_were_told() {
-        let mut matched = Matched::default();
-        matched.add(Guid::UNKNOWN);
-        matched.add(Guid::UNKNOWN);
+        let mut matched = Status::<Matched>::default();
+        matched.change(|matched| matched.add(Guid::UNKNOWN));
+        matched.change(|matched| matched.add(Guid::UNKNOWN));
         assert_eq!(matched.tell().total_change, 2);
-        matched.remove(Guid::UNKNOWN);
+        matched.change(|matched| matched.remove(Guid::UNKNOWN));
         let told = matched.tell();
         assert_eq!((told.total, told.total_change, told.current, told.current_change), (2, 0, 1, -1));
+    }
+
+    #[test]
+    fn a_reader_that_is_back_is_no_news_but_told_with_the_next() {
+        let mut given_up = Status::<ReadersGivenUp>::default();
+        given_up.change(|given_up| given_up.add(Guid::UNKNOWN));
+        given_up.change(|given_up| given_up.current = 1);
+        assert_eq!(given_up.tell_changed().map(|told| (told.total_change, told.current)), Some((1, 1)));
+        given_up.change(|given_up| given_up.current = 0);
+        assert!(!given_up.has_changed());
+        assert_eq!(given_up.tell().current, 0);
+    }
+
+    #[test]
+    fn what_a_slower_thread_saw_before_changes_nothing() {
+        let mut rejected = Status::<SampleRejected>::default();
+        rejected.change(|status| status.update(Rejections { total: 3, ..Rejections::default() }));
+        rejected.change(|status| status.update(Rejections { total: 2, ..Rejections::default() }));
+        assert_eq!(rejected.tell().total_change, 3);
     }
 }

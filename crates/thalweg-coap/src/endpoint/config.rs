@@ -57,7 +57,8 @@ pub struct EndpointLimits {
     pub duplicates_max: usize,
     /// Bytes for answers to requests that must not run twice. Default 4 MiB.
     pub answer_bytes_max: usize,
-    /// Requests that handlers work on. Default 65,536; above it 5.03 is answered.
+    /// Requests that handlers work on. Default 65,536; above it 5.03 is answered. Notifications come on top, one for each
+    /// observer.
     pub exchanges_max: usize,
     /// The same for one peer; above it 4.29 is answered. Default 1024.
     pub exchanges_per_peer_max: usize,

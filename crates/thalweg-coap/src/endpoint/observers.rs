@@ -75,15 +75,23 @@ pub(super) struct Observers {
     by_token: HashMap<(u32, Token), u64>,
     /// The number of the last notification to anyone.
     number: u32,
+    /// Observers that are gone while the handler works on a notification to them.
+    orphans: usize,
 }
 
 impl Observers {
     pub fn new() -> Observers {
-        Observers { observers: Slab::new(), by_path: HashMap::new(), by_token: HashMap::new(), number: 0 }
+        Observers { observers: Slab::new(), by_path: HashMap::new(), by_token: HashMap::new(), number: 0, orphans: 0 }
     }
 
     pub fn len(&self) -> usize {
         self.observers.len()
+    }
+
+    /// Whether another one may register. Those that left during a notification count until the handler has answered, so that
+    /// handlers never work on more than `observers_max` notifications.
+    fn has_room(&self, observers_max: usize) -> bool {
+        self.observers.len() + self.orphans < observers_max
     }
 
     /// One number for all observers: it rises for each of them, also when one comes back.
@@ -111,6 +119,7 @@ impl Observers {
         if left == 0 {
             self.by_path.remove(&observer.path);
         }
+        self.orphans += usize::from(observer.progress.is_asked);
         Some((observer, left))
     }
 }
@@ -147,7 +156,7 @@ impl Endpoint {
             }
             self.forget_registration(exchange);
         }
-        if self.server.observers.len() >= self.config.observe.observers_max {
+        if !self.server.observers.has_room(self.config.observe.observers_max) {
             return None;
         }
         let path = request.view().path();
@@ -229,8 +238,9 @@ impl Endpoint {
 
     /// Leaves a notification out; the next change is notified again.
     pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
-        if let Some(observer) = self.server.observers.observers.get_mut(id) {
-            observer.progress.is_asked = false;
+        match self.server.observers.observers.get_mut(id) {
+            Some(observer) => observer.progress.is_asked = false,
+            None => self.server.observers.orphans -= 1,
         }
         self.peers.release(place);
     }
@@ -247,6 +257,7 @@ impl Endpoint {
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let number = self.server.observers.next_number();
         let Some(observer) = self.server.observers.observers.get_mut(id) else {
+            self.server.observers.orphans -= 1;
             return self.peers.release(place);
         };
         observer.progress.is_asked = false;

@@ -74,6 +74,11 @@ impl Batches {
         }
     }
 
+    /// Whether [`Batches::advanced`] is to be told of `next`.
+    pub(super) fn lag(&self, next: SequenceNumber) -> bool {
+        self.held.front().is_some_and(|held| held.last < next)
+    }
+
     /// The content of an ACKNACK_BATCH: all batches below the base have arrived, the members are missing. `None` when the writer has
     /// shown no batch, or when what is there or what is missing cannot be told in batches.
     pub(super) fn state(&self, next: SequenceNumber, misses_any: bool) -> Option<SequenceSet> {

@@ -1,8 +1,8 @@
 //! Claims that a reader does not believe at once: those of numbers that nobody had announced.
 //!
-//! Whoever knows GUIDs can forge what a writer says, but he does not hear what the reader asks and cannot keep the writer from
-//! answering. So a claim that would cost something is a question first, and counts when an answer confirms it; and whatever was
-//! believed is given up when the writer itself keeps saying something else.
+//! An attacker that knows GUIDs can forge a writer's messages, but it does not hear the reader's questions and cannot keep the writer
+//! from answering. So a claim that would cost something is a question first, and counts when an answer confirms it. A reader gives up
+//! what it believed when the writer itself keeps saying something else.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) struct Doubt {
     /// The next answer asks for a HEARTBEAT.
     question: bool,
     questioned_at: Option<Instant>,
-    /// What was announced when the reader answered last: a claim does not vouch for the next one in the same datagram.
+    /// The highest number announced when the reader answered last: a claim does not vouch for the next one in the same datagram.
     vouched: SequenceNumber,
 }
 
@@ -151,8 +151,8 @@ impl WriterProxy {
         }
     }
 
-    /// The writer's last number is told by a HEARTBEAT: what was known beyond that is forgotten. What was skipped or is
-    /// held beyond that comes back when the writer says so again after it was asked. Returns when to ask.
+    /// A HEARTBEAT tells the writer's last number: everything announced beyond that is forgotten. When the writer is asked and says
+    /// the same again, numbers skipped beyond that are expected again and samples held beyond that go. Returns when to ask.
     pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
         let last = heartbeat.last;
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
@@ -277,7 +277,7 @@ impl Reader {
     pub(super) fn doubt(&mut self, now: Instant, index: usize) -> ReaderOutcome {
         self.counters.doubted += 1;
         let due = self.writers[index].question(now);
-        self.note_due(due);
+        self.writers.note_due(due);
         self.outcome(now, index, false)
     }
 

@@ -1,4 +1,4 @@
-//! What a reader received and what it did not hand over, for those who ask.
+//! The account of the samples that a reader received and of those that it did not hand over.
 
 use super::shortfall::{Losses, Rejections};
 use super::{Reader, ReaderCounters};
@@ -25,21 +25,21 @@ pub struct ReaderExplanation {
     pub losses: Losses,
     /// Samples that found no room.
     pub rejections: Rejections,
-    /// What it was told and did not believe at once.
+    /// Claims that it did not believe at once.
     pub doubted: u64,
 }
 
 impl Reader {
     /// What this reader received and did not hand over. `topic` is left empty: the reader does not know it.
     pub fn explain(&self) -> ReaderExplanation {
-        let ReaderCounters { received, expired, doubted, .. } = self.counters;
+        let ReaderCounters { received, expired, doubted, .. } = self.counters();
         ReaderExplanation {
             guid: self.guid,
             topic: String::new(),
             writers: self.writers.len(),
             received,
-            held: self.cache.len(),
-            overwritten: self.cache.overwritten(),
+            held: self.handover.cache.len(),
+            overwritten: self.handover.cache.overwritten(),
             expired,
             losses: self.losses(),
             rejections: self.rejections(),

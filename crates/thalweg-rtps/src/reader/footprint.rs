@@ -26,13 +26,13 @@ impl Reader {
     /// What this reader keeps in memory.
     pub fn footprint(&self) -> ReaderFootprint {
         let mut footprint = ReaderFootprint {
-            samples: self.cache.len(),
-            bytes: self.cache.bytes(),
-            instances: self.cache.instances(),
+            samples: self.handover.cache.len(),
+            bytes: self.handover.cache.bytes(),
+            instances: self.handover.cache.instances(),
             writers: self.writers.len(),
             ..ReaderFootprint::default()
         };
-        for writer in &self.writers {
+        for writer in self.writers.iter() {
             let (ahead, bytes) = writer.window.load();
             footprint.ahead += ahead;
             footprint.ahead_bytes += bytes;

@@ -1,6 +1,6 @@
 //! How often a reader speaks while a large sample arrives.
 
-use super::tests::{Session, WRITER, matched_writer, number};
+use super::tests::{LATER, Session, WRITER, fragment_of, matched_writer, number};
 use super::*;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::rng::Rng;
@@ -121,4 +121,35 @@ fn a_writer_that_waits_for_progress_hears_of_it() {
     let mut stream = Stream::of(100 * FRAGMENT_BYTES, VendorId::THALWEG);
     stream.send(|| false);
     assert_eq!(stream.said, 10, "one for each of the other packets, and for the sample");
+}
+
+/// Had it asked for the rest, the writer, which has nothing to send, would have answered with a HEARTBEAT, which would have been
+/// answered at once, and so on, as fast as the network carries it.
+#[test]
+fn parts_of_a_sample_that_needs_none_are_not_asked_for_while_others_wait_for_room() {
+    let gone = |session: &mut Session| _ = session.confirmed_heartbeat(4, 3);
+    let irrelevant = |session: &mut Session| {
+        let gap = Arrival::Irrelevant { start: number(3), end: number(4) };
+        session.reader.handle_arrivals(session.now, WRITER, std::iter::once(gap));
+    };
+    let whole = |session: &mut Session| _ = session.data(&[3]);
+    let ends: [(&str, &dyn Fn(&mut Session)); 3] = [("gone", &gone), ("irrelevant", &irrelevant), ("whole", &whole)];
+    for (word, end) in ends {
+        let mut session = Session::new(Reliability::RELIABLE, Some(1));
+        session.heartbeat(1, 0).answer_after(LATER);
+        assert!(!fragment_of(session.data(&[1, 2]), 3, 0, 2_800));
+        end(&mut session);
+        session.heartbeat(1, 3).answer_after(Duration::ZERO);
+        for datagram in session.outbox.datagrams() {
+            let datagram = datagram.to_vec();
+            let message = Message::parse(&datagram).unwrap();
+            let asks = message.submessages().any(|submessage| match submessage.unwrap() {
+                Submessage::AckNack(acknack) => !acknack.is_final || !acknack.state.is_empty(),
+                Submessage::AckNackBatch(acknack) => !acknack.state.is_empty(),
+                submessage => matches!(submessage, Submessage::NackFrag(_)),
+            });
+            assert!(!asks, "{word}");
+        }
+        assert_eq!(session.reader.footprint().unfinished, 0, "{word}");
+    }
 }

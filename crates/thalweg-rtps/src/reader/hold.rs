@@ -1,7 +1,7 @@
 //! Samples that cannot be delivered directly: something before them is missing, or their instance is not known yet.
 
 use super::window::{Placed, Window};
-use super::{LossReason, Reader, Received};
+use super::{Reader, Received};
 use crate::history::CachedSample;
 use crate::time::Instant;
 
@@ -26,11 +26,11 @@ impl Reader {
         let fills_gap = sample.sequence == self.writers[index].window.next();
         let is_repeated = self.hold(now, index, sample, place);
         if fills_gap {
-            let delivered = self.drain(now, index) > 0;
+            let delivered = self.handover.drain(now, &mut self.writers[index]) > 0;
             self.note_repaired(now, index);
             return Holding { delivered, leaves_gap: false };
         }
-        // What waits for room or for its instance only leaves no gap, and what is announced beyond it may be right behind it.
+        // A sample that waits only for room or for its instance leaves no gap, and those announced beyond it may be right behind it.
         Holding { delivered: false, leaves_gap: !is_repeated && self.writers[index].window.has_gaps() }
     }
 
@@ -44,7 +44,7 @@ impl Reader {
     ) -> bool {
         let writer = &mut self.writers[index];
         let reliable = writer.matched.reliable;
-        let expires = writer.expiry(now, &sample, self.epoch);
+        let expires = writer.expiry(now, &sample, self.handover.epoch);
         let cached = sample.into_cached(writer.matched.guid, now, expires);
         match place(&mut writer.window, cached) {
             Placed::Stored => return false,
@@ -53,29 +53,11 @@ impl Reader {
                 self.counters.too_far += 1;
                 if reliable {
                     let due = self.writers[index].question(now);
-                    self.note_due(due);
+                    self.writers.note_due(due);
                 }
                 return false;
             }
         }
         true
-    }
-
-    /// Queues a best-effort sample behind those that wait for their instance. True when something can be taken now.
-    pub(super) fn queue(
-        &mut self,
-        now: Instant,
-        index: usize,
-        sample: Received,
-        place: impl FnOnce(&mut Window, CachedSample) -> Placed,
-    ) -> bool {
-        let start = sample.sequence;
-        let Some(skipped) = self.writers[index].accept_best_effort(now, start, start) else {
-            self.note_refused(index, start);
-            return false;
-        };
-        self.shortfall.lose(LossReason::NeverArrived, skipped);
-        self.hold(now, index, sample, place);
-        self.drain(now, index) > 0
     }
 }

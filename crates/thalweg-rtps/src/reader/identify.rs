@@ -33,7 +33,7 @@ pub struct Identified {
 impl Reader {
     /// True when [`Reader::poll_keys`] has something to ask.
     pub fn has_keys_due(&self) -> bool {
-        self.writers.iter().any(|writer| writer.window.awaiting_keys(1).next().is_some())
+        self.writers.any_awaits_key()
     }
 
     /// Appends the samples whose key is to be computed next, in the order of each writer and at most `max` of each. They are
@@ -42,7 +42,7 @@ impl Reader {
     /// Samples that wait for their key are not acknowledged and not asked for again; nothing of their writer overtakes them.
     /// Their number is bounded like that of samples which wait for a missing one.
     pub fn poll_keys(&self, max: usize, into: &mut Vec<KeyRequest>) {
-        for writer in &self.writers {
+        for writer in self.writers.holding() {
             into.extend(writer.window.awaiting_keys(max).map(|sample| KeyRequest {
                 writer: sample.writer,
                 sequence: sample.sequence,
@@ -61,24 +61,23 @@ impl Reader {
     ) -> (ReaderOutcome, Option<Instant>) {
         let mut has_lost = false;
         for Identified { writer, sequence, instance } in answers {
-            let Ok(index) = self.find(writer) else { continue };
+            let Some(index) = self.writers.place(writer) else { continue };
             if !self.writers[index].window.identify(sequence, instance) {
-                self.shortfall.lose(LossReason::KeyUnknown, 1);
+                self.handover.shortfall.lose(LossReason::KeyUnknown, 1);
                 has_lost = true;
             }
         }
         let mut data_available = false;
-        for index in 0..self.writers.len() {
-            let before = self.writers[index].window.next();
-            data_available |= self.drain(now, index) > 0;
-            let writer = &mut self.writers[index];
+        self.writers.move_on(|writer| {
+            let before = writer.window.next();
+            data_available |= self.handover.drain(now, writer) > 0;
             // A HEARTBEAT that asked for them meanwhile was answered without them.
             let is_owed = writer.announced_by_heartbeat.is_some_and(|announced| announced >= before);
-            if is_owed && writer.window.next() > before {
+            (is_owed && writer.window.next() > before).then(|| {
                 writer.answer_at(now);
-                self.note_due(now);
-            }
-        }
+                now
+            })
+        });
         let outcome = ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() };
         (outcome, self.newly_armed().or_else(|| has_lost.then_some(now)))
     }

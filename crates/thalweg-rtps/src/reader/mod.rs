@@ -2,6 +2,7 @@
 
 mod arrival;
 mod batches;
+mod best_effort;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
@@ -12,10 +13,12 @@ mod explanation;
 mod footprint;
 #[cfg(test)]
 mod fragment_tests;
+mod handover;
 mod hold;
 mod identify;
 #[cfg(test)]
 mod lifespan_tests;
+mod outcome;
 mod reassembly;
 mod respond;
 mod retreat;
@@ -26,7 +29,12 @@ mod skips;
 #[cfg(test)]
 mod tests;
 mod window;
+#[cfg(test)]
+mod window_tests;
 mod writer_proxy;
+mod writer_set;
+#[cfg(test)]
+mod writer_set_tests;
 
 use std::time::Duration;
 
@@ -34,11 +42,12 @@ pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;
 pub use identify::{Identified, KeyRequest};
+pub use outcome::{ReaderCounters, ReaderOutcome, TakeOutcome};
 pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{CachedSample, Insert, ReadFilter, RejectReason, SampleCache, TakenSample};
+use crate::history::{ReadFilter, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos, Reliability};
 use crate::round_trip::RoundTrip;
@@ -48,57 +57,11 @@ use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use departed::Departed;
+use handover::Handover;
 use reassembly::Assembled;
-use shortfall::Shortfall;
 use window::Window;
 use writer_proxy::WriterProxy;
-
-/// What an input changed for others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReaderOutcome {
-    /// Something can be taken that could not before.
-    pub data_available: bool,
-    /// [`Reader::poll_transmit`] has something to send now.
-    pub answer_due: bool,
-    /// [`Reader::poll_keys`] has something to ask.
-    pub keys_due: bool,
-}
-
-/// Numbers that tell what a reader did; all start at zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReaderCounters {
-    /// Samples handed to the cache.
-    pub received: u64,
-    /// Samples that arrived more than once.
-    pub duplicates: u64,
-    /// Samples that were written but will never be handed over (SAMPLE_LOST); why: [`Reader::losses`].
-    pub lost: u64,
-    /// Samples refused because they lie too far ahead of a missing one, or exceed the memory for such samples.
-    pub too_far: u64,
-    /// HEARTBEATs, GAPs and fragments that were not believed at once, since they tell of numbers of which nobody had heard: the
-    /// writer was asked.
-    pub doubted: u64,
-    /// Fragments refused: over budget or inconsistent.
-    pub fragments_refused: u64,
-    /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
-    /// dropped.
-    pub rejected: u64,
-    /// Samples that went because their writer's LIFESPAN was over before they were taken; neither lost nor rejected.
-    pub expired: u64,
-    /// ACKNACKs and NACK_FRAGs sent.
-    pub acknacks: u64,
-}
-
-/// What `take` and `read` return besides the samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TakeOutcome {
-    /// Samples appended.
-    pub count: usize,
-    /// Set when room was freed that a writer waits for: pass it to `Participant::rearm`.
-    pub arm: Option<Instant>,
-    /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`] has something to ask.
-    pub keys_due: bool,
-}
+use writer_set::WriterSet;
 
 /// Memory that a reader's recycled buffers may keep in each size class.
 const POOL_BYTES: usize = 16 << 20;
@@ -109,23 +72,17 @@ pub struct Reader {
     guid: Guid,
     reliable: bool,
     wants_history: bool,
-    writers: Vec<WriterProxy>,
+    writers: WriterSet,
     departed: Departed,
-    /// What the latest requests took, whoever was asked.
+    /// How long the latest requests took, to whichever writers.
     round_trip: RoundTrip,
-    cache: SampleCache,
+    handover: Handover,
     pool: PayloadPool,
     budget: ReassemblyBudget,
-    /// Some writer's next sample waits for room in the cache.
-    stalled: bool,
     /// A take made room for samples that had waited; the application has not been told of them.
     refilled: bool,
-    next_due: Option<Instant>,
     armed: Option<Instant>,
     counters: ReaderCounters,
-    shortfall: Shortfall,
-    /// The wall clock, where it is known.
-    epoch: Option<EpochOffset>,
 }
 
 impl Ranked for Reader {
@@ -135,26 +92,23 @@ impl Ranked for Reader {
 impl Reader {
     /// A reader without writers.
     pub fn new(guid: Guid, qos: &ReaderQos, keyed: Keyed, budget: ReassemblyBudget) -> Reader {
+        let mut cache = SampleCache::new(qos.history, qos.resource_limits, keyed);
+        if guid.entity.is_builtin() {
+            cache = cache.without_keys();
+        }
         Reader {
             guid,
             reliable: qos.reliability != Reliability::BestEffort,
             wants_history: qos.durability != Durability::Volatile,
-            writers: Vec::new(),
+            writers: WriterSet::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
-            cache: match guid.entity.is_builtin() {
-                true => SampleCache::new(qos.history, qos.resource_limits, keyed).without_keys(),
-                false => SampleCache::new(qos.history, qos.resource_limits, keyed),
-            },
+            handover: Handover::new(guid, cache),
             pool: PayloadPool::new(POOL_BYTES),
             budget,
-            stalled: false,
             refilled: false,
-            next_due: None,
             armed: None,
             counters: ReaderCounters::default(),
-            shortfall: Shortfall::default(),
-            epoch: None,
         }
     }
 
@@ -170,39 +124,40 @@ impl Reader {
 
     /// Whether its topic has a key.
     pub fn keyed(&self) -> Keyed {
-        self.cache.keyed()
+        self.handover.cache.keyed()
     }
 
     /// Numbers that tell what this reader did.
     pub fn counters(&self) -> ReaderCounters {
-        let (lost, rejected) = (self.shortfall.losses.total(), self.shortfall.rejections.total);
-        ReaderCounters { lost, rejected, ..self.counters }
+        let (lost, rejected) = (self.handover.shortfall.losses().total(), self.handover.shortfall.rejections().total);
+        let Handover { received, expired, .. } = self.handover;
+        ReaderCounters { received, lost, rejected, expired, ..self.counters }
     }
 
     /// SAMPLE_LOST: how many samples will never be taken, and why.
     pub fn losses(&self) -> Losses {
-        self.shortfall.losses
+        *self.handover.shortfall.losses()
     }
 
     /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
     pub fn rejections(&self) -> Rejections {
-        self.shortfall.rejections
+        *self.handover.shortfall.rejections()
     }
 
     /// Which statuses have changed since the last call.
     #[inline]
     pub(crate) fn take_news(&mut self) -> StatusNews {
-        self.shortfall.take_news()
+        self.handover.shortfall.take_news()
     }
 
     /// Forgets an instance whose samples were taken, whatever its writers say next of it.
     pub(crate) fn forget_instance(&mut self, instance: KeyHash) {
-        self.cache.forget_instance(instance);
+        self.handover.cache.forget_instance(instance);
     }
 
     /// The samples that wait to be taken.
     pub fn cache(&self) -> &SampleCache {
-        &self.cache
+        &self.handover.cache
     }
 
     /// GUIDs of the matched writers.
@@ -213,7 +168,7 @@ impl Reader {
     /// Takes note of the wall clock, by which the age of samples of writers with a LIFESPAN is told.
     #[inline]
     pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
-        self.epoch = epoch;
+        self.handover.epoch = epoch;
     }
 
     /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
@@ -225,49 +180,36 @@ impl Reader {
         filter: &ReadFilter,
         into: &mut Vec<TakenSample>,
     ) -> TakeOutcome {
-        let expired = self.expire(&clock);
-        let count = self.cache.take(max, filter, into);
-        if !self.stalled || count == 0 && !expired {
+        let expired = self.handover.expire(&clock);
+        let count = self.handover.cache.take(max, filter, into);
+        if !self.handover.is_stalled || count == 0 && !expired {
             return TakeOutcome { count, ..TakeOutcome::default() };
         }
         self.refilled |= self.use_room(clock());
         TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
-    /// Lets samples go whose time is over; true when there were any.
-    #[inline]
-    fn expire(&mut self, clock: impl Fn() -> Instant) -> bool {
-        if self.cache.next_expiry() == Instant::NEVER {
-            return false;
-        }
-        let expired = self.cache.expire(clock());
-        self.counters.expired += expired;
-        expired > 0
-    }
-
     /// Hands over what had waited for room; true when something had.
     fn use_room(&mut self, now: Instant) -> bool {
-        self.stalled = false;
+        self.handover.is_stalled = false;
         let mut refilled = false;
-        for index in 0..self.writers.len() {
-            if self.drain(now, index) > 0 {
-                refilled = true;
-                let due = self.writers[index].answer_after_take(now);
-                self.note_due(due);
-            }
-        }
+        self.writers.move_on(|writer| {
+            let has_delivered = self.handover.drain(now, writer) > 0;
+            refilled |= has_delivered;
+            has_delivered.then(|| writer.answer_after_take(now))
+        });
         refilled
     }
 
     /// Does what is due at `now` besides answers: samples expire, and others take their room.
     pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
-        let data_available = self.expire(|| now) && self.stalled && self.use_room(now);
+        let data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now);
         ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
     pub(crate) fn take_refilled(&mut self) -> bool {
-        std::mem::take(&mut self.refilled) && !self.cache.is_empty()
+        std::mem::take(&mut self.refilled) && !self.handover.cache.is_empty()
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.
@@ -278,9 +220,9 @@ impl Reader {
         filter: &ReadFilter,
         into: &mut Vec<TakenSample>,
     ) -> TakeOutcome {
-        let refilled = self.expire(&clock) && self.stalled && self.use_room(clock());
+        let refilled = self.handover.expire(&clock) && self.handover.is_stalled && self.use_room(clock());
         self.refilled |= refilled;
-        let count = self.cache.read(max, filter, into);
+        let count = self.handover.cache.read(max, filter, into);
         if !refilled {
             return TakeOutcome { count, ..TakeOutcome::default() };
         }
@@ -292,9 +234,9 @@ impl Reader {
     /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
         matched.reliable &= self.reliable;
-        match self.find(matched.guid) {
-            Ok(index) => self.writers[index].matched = matched,
-            Err(index) => {
+        match self.writers.place(matched.guid) {
+            Some(index) => self.writers[index].matched = matched,
+            None => {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
                 let left_off = self.departed.recall(matched.guid);
@@ -303,27 +245,18 @@ impl Reader {
                 if let Some(left_off) = left_off {
                     proxy.resume(left_off);
                 }
-                let due = proxy.requests.due;
-                self.writers.insert(index, proxy);
-                if let Some(due) = due {
-                    self.note_due(due);
-                }
+                self.writers.insert(proxy);
             }
         }
     }
 
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
-        let Ok(index) = self.find(guid) else { return ReaderOutcome::default() };
-        let writer = self.writers.remove(index);
+        let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
-        let before = self.cache.len();
-        self.cache.writer_lost(guid, now);
-        ReaderOutcome { data_available: self.cache.len() > before, ..ReaderOutcome::default() }
-    }
-
-    fn find(&self, guid: Guid) -> Result<usize, usize> {
-        self.writers.binary_search_by_key(&guid, |writer| writer.matched.guid)
+        let before = self.handover.cache.len();
+        self.handover.cache.writer_lost(guid, now);
+        ReaderOutcome { data_available: self.handover.cache.len() > before, ..ReaderOutcome::default() }
     }
 
     /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
@@ -333,7 +266,7 @@ impl Reader {
         writer: Guid,
         arrivals: impl Iterator<Item = Arrival>,
     ) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let data_available = if self.writers[index].matched.reliable {
             self.handle_reliable(now, index, arrivals)
         } else {
@@ -342,71 +275,10 @@ impl Reader {
         self.outcome(now, index, data_available)
     }
 
-    /// What an input that concerned one writer changed.
+    /// The changes by an input that concerned one writer.
     fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
-        let keys_due = self.writers[index].window.awaiting_keys(1).next().is_some();
+        let keys_due = self.writers[index].awaits_key();
         ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
-    }
-
-    fn handle_best_effort(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
-        let mut available = false;
-        for arrival in arrivals {
-            let writer = &mut self.writers[index];
-            match arrival {
-                Arrival::Sample(sample) if writer.window.is_empty() => {
-                    match writer.accept_best_effort(now, sample.sequence, sample.sequence.next()) {
-                        None => self.note_refused(index, sample.sequence),
-                        Some(skipped) => {
-                            self.shortfall.lose(LossReason::NeverArrived, skipped);
-                            available |= self.deliver(now, index, sample).unwrap_or(false);
-                        }
-                    }
-                }
-                Arrival::Sample(sample) => available |= self.queue(now, index, sample, Window::place),
-                Arrival::AwaitsKey { sample, hint } => {
-                    available |=
-                        self.queue(now, index, sample, |window, sample| window.place_awaiting_key(sample, hint));
-                }
-                Arrival::Unidentified(sequence) => match writer.accept_best_effort(now, sequence, sequence.next()) {
-                    None => self.note_refused(index, sequence),
-                    Some(skipped) => {
-                        self.shortfall.lose(LossReason::NeverArrived, skipped);
-                        self.shortfall.lose(LossReason::KeyUnknown, 1);
-                    }
-                },
-                Arrival::Irrelevant { start, end } => {
-                    let skipped = writer.accept_best_effort(now, start, end).unwrap_or(0);
-                    self.shortfall.lose(LossReason::NeverArrived, skipped);
-                }
-                Arrival::BatchEnd(_) | Arrival::NextDatagram => {}
-            }
-        }
-        available
-    }
-
-    /// A best-effort sample is too old, or too new.
-    #[cold]
-    fn note_refused(&mut self, index: usize, sequence: SequenceNumber) {
-        let is_new = self.writers[index].window.is_new(sequence);
-        *(if is_new { &mut self.counters.too_far } else { &mut self.counters.duplicates }) += 1;
-    }
-
-    /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
-    /// room for it.
-    #[inline(always)]
-    fn deliver(&mut self, now: Instant, index: usize, sample: Received) -> Result<bool, Received> {
-        let expires = self.writers[index].expiry(now, &sample, self.epoch);
-        if expires <= now {
-            self.counters.expired += 1;
-            return Ok(false);
-        }
-        if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
-            self.reject(index, reason, sample.instance, sample.sequence);
-            return Err(sample);
-        }
-        self.counters.received += 1;
-        let writer = self.writers[index].matched.guid;
-        Ok(insert(&mut self.cache, self.guid, sample.into_cached(writer, now, expires)) != Insert::Ignored)
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -418,16 +290,16 @@ impl Reader {
                     writer.heard(sample.sequence);
                     if writer.window.is_empty() && sample.sequence == writer.window.next() {
                         // The rule, at full speed; everything else is the exception.
-                        match self.deliver(now, index, sample) {
+                        match self.handover.deliver(now, writer, sample) {
                             Ok(new) => {
                                 available |= new;
-                                self.writers[index].window.advance();
-                                if self.writers[index].is_asked() {
+                                writer.window.advance();
+                                if writer.is_asked() {
                                     self.note_repaired(now, index);
                                 }
                             }
                             Err(sample) => {
-                                self.stalled = true;
+                                self.handover.is_stalled = true;
                                 self.hold(now, index, sample, Window::place);
                                 self.note_repaired(now, index);
                             }
@@ -452,19 +324,18 @@ impl Reader {
             }
         }
         self.note_gap(now, index, gap);
-        let writer = &mut self.writers[index];
-        writer.reassembly.forget_below(writer.window.next());
+        self.writers[index].forget_settled_parts();
         available
     }
 
-    /// A datagram has ended; when it left a gap open, that is to be asked for some time.
+    /// A datagram has ended. The gap that it left, if `gap`, is to be asked for.
     fn note_gap(&mut self, now: Instant, index: usize, gap: bool) {
         if gap && let Some(due) = self.writers[index].gap_seen(now) {
-            self.note_due(due);
+            self.writers.note_due(due);
         }
     }
 
-    /// What was missing first has come, or the news that it will not.
+    /// The first missing sample has come, or the news that it will not.
     fn note_repaired(&mut self, now: Instant, index: usize) {
         if let Some(took) = self.writers[index].repaired(now) {
             self.round_trip.measured(took);
@@ -477,7 +348,7 @@ impl Reader {
         let end = writer.believed_end(end);
         writer.heard(SequenceNumber::ZERO);
         writer.window.mark_irrelevant(start, end);
-        let delivered = self.drain(now, index);
+        let delivered = self.handover.drain(now, &mut self.writers[index]);
         self.note_repaired(now, index);
         delivered > 0
     }
@@ -491,51 +362,10 @@ impl Reader {
             self.counters.too_far += 1;
         } else {
             self.writers[index].heard(sequence);
-            self.shortfall.lose(LossReason::KeyUnknown, 1);
+            self.handover.shortfall.lose(LossReason::KeyUnknown, 1);
             return self.skip(now, index, sequence, sequence.next());
         }
         false
-    }
-
-    /// The cache has no room for a sample. It counts once, however often it is offered again.
-    fn reject(&mut self, index: usize, reason: RejectReason, instance: KeyHash, sequence: SequenceNumber) {
-        let counted = &mut self.writers[index].rejected_up_to;
-        if sequence > *counted {
-            *counted = sequence;
-            self.shortfall.reject(reason, instance);
-        }
-    }
-
-    /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
-    fn drain(&mut self, now: Instant, index: usize) -> usize {
-        let reliable = self.writers[index].matched.reliable;
-        let mut delivered = 0;
-        while let Some(sample) = self.writers[index].window.ready() {
-            if sample.expires <= now {
-                self.writers[index].window.take_ready();
-                self.counters.expired += 1;
-                continue;
-            }
-            if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
-                let (instance, sequence) = (sample.instance, sample.sequence);
-                self.reject(index, reason, instance, sequence);
-                if !reliable {
-                    self.writers[index].window.take_ready();
-                    continue;
-                }
-                self.stalled = true;
-                break;
-            }
-            let Some(sample) = self.writers[index].window.take_ready() else { break };
-            self.counters.received += 1;
-            delivered += 1;
-            insert(&mut self.cache, self.guid, sample);
-        }
-        let writer = &mut self.writers[index];
-        let next = writer.window.next();
-        writer.reassembly.forget_below(next);
-        writer.batches.advanced(next);
-        delivered
     }
 
     /// Takes fragments into account. Returns the sample once it is whole: the caller adds its instance and hands it to
@@ -549,7 +379,7 @@ impl Reader {
         head: FragmentedSample,
     ) -> (Option<Received>, ReaderOutcome) {
         let nothing = (None, ReaderOutcome::default());
-        let Ok(index) = self.find(writer) else { return nothing };
+        let Some(index) = self.writers.place(writer) else { return nothing };
         let writer = &mut self.writers[index];
         if writer.matched.reliable {
             writer.take_back(fragments.sequence);
@@ -576,17 +406,19 @@ impl Reader {
                 writer.heard(fragments.sequence);
                 writer.fragment_seen(now, fragments);
                 if let Some(due) = writer.requests.due {
-                    self.note_due(due);
+                    self.writers.note_due(due);
                 }
             }
-            Assembled::Unfinished => self.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments()),
+            Assembled::Unfinished => {
+                self.handover.shortfall.lose(LossReason::Incomplete, writer.forget_stale_fragments())
+            }
         }
         (None, ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() })
     }
 
     /// Takes a GAP into account: numbers that will never come.
     pub fn handle_gap(&mut self, now: Instant, writer: Guid, gap: &Gap) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable {
             return ReaderOutcome::default();
@@ -596,7 +428,7 @@ impl Reader {
                 return doubted;
             }
             let lost = self.writers[index].window.lose_below(gap.list.base());
-            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
         let proxy = &mut self.writers[index];
         let end = proxy.believed_end(gap.list.base());
@@ -607,23 +439,19 @@ impl Reader {
             proxy.window.mark_irrelevant(sequence, sequence.next());
         }
         self.counters.doubted += u64::from(!is_believed);
-        let delivered = self.drain(now, index);
+        let delivered = self.handover.drain(now, &mut self.writers[index]);
         self.note_repaired(now, index);
         self.outcome(now, index, delivered > 0)
     }
 
-    fn note_due(&mut self, due: Instant) {
-        self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-    }
-
     fn is_due(&self, now: Instant) -> bool {
-        self.next_due.is_some_and(|due| due <= now)
+        self.writers.next_due() <= now
     }
 
     /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let expiry = Some(self.cache.next_expiry()).filter(|expiry| *expiry != Instant::NEVER);
-        [self.next_due, expiry].into_iter().flatten().min()
+        let due = self.writers.next_due().min(self.handover.cache.next_expiry());
+        (due != Instant::NEVER).then_some(due)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
@@ -640,21 +468,6 @@ impl Reader {
     pub(crate) fn disarm(&mut self) {
         self.armed = None;
     }
-}
-
-/// Hands the next sample to the cache of `reader`.
-#[inline]
-fn insert(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
-    if trace::is_on() { insert_traced(cache, reader, sample) } else { cache.insert(sample) }
-}
-
-#[cold]
-fn insert_traced(cache: &mut SampleCache, reader: Guid, sample: CachedSample) -> Insert {
-    let passage = Passage { writer: sample.writer, reader, sequence: sample.sequence };
-    trace::pass(|| Mark::Ordered(passage));
-    let inserted = cache.insert(sample);
-    trace::pass(|| Mark::Cached(passage));
-    inserted
 }
 
 /// The shortest time after which a request is repeated; two round trips where that is longer.

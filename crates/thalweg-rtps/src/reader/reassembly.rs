@@ -249,12 +249,19 @@ impl Reassembly {
         }
     }
 
-    /// Forgets samples below `next`: delivered, irrelevant or lost meanwhile.
-    pub(super) fn forget_below(&mut self, next: SequenceNumber) {
-        while self.unfinished.first().is_some_and(|first| first.sequence < next) {
-            let first = self.unfinished.remove(0);
-            self.budget.release(first.bytes);
+    /// Forgets samples that are not `wanted` any more.
+    #[inline]
+    pub(super) fn retain(&mut self, mut wanted: impl FnMut(SequenceNumber) -> bool) {
+        if self.unfinished.is_empty() {
+            return;
         }
+        self.unfinished.retain(|unfinished| {
+            let keeps = wanted(unfinished.sequence);
+            if !keeps {
+                self.budget.release(unfinished.bytes);
+            }
+            keeps
+        });
     }
 
     /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete.
@@ -321,7 +328,7 @@ impl Unfinished {
     }
 
     /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
-    /// sample. What has arrived stays.
+    /// sample. Fragments that have arrived stay.
     fn renumber(&mut self, fragment_size: u16) {
         if self.renumbered == RENUMBERED_MAX {
             return;

@@ -34,7 +34,7 @@ impl Reader {
         heartbeat: &Heartbeat,
         batch: Option<&HeartbeatBatch>,
     ) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let crowd = self.round_trip.estimate();
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable {
@@ -59,32 +59,32 @@ impl Reader {
         let ask_at = proxy.anchor(now, heartbeat);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
-            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
-        // What was gone before the first HEARTBEAT was never promised to us.
+        // Samples that were gone before the first HEARTBEAT were never promised to this reader.
         let lost = proxy.window.lose_below(heartbeat.first);
         if proxy.announced_by_heartbeat.is_some() {
-            self.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
         }
         proxy.announced_by_heartbeat = Some(heartbeat.last);
-        let delivered = self.drain(now, index);
+        let delivered = self.handover.drain(now, &mut self.writers[index]);
         let proxy = &mut self.writers[index];
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());
         }
         if (!heartbeat.is_final || proxy.misses_any()) && !proxy.has_just_asked(now) {
             proxy.answer_at(now);
-            self.note_due(now);
+            self.writers.note_due(now);
         }
         if let Some(at) = ask_at {
-            self.note_due(at);
+            self.writers.note_due(at);
         }
         self.outcome(now, index, delivered > 0)
     }
 
     /// Takes a HEARTBEAT_FRAG into account: fragments up to the named one were sent.
     pub fn handle_heartbeat_frag(&mut self, now: Instant, writer: Guid, heartbeat: &HeartbeatFrag) -> ReaderOutcome {
-        let Ok(index) = self.find(writer) else { return ReaderOutcome::default() };
+        let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
             return ReaderOutcome::default();
@@ -99,12 +99,12 @@ impl Reader {
         proxy.announced_fragments = Some((heartbeat.sequence, heartbeat.last_fragment));
         if proxy.matched.vendor == VendorId::THALWEG {
             proxy.answer_at(now);
-            self.note_due(now);
+            self.writers.note_due(now);
         } else if proxy.misses_fragments(heartbeat.sequence, heartbeat.last_fragment)
             && let Some(due) = proxy.gap_seen(now)
         {
             // Others do not wait for progress: Cyclone DDS says with every packet how far it is (11.0.1, 450 times in 6 MB).
-            self.note_due(due);
+            self.writers.note_due(due);
         }
         ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() }
     }
@@ -114,19 +114,12 @@ impl Reader {
         if !self.is_due(now) {
             return;
         }
-        self.next_due = None;
-        let guid = self.guid;
-        for index in 0..self.writers.len() {
-            let proxy = &mut self.writers[index];
-            if proxy.requests.due.is_some_and(|due| due <= now) {
-                self.counters.acknacks += 1;
-                proxy.requests.crowd = self.round_trip.estimate();
-                proxy.answer(now, guid, outbox);
-            }
-            if let Some(due) = proxy.requests.due {
-                self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-            }
-        }
+        let (guid, crowd) = (self.guid, self.round_trip.estimate());
+        self.writers.answer_due(now, |proxy| {
+            self.counters.acknacks += 1;
+            proxy.requests.crowd = crowd;
+            proxy.answer(now, guid, outbox);
+        });
         outbox.finish();
     }
 }
@@ -147,9 +140,9 @@ impl WriterProxy {
         let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
         let of_jump = of_jump && self.matched.vendor == VendorId::THALWEG;
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
-        // What was skipped beyond what a HEARTBEAT has named may be a lie.
+        // Numbers skipped beyond those that a HEARTBEAT has named may rest on a lie.
         let believed = self.window.acknowledged_by(told);
-        // And what is missing may be gone, if a jump is true: whether it is is asked first.
+        // And missing samples may be gone if a jump is true, which is asked first.
         let is_doubtful = believed < self.window.next() || of_jump;
         let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;

@@ -17,8 +17,8 @@ impl Window {
         self.skips.start_of_beyond(last).map_or(self.next, |start| start.min(self.next))
     }
 
-    /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. What was
-    /// skipped from `first` on is expected again, since the same lie may have skipped it, and what is held beyond `last` was made up.
+    /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. Numbers
+    /// skipped from `first` on are expected again, since the same lie may have skipped them; samples held beyond `last` were made up.
     /// Delivered samples are not delivered again. Returns whether the window changed.
     pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
         let keep = usize::try_from(last.next() - self.next).unwrap_or(0);
@@ -106,7 +106,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window::tests::{drain, number, sample};
+    use super::super::window_tests::{drain, number, sample};
     use super::*;
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::history::RejectReason;
+use crate::status::{Status, StatusCounts, Told};
 use crate::types::KeyHash;
 
 /// Why a sample that was written will never be taken.
@@ -83,10 +84,30 @@ impl fmt::Display for Losses {
 pub struct Rejections {
     /// All of them. Reliable ones are kept back until there is room, best-effort ones are dropped.
     pub total: u64,
-    /// What there was no room in, the last time.
+    /// Why the last one found no room.
     pub last_reason: Option<RejectReason>,
     /// The instance of that sample; zero on keyless topics.
     pub last_instance: Option<KeyHash>,
+}
+
+impl Told for Losses {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total(), current: 0 }
+    }
+
+    fn since(&self, _told: StatusCounts) -> Losses {
+        *self
+    }
+}
+
+impl Told for Rejections {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total, current: 0 }
+    }
+
+    fn since(&self, _told: StatusCounts) -> Rejections {
+        *self
+    }
 }
 
 /// Which statuses have changed.
@@ -101,31 +122,40 @@ pub struct StatusNews {
 /// Both statuses of one reader.
 #[derive(Debug, Default)]
 pub(super) struct Shortfall {
-    pub losses: Losses,
-    pub rejections: Rejections,
-    news: StatusNews,
+    losses: Status<Losses>,
+    rejections: Status<Rejections>,
 }
 
 impl Shortfall {
+    pub(super) fn losses(&self) -> &Losses {
+        self.losses.now()
+    }
+
+    pub(super) fn rejections(&self) -> &Rejections {
+        self.rejections.now()
+    }
+
     pub(super) fn lose(&mut self, reason: LossReason, count: u64) {
         if count > 0 {
-            let counted = &mut self.losses.by_reason[reason as usize];
-            *counted = counted.saturating_add(count);
-            self.losses.last = Some(reason);
-            self.news.lost = true;
+            self.losses.change(|losses| {
+                let counted = &mut losses.by_reason[reason as usize];
+                *counted = counted.saturating_add(count);
+                losses.last = Some(reason);
+            });
         }
     }
 
     pub(super) fn reject(&mut self, reason: RejectReason, instance: KeyHash) {
-        self.rejections.total += 1;
-        self.rejections.last_reason = Some(reason);
-        self.rejections.last_instance = Some(instance);
-        self.news.rejected = true;
+        self.rejections.change(|rejections| {
+            rejections.total += 1;
+            rejections.last_reason = Some(reason);
+            rejections.last_instance = Some(instance);
+        });
     }
 
     /// What has changed since the last call.
     #[inline]
     pub(super) fn take_news(&mut self) -> StatusNews {
-        std::mem::take(&mut self.news)
+        StatusNews { lost: self.losses.tell_changed().is_some(), rejected: self.rejections.tell_changed().is_some() }
     }
 }

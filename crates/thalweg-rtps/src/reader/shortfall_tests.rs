@@ -2,6 +2,7 @@
 
 use super::tests::{LATER, Session, WRITER, number, sample};
 use super::*;
+use crate::history::RejectReason;
 use crate::qos::{History, ResourceLimits};
 
 fn reliable(samples_max: Option<u32>) -> Session {

@@ -9,7 +9,7 @@ pub(super) type Range = (SequenceNumber, SequenceNumber);
 /// writer names.
 pub(super) const RANGES_MAX: usize = 32;
 
-/// The ranges below the number expected next that were skipped, ascending and apart; what lies between them was delivered. With
+/// The ranges below the number expected next that were skipped, ascending and apart; numbers between them were delivered. With
 /// too many, the two with the fewest delivered samples between them become one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Skips(Vec<Range>);

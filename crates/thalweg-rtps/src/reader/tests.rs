@@ -403,14 +403,18 @@ fn every_sample_arrives_once_and_in_order_whatever_becomes_of_batches() {
     }
 }
 
-/// Hands over fragment `index` of a sample of `sample_size` bytes; true when that completes it.
+/// Hands over fragment `index` of sample 1 of `sample_size` bytes; true when that completes it.
 fn fragment(session: &mut Session, index: u32, sample_size: u32) -> bool {
+    fragment_of(session, 1, index, sample_size)
+}
+
+pub(super) fn fragment_of(session: &mut Session, sequence: i64, index: u32, sample_size: u32) -> bool {
     let bytes = [index as u8; 1400];
     let len = (sample_size - index * 1400).min(1400) as usize;
     let fragments = DataFrag {
         reader: EntityId::UNKNOWN,
         writer: WRITER.entity,
-        sequence: number(1),
+        sequence: number(sequence),
         first_fragment: index + 1,
         fragments: 1,
         fragment_size: 1400,

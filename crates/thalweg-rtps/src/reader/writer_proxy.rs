@@ -97,7 +97,7 @@ impl RequestCounts {
 pub(super) struct Requests {
     pub due: Option<Instant>,
     pub counts: RequestCounts,
-    /// What requests that were made once take. When one was made several times nothing tells which of them was answered.
+    /// How long requests take that were made once. When one was made several times nothing tells which of them was answered.
     round_trip: RoundTrip,
     /// The same of all writers: in a crowd everybody is slow.
     pub crowd: Duration,
@@ -221,6 +221,18 @@ impl WriterProxy {
         is_greeting && next > SequenceNumber::FIRST && gap.list.base() > next && self.announced_by_heartbeat.is_some()
     }
 
+    /// The next sample is here but for its key.
+    pub(super) fn awaits_key(&self) -> bool {
+        self.window.awaits_key()
+    }
+
+    /// The next sample is here, or will never come, or something is kept that numbers which have gone by have left behind.
+    pub(super) fn moves_on(&self) -> bool {
+        let next = self.window.next();
+        let left_behind = self.reassembly.sequence(0).is_some_and(|first| first < next) || self.batches.lag(next);
+        self.window.moves_on() || left_behind
+    }
+
     /// Something came from the writer, which proves that it knows us or at least reaches us.
     pub(super) fn heard(&mut self, sequence: SequenceNumber) {
         self.contacted = true;
@@ -255,11 +267,11 @@ impl WriterProxy {
         let skipped = if self.started { (start - next).unsigned_abs() } else { 0 };
         self.started = true;
         self.window.pass(start, end);
-        self.reassembly.forget_below(start);
+        self.reassembly.retain(|sequence| sequence >= start);
         Some(skipped)
     }
 
-    /// What a batch had to say was said. It is only remembered if all of it could be kept.
+    /// All samples of a batch were handled. The batch is remembered only if all of them could be kept.
     pub(super) fn batch_arrived(&mut self, range: BatchRange) {
         if self.window.has_all(range.first, range.last) {
             self.batches.arrived(range, self.window.next());
@@ -268,6 +280,12 @@ impl WriterProxy {
 
     pub(super) fn wants_fragments(&self, sequence: SequenceNumber) -> bool {
         self.window.is_new(sequence)
+    }
+
+    /// Forgets parts of samples that need none: delivered, irrelevant or lost meanwhile, or here as a whole and waiting for room.
+    #[inline]
+    pub(super) fn forget_settled_parts(&mut self) {
+        self.reassembly.retain(|sequence| self.window.is_new(sequence));
     }
 
     /// Unfinished best-effort samples beyond the newest few are lost; returns how many.
@@ -336,14 +354,14 @@ impl WriterProxy {
             self.requests.round_trip.measured(took);
         }
         self.requests.since_gap = 0;
-        // Who answers slowly is not asked as often as before only because nothing tells how slowly.
+        // A slow writer is not asked as often as before only because nothing tells how slow it is.
         let slow = asked.is_some_and(|asked| asked.again);
         self.requests.repeat = if slow { self.requests.repeat / 2 } else { Duration::ZERO }.max(self.repeat_period());
         let misses = self.misses_any();
         if !misses {
             self.requests.due = None;
         } else {
-            // What else is missing may still be on its way with the same repair.
+            // Others that are missing may still be on their way with the same repair.
             self.answer_at(now + self.repeat_period());
         }
         took

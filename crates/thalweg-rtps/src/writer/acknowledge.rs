@@ -300,8 +300,7 @@ impl Writer {
         let all = slowest.sample > sent || slowest.sample == sent && !in_mid_sample;
         self.flow.record_acknowledged(slowest, all);
         let has_room = self.room.is_drained(&self.history) || self.is_waiting_for_nobody();
-        let drained = self.room.is_awaited && has_room;
-        self.room.is_awaited &= !drained;
+        let drained = self.room.take_awaited(has_room);
         self.note_movement() || drained
     }
 }

@@ -192,6 +192,13 @@ impl Writer {
         bytes
     }
 
+    /// Bytes of what answers a request for a sample that is gone: a GAP, and the next sample of the same pack.
+    fn gap_cost(&self, gone: SequenceNumber) -> usize {
+        let pack = self.history.pack_of(gone);
+        let next = self.history.next_from(gone).filter(|next| self.history.pack_of(next.sequence) == pack);
+        write::GAP_MIN_LEN + next.map_or(0, |next| sample_bytes(&next))
+    }
+
     fn repair_cost(&self, now: Instant) -> Option<u64> {
         let reader = self.readers.at(self.next_repair(now)?);
         let first = reader.repairs.first(|pack| self.history.pack(pack).0)?;
@@ -205,7 +212,8 @@ impl Writer {
                 let fitting = fragment_bytes_in(limit);
                 fragment_datagram_bytes(&sample, sample.fragment_bytes.map_or(fitting, |bytes| bytes.min(fitting)))
             }
-            None => 0,
+            // A GAP that has used up what the rest of its pack costs would be repeated for ever.
+            None => self.gap_cost(first),
         };
         Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64)
     }

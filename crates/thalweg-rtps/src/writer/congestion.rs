@@ -12,7 +12,9 @@
 use std::time::Duration;
 
 use super::judged::Judged;
+use super::observed::Observed;
 use super::pace::{Pace, RATE_RANGE, UNOPPOSED_FAST, amount, rate_of, time_for};
+use super::path::Path;
 use crate::time::Instant;
 
 /// What is known of the path to one reader.
@@ -35,17 +37,6 @@ enum Phase {
         drowned: u32,
     },
     Paced(Pace),
-}
-
-/// What answers take.
-#[derive(Debug)]
-struct Path {
-    /// The shortest of this period and of the one before: what they take when nobody waits for anybody.
-    shortest: [Duration; 2],
-    period_began: Instant,
-    smoothed: Duration,
-    /// When the queue was last let run empty.
-    emptied_at: Instant,
 }
 
 /// What happened since the last decision.
@@ -106,9 +97,8 @@ const WINDOW_START: u64 = 64 * DATAGRAM;
 const WINDOW_MAX: u64 = 64 << 20;
 /// A round has at least so much, so that its loss is more than chance.
 const ROUND_MIN: u64 = 16 * DATAGRAM;
-/// What answers may take longer before a link counts as full; while nothing is paced, a burst may take longer than that alone.
+/// What answers may take longer before a link counts as full.
 const DELAY_MIN: Duration = Duration::from_micros(300);
-const DELAY_OPEN: Duration = Duration::from_millis(3);
 /// Who sends less than others may let more wait: the geometric mean of this and of the time between two of its datagrams.
 const DELAY_SHARED: Duration = Duration::from_millis(1);
 /// For how long answers must be late before what is sent slows down for it.
@@ -120,11 +110,11 @@ const RISES_MIN: u32 = 2;
 /// What a round may take beyond four round trips until what it waits for has arrived.
 const ROUND_SPARE: Duration = Duration::from_millis(20);
 /// Loss in thousandths that is nobody's fault.
-const LOSS_MIN: u64 = 20;
+pub(super) const LOSS_MIN: u64 = 20;
 /// Loss in thousandths at which the next decision waits for nothing.
 const LOSS_HEAVY: u64 = 300;
 /// And at which a burst has met a link that carries far less.
-const LOSS_MOST: u64 = 400;
+pub(super) const LOSS_MOST: u64 = 400;
 /// Most loss that a path is believed to have of its own, in thousandths.
 const BACKGROUND_MAX: u64 = 350;
 /// Rounds in a row that lose as much, after which a link counts as full however little was sent.
@@ -142,20 +132,16 @@ const ANSWER_LOST: Duration = Duration::from_millis(45);
 /// So often nothing is sent for about a round trip, and for no longer than this.
 const EMPTY_PERIOD: Duration = Duration::from_secs(2);
 const EMPTY_MAX: Duration = Duration::from_millis(20);
-/// A path that was found to be full gets at most so long to drain.
-const DRAIN_MAX: Duration = Duration::from_millis(500);
 /// While what leaves is paced, the reader is asked so often, but not before so much has left.
 const ASK_PERIOD: Duration = Duration::from_millis(1);
 const ASK_MIN: u64 = 4 * DATAGRAM;
-/// How long the shortest round trip counts, at least.
-const PATH_PERIOD: Duration = Duration::from_secs(10);
 
 impl Congestion {
     /// Nothing is known of the path.
     pub(super) fn new(now: Instant) -> Congestion {
         Congestion {
             phase: Phase::Open { window: WINDOW_START, drowned: 0 },
-            path: Path { shortest: [Duration::MAX; 2], period_began: now, smoothed: Duration::ZERO, emptied_at: now },
+            path: Path::new(now),
             round: Round { began: now, ..Round::default() },
             judged: Judged::new(now),
             background: 0,
@@ -448,81 +434,6 @@ impl Pace {
             }
         }
         if late || lossy { Change::Slower } else { Change::Other }
-    }
-}
-
-/// A round.
-struct Observed {
-    sent: u64,
-    /// Of how much it became known whether it arrived.
-    known: u64,
-    lost: u64,
-    /// The lost part in thousandths.
-    share: u64,
-    /// How much longer than the shortest the quickest answer took.
-    delay: Option<Duration>,
-    /// And the latest.
-    latest: Duration,
-    /// Each of the last few took longer than the one before.
-    rises: bool,
-    elapsed: Duration,
-    /// Rates in a second: what was acknowledged, and what is known to have arrived.
-    delivered: u64,
-    survived: u64,
-    /// The same of this round and the one before: what it lost may have been sent there.
-    survived_twice: u64,
-    /// Less is not believed at once.
-    least: u64,
-    /// What the reader's socket leaves of the send window.
-    window: u64,
-}
-
-impl Observed {
-    /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
-    fn exceeds(&self, background: u64) -> bool {
-        let chance = background * (1_000 - background) * DATAGRAM / self.known.max(DATAGRAM);
-        self.share > 2 * LOSS_MIN + background + chance.isqrt() * 3
-    }
-
-    /// What the path seems to carry.
-    fn rate(&self, lossy: bool) -> u64 {
-        let survived = match self.share < LOSS_MOST {
-            true => self.survived,
-            false => self.survived.min(self.survived_twice),
-        };
-        if lossy { survived } else { self.delivered }.max(self.least.min(survived))
-    }
-
-    /// True when answers show that something waits in front of a link: all of them took long, or each longer than the one before. One
-    /// that is late, with others on its heels, is that of a busy reader.
-    fn is_late(&self, base: Duration) -> bool {
-        let most = DELAY_OPEN + base / 4;
-        self.delay.is_some_and(|delay| delay > most) || self.rises && self.latest > most
-    }
-
-    /// Nothing leaves until all that is on its way has passed, so that the first answers after it tell the shortest round trip.
-    fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
-        let drains = (self.latest + base).min(DRAIN_MAX);
-        // Of a burst that was lost for the most part nothing tells what the path carries.
-        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
-        Pace::new(now, rate, drains, unopposed)
-    }
-}
-
-impl Path {
-    fn note(&mut self, now: Instant, took: Duration) {
-        if now.since(self.period_began) >= PATH_PERIOD {
-            self.shortest = [took, self.shortest[0]];
-            self.period_began = now;
-        }
-        self.shortest[0] = self.shortest[0].min(took);
-        self.smoothed = if self.smoothed.is_zero() { took } else { (self.smoothed * 3 + took) / 4 };
-    }
-
-    /// What an answer takes when nothing waits; nothing is assumed before the first.
-    fn base(&self) -> Duration {
-        let shortest = self.shortest[0].min(self.shortest[1]);
-        if shortest == Duration::MAX { Duration::ZERO } else { shortest }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct GroupReception {
 }
 
 impl GroupReception {
-    /// An ACKNACK that came after `sent`. What it asks for is sent again and may then arrive.
+    /// An ACKNACK that came after `sent`. The samples that it asks for are sent again and may then arrive.
     pub(super) fn note_acknack(&mut self, asks: bool, sent: Position) {
         if asks {
             self.repairing = true;

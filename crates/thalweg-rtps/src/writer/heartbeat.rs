@@ -55,10 +55,9 @@ impl Writer {
         write::heartbeat_batch(outbox.buffer(), &batch);
     }
 
-    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: whoever answers has received it.
+    /// A HEARTBEAT that tells of no sample, and that the next one begins at `first`: a reader that answers has received it.
     pub(crate) fn empty_heartbeat(&mut self, reader: EntityId, first: SequenceNumber) -> Heartbeat {
-        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
-        let (writer, count) = (self.guid.entity, self.heartbeat.count);
+        let (writer, count) = (self.guid.entity, self.heartbeat.take_count());
         Heartbeat { reader, writer, first, last: first.previous(), count, is_final: false, liveliness: false }
     }
 
@@ -69,9 +68,7 @@ impl Writer {
     }
 
     fn note_all_asked(&mut self, now: Instant) {
-        self.heartbeat.asked_for = self.outgoing.place.sample.previous();
-        self.heartbeat.wanted = false;
-        self.heartbeat.all_asked.asks(now);
+        self.heartbeat.note_all_asked(now, self.outgoing.place.sample.previous());
     }
 
     /// Owes a HEARTBEAT to each reader that may be told what was sent: one to all would reach those that may not.
@@ -93,7 +90,7 @@ impl Writer {
         if self.outgoing.place.fragment == 0 {
             self.flow.record_request(now, Position::whole(last));
         }
-        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
+        let count = self.heartbeat.take_count();
         self.counters.heartbeats += 1;
         self.schedule_heartbeat(now);
         Heartbeat {
@@ -101,7 +98,7 @@ impl Writer {
             writer: self.guid.entity,
             first: self.history.first().min(last.next()),
             last,
-            count: self.heartbeat.count,
+            count,
             is_final: false,
             liveliness: false,
         }
@@ -137,13 +134,12 @@ impl Writer {
         if fragment == 0 {
             return;
         }
-        self.heartbeat.fragment_count = self.heartbeat.fragment_count.wrapping_add(1);
         let heartbeat = HeartbeatFrag {
             reader,
             writer: self.guid.entity,
             sequence: sample,
             last_fragment: fragment,
-            count: self.heartbeat.fragment_count,
+            count: self.heartbeat.take_fragment_count(),
         };
         self.flow.record_request(now, Position { sample: sample.previous(), fragments: fragment });
         write::heartbeat_frag(outbox.buffer(), &heartbeat);
@@ -165,10 +161,10 @@ impl Writer {
             }
             let form = if reader.matched.batches && !greeting { Form::Batch } else { Form::Plain };
             let mut packer = Packer::directed(outbox, self.guid, &reader.matched);
-            // A reader that is back has what precedes; what it has missed the first number of the HEARTBEAT tells.
-            // So does the first number for readers of what is kept for all who come.
+            // A reader that is back has what precedes; the first number of the HEARTBEAT tells how much it has missed.
+            // So it does for readers of built-in topics, whose samples are kept for all that come.
             let is_told = reader.forsaken > SequenceNumber::ZERO || self.guid.entity.is_builtin();
-            // What was written before it came and not sent yet it is told when that is sent: nothing is said of numbers to come.
+            // Samples written before it came and not sent yet are announced when they are sent: nothing is said of numbers to come.
             let start = reader.start.min(self.outgoing.place.sample);
             if greeting && start > SequenceNumber::FIRST && !is_told {
                 // A GAP from the first number says where to start: what left since then has been lost by nobody.

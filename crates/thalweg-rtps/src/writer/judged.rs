@@ -1,4 +1,4 @@
-//! Of how much that left for a reader it is known by now whether it arrived.
+//! How much of the data that left for a reader is known by now to have arrived or not.
 //!
 //! Losses are told late, those of repairs later still. Counted against what was sent meanwhile, they would make one round look as if
 //! half of it were lost, and the next one as if nothing were. Counted against what is known, they do not.
@@ -17,7 +17,7 @@ pub(super) struct Judged {
     lately: u64,
     before: u64,
     looked_at: Instant,
-    /// What had left, for all and for this reader alone, when the rate fell last: losses of that are not told any more.
+    /// How much had left, for all and for this reader alone, when the rate fell last: losses of that are not told any more.
     forgotten: (u64, u64),
 }
 
@@ -32,8 +32,8 @@ impl Judged {
         self.repaired_at = now;
     }
 
-    /// The reader answers. What was repaired when it answered the time before last has arrived, unless it is known to be lost: it would
-    /// have been asked for again after `told_after`.
+    /// The reader answers. Repairs that had left when it answered the time before last have arrived, unless they are known to be lost:
+    /// they would have been asked for again after `told_after`.
     pub(super) fn look(&mut self, now: Instant, told_after: Duration) {
         let period = told_after * 3 / 2;
         if now.since(self.repaired_at) >= period {
@@ -46,7 +46,7 @@ impl Judged {
         self.looked_at = now;
     }
 
-    /// How much is known, of what left for all as far as it was `acknowledged`. What was forgotten counts as known.
+    /// How much is known, of what left for all as far as it was `acknowledged`. Everything forgotten counts as known.
     pub(super) fn amount(&self, acknowledged: u64) -> u64 {
         acknowledged.max(self.forgotten.0) + self.before.max(self.forgotten.1)
     }

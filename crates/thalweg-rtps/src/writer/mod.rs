@@ -3,6 +3,8 @@
 mod acknowledge;
 mod ahead;
 mod allowance;
+#[cfg(test)]
+mod asking_tests;
 mod collection;
 mod congestion;
 mod doubt;
@@ -14,12 +16,21 @@ mod footprint;
 mod former;
 mod group_reception;
 mod heartbeat;
+mod heartbeat_state;
 mod judged;
 mod large_repair;
 pub mod neighbourhood;
+mod observed;
+mod offered;
+mod outgoing;
+#[cfg(test)]
+mod overwrite_tests;
 mod pace;
 mod pacing;
 mod pack;
+mod path;
+#[cfg(test)]
+mod path_tests;
 mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
@@ -27,6 +38,7 @@ mod reader_set_tests;
 mod repair;
 mod repairs;
 mod requests;
+mod room;
 #[cfg(test)]
 mod room_tests;
 mod route;
@@ -45,7 +57,6 @@ use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
 use ahead::Ahead;
-use allowance::Asynchronous;
 pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
 pub use footprint::WriterFootprint;
@@ -56,18 +67,23 @@ pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExp
 use crate::history::{ChangeKind, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
-use crate::qos::{Durability, History, Method, Reliability, WriterQos};
-use crate::round_trip::RoundTrip;
+use crate::qos::WriterQos;
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
-use reader_proxy::{AllAsked, ReaderProxy};
+use heartbeat_state::{
+    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, HEARTBEAT_PERIOD_REFUSED_MAX,
+    HeartbeatState,
+};
+use offered::Offered;
+use outgoing::Outgoing;
+use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
+use room::Room;
 use route::Route;
-use transmission::Place;
 
 /// What a writer needs to know of its environment beyond its QoS.
 #[derive(Clone, Debug)]
@@ -147,16 +163,6 @@ pub struct WriterCounters {
     pub datagrams: u64,
 }
 
-/// The earliest heartbeat repetition; below it measured round trips decide.
-const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
-/// The slowest heartbeat repetition while a reader owes an acknowledgement.
-const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
-
-/// The slowest repetition while samples wait to be sent until somebody acknowledges others.
-const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
-/// And while a write waits for room.
-const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(200);
-
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
 #[derive(Debug)]
 pub struct Writer {
@@ -174,109 +180,6 @@ pub struct Writer {
     ahead: Ahead,
     room: Room,
     counters: WriterCounters,
-}
-
-/// What the QoS offers to every reader.
-#[derive(Clone, Copy, Debug)]
-struct Offered {
-    reliable: bool,
-    /// Zero for best effort.
-    max_blocking_time: Duration,
-    /// For readers that come later.
-    history: bool,
-    /// Collected samples as DATA_BATCH, to readers that understand it.
-    batches: bool,
-}
-
-impl Offered {
-    fn new(qos: &WriterQos) -> Offered {
-        let (reliable, max_blocking_time) = match qos.reliability {
-            Reliability::Reliable { max_blocking_time } => (true, max_blocking_time),
-            Reliability::BestEffort => (false, Duration::ZERO),
-        };
-        let history = qos.durability != Durability::Volatile;
-        let batches = !matches!(qos.transmission.method, Method::Coalesce(_));
-        Offered { reliable, max_blocking_time, history, batches }
-    }
-
-    /// What of it the reader asks for.
-    fn restrict(&self, matched: &mut MatchedReader) {
-        matched.reliable &= self.reliable;
-        matched.wants_history &= self.history;
-        matched.batches &= self.batches;
-    }
-}
-
-/// When a history counts as full and as drained again, and whether a write waits for that.
-#[derive(Debug)]
-struct Room {
-    samples: usize,
-    bytes: usize,
-    /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
-    ask_every: i64,
-    /// A write was refused, and its room is not there yet.
-    is_awaited: bool,
-    /// Sending has made room for a write that was refused, and nobody was told.
-    is_untold: bool,
-}
-
-/// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
-const ASK_EVERY_MAX: usize = 1024;
-
-impl Room {
-    fn new(qos: &WriterQos, bytes: usize) -> Room {
-        let limits = [qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance];
-        let samples = limits.into_iter().flatten().min().map_or(usize::MAX, |limit| limit as usize);
-        let ask_every = match qos.history {
-            History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
-            History::KeepLast(_) => i64::MAX,
-        };
-        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false }
-    }
-
-    /// True when a quarter of it is free again.
-    fn is_drained(&self, history: &WriterHistory) -> bool {
-        history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
-    }
-}
-
-/// Where first transmission stands.
-#[derive(Debug)]
-struct Outgoing {
-    place: Place,
-    /// The newest samples left as a DATA_BATCH.
-    batched: bool,
-    token: Token,
-    scratch: Vec<u8>,
-    /// Set for asynchronous writers: only the participant sends for them.
-    asynchronous: Option<Asynchronous>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
-    Free,
-    Held,
-    /// Somebody has left work for the holder.
-    HeldMore,
-}
-
-#[derive(Debug)]
-struct HeartbeatState {
-    count: u32,
-    fragment_count: u32,
-    /// When everybody who owes an acknowledgement was last asked for it.
-    all_asked: AllAsked,
-    /// Last sample that the latest HEARTBEAT announced.
-    asked_for: SequenceNumber,
-    /// Asked for by the application or by a refused write.
-    wanted: bool,
-    due: Option<Instant>,
-    /// What the latest answers took, whoever gave them: in a crowd everybody is slow.
-    round_trip: RoundTrip,
-    /// Some reader must prove itself before it is told of samples: HEARTBEATs go to the others one by one.
-    is_withheld: bool,
-    /// How long a reader may owe acknowledgements without any progress.
-    patience: Duration,
 }
 
 impl Ranked for Writer {
@@ -297,26 +200,10 @@ impl Writer {
             readers: ReaderSet::new(),
             former: FormerReaders::default(),
             route: Route::new(qos.transmission.destination),
-            outgoing: Outgoing {
-                place: Place::before(options.first),
-                batched: false,
-                token: Token::Free,
-                scratch: Vec::new(),
-                asynchronous: Asynchronous::of(&qos.transmission.method),
-            },
+            outgoing: Outgoing::new(options.first, &qos.transmission.method),
             collection: Collection::new(&qos.transmission.method),
             flow: Flow::new(),
-            heartbeat: HeartbeatState {
-                count: 0,
-                fragment_count: 0,
-                all_asked: AllAsked::default(),
-                asked_for: options.first.previous(),
-                wanted: false,
-                due: None,
-                round_trip: RoundTrip::assuming(Duration::ZERO),
-                is_withheld: false,
-                patience: qos.reader_patience,
-            },
+            heartbeat: HeartbeatState::new(options.first, qos.reader_patience),
             armed: None,
             ahead: Ahead::of(qos),
             room: Room::new(qos, bytes_max),
@@ -326,7 +213,7 @@ impl Writer {
 
     /// The next HEARTBEAT and HEARTBEAT_FRAG have this count.
     pub(crate) fn begin_counts_at(&mut self, first: u32) {
-        (self.heartbeat.count, self.heartbeat.fragment_count) = (first.wrapping_sub(1), first.wrapping_sub(1));
+        self.heartbeat.begin_counts_at(first);
     }
 
     /// This writer's GUID.
@@ -394,16 +281,18 @@ impl Writer {
     /// it may: room that there was since the write was refused has been told already, and others have used it.
     pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
         let has_room = self.history.room_for(instance, payload_bytes);
-        self.room.is_awaited |= !has_room;
+        if !has_room {
+            self.room.wait();
+        }
         has_room
     }
 
     /// True once after sending has made room for a write that was refused: samples that nobody acknowledges go when they leave.
     pub fn poll_space(&mut self) -> bool {
-        std::mem::take(&mut self.room.is_untold)
+        self.room.take_news()
     }
 
-    /// What waits for company waits no longer: it leaves with the next [`Writer::start_sending`] or
+    /// Samples that wait for company wait no longer: they leave with the next [`Writer::start_sending`] or
     /// [`Writer::poll_transmit`].
     pub fn flush(&mut self) {
         self.collection.force();
@@ -411,10 +300,8 @@ impl Writer {
 
     /// Asks all readers for an acknowledgement at once, at most once a round trip.
     pub fn request_acknowledgement(&mut self, now: Instant) {
-        let round_trip = self.readers.summary().round_trip;
-        let recently = self.heartbeat.all_asked.last.is_some_and(|sent| now.since(sent) < round_trip);
-        if !recently && self.is_awaiting() {
-            self.heartbeat.wanted = true;
+        if self.is_awaiting() {
+            self.heartbeat.want(now, self.readers.summary().round_trip);
         }
         self.schedule_heartbeat(now);
     }
@@ -430,15 +317,14 @@ impl Writer {
         if self.collection.is_asynchronous() {
             return false;
         }
-        if self.outgoing.token != Token::Free {
-            self.outgoing.token = Token::HeldMore;
+        if self.outgoing.leave_to_holder() {
             return false;
         }
         let more = self.poll_transmit(now, outbox);
         if outbox.is_empty() {
             return false;
         }
-        self.outgoing.token = if more { Token::HeldMore } else { Token::Held };
+        self.outgoing.take_token(more);
         true
     }
 
@@ -446,18 +332,12 @@ impl Writer {
     /// the caller) again when more is waiting, else gives the token back and returns false.
     pub fn continue_sending(&mut self, start: Instant, now: Instant, datagrams: usize, outbox: &mut Outbox) -> bool {
         self.collection.note_sent(start, now, datagrams);
-        let more = self.outgoing.token == Token::HeldMore;
-        self.outgoing.token = Token::Free;
-        more && self.start_sending(now, outbox)
+        self.outgoing.return_token() && self.start_sending(now, outbox)
     }
 
     /// True when a thread holds the sender token; it then sends on behalf of everybody.
     pub(crate) fn leave_to_holder(&mut self) -> bool {
-        let held = self.outgoing.token != Token::Free;
-        if held {
-            self.outgoing.token = Token::HeldMore;
-        }
-        held
+        self.outgoing.leave_to_holder()
     }
 
     /// Matches a reader (or replaces what is known of it).
@@ -465,7 +345,7 @@ impl Writer {
         self.offered.restrict(&mut matched);
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
-            // What it acknowledges of a sample may be counted in other fragments than what was sent of it.
+            // It may acknowledge a sample in other fragments than those that were sent.
             let place = self.outgoing.place;
             let has_all = place.fragment == 0 && known.acknowledged.sample >= place.sample.previous();
             known.renew(matched, has_all);
@@ -495,10 +375,7 @@ impl Writer {
         if let Some(reader) = self.readers.remove(guid) {
             self.remember_former_reader(&reader);
         }
-        if self.readers.is_empty() {
-            // What was not sent yet concerns nobody any more.
-            self.pass_over_unsent();
-        }
+        self.pass_over_unowed();
         self.readers_changed();
         self.release_acknowledged()
     }
@@ -514,12 +391,12 @@ impl Writer {
         self.heartbeat.is_withheld = together.any.unproved;
     }
 
-    /// What its latest answers took, whoever gave them; zero before the first one.
+    /// How long its latest answers took, from whichever readers; zero before the first one.
     pub(crate) fn crowd_round_trip(&self) -> Duration {
         self.heartbeat.round_trip.estimate()
     }
 
-    /// What the latest answers of a reader took; `None` if that is not known.
+    /// How long the latest answers of a reader took; `None` if that is not known.
     pub(crate) fn round_trip_of(&self, reader: Guid) -> Option<Duration> {
         self.readers.get(reader)?.round_trip.measurement()
     }
@@ -531,18 +408,12 @@ impl Writer {
 
     /// Makes sure that the heartbeat timer runs.
     fn schedule_heartbeat(&mut self, now: Instant) {
-        if self.heartbeat.due.is_none() {
-            self.heartbeat.due = Some(now + self.heartbeat_period());
-        }
+        self.heartbeat.schedule(now, self.heartbeat_period());
     }
 
     /// Makes sure that the heartbeat timer runs and does not wait longer than for a reader that is asked for the first time.
     fn hasten_heartbeat(&mut self, now: Instant) {
-        if self.heartbeat.due.is_some_and(|due| due <= now + HEARTBEAT_PERIOD_MIN) {
-            return;
-        }
-        let soon = now + self.heartbeat_period();
-        self.heartbeat.due = Some(self.heartbeat.due.map_or(soon, |due| due.min(soon)));
+        self.heartbeat.hasten(now, self.heartbeat_period());
     }
 
     fn heartbeat_period(&self) -> Duration {

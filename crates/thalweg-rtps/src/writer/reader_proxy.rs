@@ -50,7 +50,7 @@ pub(super) enum Owed {
 }
 
 /// When a reader alone was asked for an acknowledgement. Each reader has its own pauses: in a crowd some always make progress
-/// while others are busy, and who is busy must not be asked the more often for it.
+/// while others are busy, and a busy reader must not be asked the more often for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
     /// The last time.

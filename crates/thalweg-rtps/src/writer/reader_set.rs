@@ -66,7 +66,7 @@ pub(super) struct PathBounds {
     pub window: u64,
     /// After how many bytes an acknowledgement is asked for, at the latest.
     pub interval: u64,
-    /// What leaves on some path leaves at a rate.
+    /// Some path is sent to at a rate.
     pub paced: bool,
 }
 

@@ -2,7 +2,9 @@
 
 use super::large_repair::Cut;
 use super::repairs::Repairs;
-use super::tests::{START, acknowledge, matched_reader, reader, send, write, writer};
+use super::tests::{
+    START, acknowledge, collecting_for, join, matched_reader, reader, send, write, write_stamped, writer,
+};
 use super::*;
 use crate::qos::{Durability, History, Method, Transmission, WriterQos};
 use crate::types::{EntityId, GuidPrefix, Keyed};
@@ -29,15 +31,11 @@ fn full_writer() -> Writer {
     writer
 }
 
-/// Whether a write that waits is told of room when the reader has everything below `base`.
+/// Whether a write that waits is told of room when everything below `base` is acknowledged.
 fn tells_of_room(writer: &mut Writer, base: i64) -> bool {
-    let acknack = AckNack {
-        reader: reader(1).entity,
-        writer: writer.guid().entity,
-        state: SequenceSet::new(SequenceNumber(base)),
-        count: u32::try_from(base).expect("small"),
-        is_final: true,
-    };
+    let state = SequenceSet::new(SequenceNumber(base));
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let acknack = AckNack { reader: reader(1).entity, writer: writer.guid().entity, state, count, is_final: true };
     writer.handle_acknack(START, reader(1), &acknack).space
 }
 
@@ -129,4 +127,131 @@ fn a_fragment_is_lost_once_each_time_that_it_was_sent() {
         lost
     };
     assert_eq!([ask(0, false), ask(100, false), ask(200, true), ask(300, true), ask(400, false)], [1, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_write_waits_for_readers_on_its_host_while_they_move() {
+    let mut writer = writer(0);
+    let near = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
+    writer.match_reader(START, near);
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    let drive = |writer: &mut Writer| while writer.poll_transmit(START, &mut Outbox::new()) {};
+    let mut written = 0;
+    while !writer.await_readers() {
+        write(&mut writer, 50_000);
+        drive(&mut writer);
+        written += 1;
+        assert!(written < 100, "the window for the cache is never full");
+    }
+    let sent = writer.outgoing.place.sample;
+    assert!(writer.flow.in_flight() <= 2 << 20 && SequenceNumber(written) > sent, "{written} written, sent to {sent}");
+    assert!(!writer.note_movement(), "nothing has moved");
+    writer.stop_awaiting_readers();
+    assert!(!writer.await_readers(), "who has waited in vain goes on");
+    (0..20).for_each(|_| write(&mut writer, 50_000));
+    acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
+    assert!(writer.await_readers(), "the readers move: it waits again");
+    let acknack = AckNack {
+        reader: reader(1).entity,
+        writer: writer.guid().entity,
+        state: SequenceSet::new(sent),
+        count: 100,
+        is_final: true,
+    };
+    assert!(writer.handle_acknack(START, reader(1), &acknack).space, "and is told when they have followed");
+    drive(&mut writer);
+    (0..100).for_each(|_| write(&mut writer, 50_000));
+    let far = MatchedReader { on_this_host: false, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
+    writer.match_reader(START, far);
+    drive(&mut writer);
+    assert!(!writer.await_readers(), "readers on other hosts have the network between");
+}
+
+#[test]
+fn samples_under_way_to_readers_on_the_same_host_fit_the_cache() {
+    let by = |method: Method, bytes: usize, on_this_host: bool| {
+        let receive_buffer_bytes = Some(64 << 20);
+        let near = MatchedReader { on_this_host, receive_buffer_bytes, datagram_bytes: 60_000, ..matched_reader(1) };
+        let mut writer = collecting_for(near, method, History::KeepAll);
+        (0..(8 << 20) / bytes).for_each(|_| write_stamped(&mut writer, START, bytes));
+        writer.flush();
+        while writer.poll_transmit(START, &mut Outbox::new()) {}
+        (writer.flow.in_flight(), writer.await_readers())
+    };
+    let under_way = |bytes: usize, on_this_host: bool| by(Method::batch(), bytes, on_this_host);
+    for bytes in [600, 1_000, 50_000] {
+        let (bytes_under_way, waits) = under_way(bytes, true);
+        assert!((1 << 20..=2 << 20).contains(&bytes_under_way), "{bytes_under_way} under way in samples of {bytes}");
+        assert!(waits, "samples of {bytes} wait for the readers before they are written");
+    }
+    let (bytes_under_way, waits) = under_way(64, true);
+    assert!(
+        bytes_under_way > 4 << 20,
+        "{bytes_under_way} under way in samples so small that their bytes do not matter"
+    );
+    assert!(!by(Method::Immediate, 1_000, true).1, "samples that leave by themselves cost more than their bytes do");
+    assert!(!waits && !under_way(1_000, false).1, "small samples wait for nobody, and none waits for another host");
+}
+
+/// A KEEP_ALL writer of at most so many samples, with one reader.
+fn limited_writer(max_samples: u32) -> Writer {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let transmission = Transmission::by(Method::Immediate);
+    let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+    qos.resource_limits.max_samples = Some(max_samples);
+    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    join(&mut writer, START, 1);
+    writer
+}
+
+fn is_refused(writer: &mut Writer) -> bool {
+    let (kind, payload) = (ChangeKind::Write, Payload::from(vec![0; 8]));
+    let refused =
+        writer.write(START, NewChange { kind, instance: KeyHash::default(), timestamp: None, payload }).is_err();
+    send(writer, START);
+    refused
+}
+
+#[test]
+fn a_write_that_others_left_no_room_for_is_told_of_the_next() {
+    let mut writer = limited_writer(4);
+    (1..=4).for_each(|_| assert!(!is_refused(&mut writer)));
+    assert!(is_refused(&mut writer));
+    assert!(tells_of_room(&mut writer, 3));
+    (1..=2).for_each(|_| assert!(!is_refused(&mut writer), "others use it"));
+    assert!(!writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(tells_of_room(&mut writer, 5));
+    assert!(writer.ask_for_room(&KeyHash::default(), 8));
+    assert!(!tells_of_room(&mut writer, 6), "nobody waits");
+}
+
+#[test]
+fn a_small_history_tells_of_room_when_a_quarter_is_free() {
+    for (max_samples, acknowledged) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)] {
+        let mut writer = limited_writer(max_samples);
+        (0..max_samples).for_each(|_| assert!(!is_refused(&mut writer)));
+        assert!(is_refused(&mut writer));
+        let told = (1..=max_samples).find(|last| tells_of_room(&mut writer, i64::from(*last) + 1));
+        assert_eq!(told, Some(acknowledged), "of {max_samples}");
+    }
+}
+
+#[test]
+fn the_first_flight_to_a_reader_on_another_host_is_small_whatever_it_announces() {
+    let mut writer = writer(0);
+    let far = MatchedReader { receive_buffer_bytes: Some(1 << 30), datagram_bytes: 1_472, ..matched_reader(1) };
+    writer.match_reader(START, MatchedReader { on_this_host: false, ..far });
+    (0..200).for_each(|_| write(&mut writer, 50_000));
+    let (mut sent, mut now) = (0, START);
+    for _ in 0..100 {
+        let mut outbox = Outbox::new();
+        while writer.poll_transmit(now, &mut outbox) {
+            sent += outbox.cost();
+            outbox.clear();
+        }
+        sent += outbox.cost();
+        now += Duration::from_millis(100);
+        writer.handle_timeout(now);
+    }
+    assert!(sent <= 200_000, "{sent} bytes before its first answer");
 }

@@ -162,3 +162,78 @@ fn readers_that_have_proved_the_match_are_asked_one_by_one_while_another_has_not
     }
     assert_eq!(asked, [(matched_reader(1).unicast[0], reader(1).entity, SequenceNumber(1))]);
 }
+
+#[test]
+fn readers_of_both_forms_get_everything_once() {
+    let mut writer = collecting(Method::batch(), History::KeepAll);
+    let foreign = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };
+    writer.match_reader(START, foreign);
+    send(&mut writer, START);
+    let mut sent = [0, 0];
+    let mut count = |writer: &mut Writer, now: Instant| {
+        let mut outbox = Outbox::new();
+        loop {
+            outbox.clear();
+            let more = writer.poll_transmit(now, &mut outbox);
+            for datagram in outbox.datagrams().filter(|datagram| datagram.len() > 200) {
+                sent[usize::from(datagram.destinations() == [locator(2)])] += 1;
+            }
+            if !more {
+                return;
+            }
+        }
+    };
+    // More datagrams than one outbox takes, and a sample that is stopped in the middle.
+    for number in 0..150 {
+        write_stamped(&mut writer, START + Duration::from_nanos(number), 1_200);
+    }
+    write_stamped(&mut writer, START, 1_000_000);
+    let mut now = START + Duration::from_millis(2);
+    for _ in 0..50 {
+        count(&mut writer, now);
+        now += Duration::from_millis(5);
+        let next = writer.outgoing.place.sample;
+        acknowledge(&mut writer, now, 1, next, &[]);
+        let fragment = writer.outgoing.place.fragment;
+        if fragment > 0 {
+            let entity = writer.guid().entity;
+            let (count, state) = (fragment, crate::wire::FragmentSet::new(fragment + 1));
+            let nack = crate::wire::NackFrag { reader: reader(1).entity, writer: entity, sequence: next, state, count };
+            writer.handle_nack_frag(now, reader(1), &nack);
+        }
+    }
+    assert_eq!(writer.outgoing.place.sample, SequenceNumber(152));
+    assert_eq!(sent[0], sent[1], "the same datagrams to both");
+    let fragments = 1_000_000_usize.div_ceil(1_304);
+    assert_eq!(sent[1], 150 + fragments);
+}
+
+/// Writes a sample with this time, in seconds.
+fn write_at(writer: &mut Writer, seconds: Option<u32>) {
+    let timestamp = seconds.map(|seconds| crate::time::Timestamp { seconds, fraction: 0 });
+    let payload = Payload::from(vec![0; 8]);
+    let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp, payload };
+    writer.write(START, change).expect("the history has room");
+}
+
+#[test]
+fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
+    let mut writer = writer(1);
+    for seconds in [None, Some(5), Some(5), None, None, Some(6)] {
+        write_at(&mut writer, seconds);
+    }
+    let mut outbox = Outbox::new();
+    writer.poll_transmit(START, &mut outbox);
+    let mut told = Vec::new();
+    for datagram in outbox.datagrams() {
+        for submessage in crate::wire::Message::parse(&datagram.to_vec()).unwrap().submessages() {
+            match submessage.unwrap() {
+                crate::wire::Submessage::InfoTimestamp(Some(timestamp)) => told.push(timestamp.seconds.to_string()),
+                crate::wire::Submessage::InfoTimestamp(None) => told.push("none".to_owned()),
+                crate::wire::Submessage::Data(data) => told.push(format!("#{}", data.sequence)),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
+}

@@ -6,6 +6,7 @@ use super::*;
 use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::time::INFINITE;
 use crate::types::{EntityId, GuidPrefix, Keyed, Locator, VendorId};
+use crate::wire::batch::AckNackBatch;
 use crate::wire::{AckNack, SequenceSet};
 
 pub(super) const START: Instant = Instant::from_nanos(1);
@@ -14,7 +15,7 @@ pub(super) fn reader(number: u8) -> Guid {
     Guid::new(GuidPrefix([number; 12]), EntityId([0, 0, 1, 4]))
 }
 
-fn locator(number: u8) -> Locator {
+pub(super) fn locator(number: u8) -> Locator {
     Locator::from(SocketAddr::from(([10, 0, 0, number], 7411)))
 }
 
@@ -35,7 +36,7 @@ pub(super) fn patient_writer(reader_patience: Duration) -> Writer {
 }
 
 /// As [`writer`], with a patience of one second.
-fn impatient_writer(readers: u8) -> Writer {
+pub(super) fn impatient_writer(readers: u8) -> Writer {
     let mut writer = patient_writer(Duration::from_secs(1));
     (1..=readers).for_each(|number| join(&mut writer, START, number));
     send(&mut writer, START);
@@ -58,7 +59,7 @@ pub(super) fn matched_reader(number: u8) -> MatchedReader {
     }
 }
 
-fn join(writer: &mut Writer, now: Instant, number: u8) {
+pub(super) fn join(writer: &mut Writer, now: Instant, number: u8) {
     writer.match_reader(now, matched_reader(number));
     let next = writer.history.last().next();
     acknowledge(writer, now, number, next, &[]);
@@ -81,6 +82,16 @@ pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: S
     writer.handle_acknack(now, guid, &acknack);
 }
 
+/// Reader 1 asks for a pack again.
+fn ask_for_pack(writer: &mut Writer, now: Instant, pack: SequenceNumber) {
+    let mut state = SequenceSet::new(pack);
+    state.insert(pack);
+    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
+    let (entity, guid) = (writer.guid().entity, reader(1));
+    let acknack = AckNackBatch { reader: guid.entity, writer: entity, state, count, is_final: false };
+    writer.handle_acknack_batch(now, guid, &acknack);
+}
+
 /// Where the writer's datagrams go now.
 pub(super) fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
     let mut outbox = Outbox::new();
@@ -89,7 +100,7 @@ pub(super) fn send(writer: &mut Writer, now: Instant) -> Vec<Locator> {
 }
 
 /// Lets the writer's timer run out, again and again, until it gives a reader up; returns which and when.
-fn run_until_given_up(writer: &mut Writer) -> (Guid, Instant) {
+pub(super) fn run_until_given_up(writer: &mut Writer) -> (Guid, Instant) {
     for _ in 0..100 {
         let at = writer.poll_timeout().expect("somebody owes an acknowledgement");
         let given_up = writer.handle_timeout(at).given_up;
@@ -99,6 +110,42 @@ fn run_until_given_up(writer: &mut Writer) -> (Guid, Instant) {
         }
     }
     unreachable!("nobody is given up")
+}
+
+/// What a datagram tells of numbers.
+#[derive(Debug, PartialEq)]
+pub(super) enum Told {
+    Heartbeat { to: Locator, first: SequenceNumber, last: SequenceNumber },
+    Gap,
+}
+
+pub(super) fn sent_submessages(writer: &mut Writer, now: Instant) -> Vec<Told> {
+    let mut told = Vec::new();
+    let mut outbox = Outbox::new();
+    loop {
+        let more = writer.poll_transmit(now, &mut outbox);
+        for datagram in outbox.datagrams() {
+            let bytes = datagram.to_vec();
+            let message = crate::wire::Message::parse(&bytes).expect("well-formed");
+            for submessage in message.submessages() {
+                match submessage.expect("well-formed") {
+                    crate::wire::Submessage::Heartbeat(heartbeat) => {
+                        told.extend(datagram.destinations().iter().map(|to| Told::Heartbeat {
+                            to: *to,
+                            first: heartbeat.first,
+                            last: heartbeat.last,
+                        }));
+                    }
+                    crate::wire::Submessage::Gap(_) => told.push(Told::Gap),
+                    _ => {}
+                }
+            }
+        }
+        outbox.clear();
+        if !more {
+            return told;
+        }
+    }
 }
 
 #[test]
@@ -252,138 +299,14 @@ fn readers_that_went_are_remembered_within_bounds() {
     assert_eq!(writer.former.len(), 256);
 }
 
-/// What a datagram tells of numbers.
-#[derive(Debug, PartialEq)]
-enum Told {
-    Heartbeat { to: Locator, first: SequenceNumber, last: SequenceNumber },
-    Gap,
-}
-
-fn sent_submessages(writer: &mut Writer, now: Instant) -> Vec<Told> {
-    let mut told = Vec::new();
-    let mut outbox = Outbox::new();
-    loop {
-        let more = writer.poll_transmit(now, &mut outbox);
-        for datagram in outbox.datagrams() {
-            let bytes = datagram.to_vec();
-            let message = crate::wire::Message::parse(&bytes).expect("well-formed");
-            for submessage in message.submessages() {
-                match submessage.expect("well-formed") {
-                    crate::wire::Submessage::Heartbeat(heartbeat) => {
-                        told.extend(datagram.destinations().iter().map(|to| Told::Heartbeat {
-                            to: *to,
-                            first: heartbeat.first,
-                            last: heartbeat.last,
-                        }));
-                    }
-                    crate::wire::Submessage::Gap(_) => told.push(Told::Gap),
-                    _ => {}
-                }
-            }
-        }
-        outbox.clear();
-        if !more {
-            return told;
-        }
-    }
-}
-
-#[test]
-fn no_heartbeat_tells_a_foreign_reader_of_samples_before_it_has_proved_that_it_matched() {
-    for seed in 0..300 {
-        let mut rng = crate::rng::Rng::new(seed);
-        let mut writer = patient_writer(INFINITE);
-        let mut now = START;
-        let mut next_to_prove = [None; 4];
-        for step in 0..200 {
-            now += Duration::from_micros(rng.below(30_000));
-            let number = 1 + rng.below(3) as u8;
-            match rng.below(6) {
-                0 if next_to_prove[usize::from(number)].is_none() => {
-                    let vendor = [VendorId::CYCLONE, VendorId::THALWEG][rng.below(2) as usize];
-                    let reliable = rng.chance(0.8);
-                    let buffer = Some(60_000);
-                    let matched =
-                        MatchedReader { vendor, reliable, receive_buffer_bytes: buffer, ..matched_reader(number) };
-                    let foreign = vendor == VendorId::CYCLONE && reliable;
-                    writer.match_reader(now, matched);
-                    next_to_prove[usize::from(number)] =
-                        Some(if foreign { writer.history.last().next() } else { SequenceNumber(i64::MAX) });
-                }
-                1 => (0..rng.below(10)).for_each(|_| write(&mut writer, 1_000)),
-                2 => writer.request_acknowledgement(now),
-                3 if next_to_prove[usize::from(number)].is_some() => {
-                    // Once in a while the proof; most are what Cyclone DDS sends before it has heard of the writer.
-                    let proves = rng.chance(0.2);
-                    let entity = writer.guid().entity;
-                    let base = if proves { writer.outgoing.place.sample } else { SequenceNumber(rng.below(2) as i64) };
-                    let count = if proves { step + 1 } else { 0 };
-                    let state = SequenceSet::new(base);
-                    let acknack =
-                        AckNack { reader: reader(number).entity, writer: entity, state, count, is_final: false };
-                    writer.handle_acknack(now, reader(number), &acknack);
-                    if proves {
-                        next_to_prove[usize::from(number)] = Some(SequenceNumber(i64::MAX));
-                    }
-                }
-                _ => _ = writer.handle_timeout(now),
-            }
-            for told in sent_submessages(&mut writer, now) {
-                let Told::Heartbeat { to, last, .. } = told else { continue };
-                let number = (1..=3).find(|number| locator(*number) == to).expect("one of the readers");
-                if let Some(start) = next_to_prove[usize::from(number)] {
-                    assert!(
-                        last < start,
-                        "seed {seed}, step {step}: reader {number} is told of {last}, it starts at {start}"
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn who_does_not_answer_is_not_asked_the_more_often_while_others_come_and_answer() {
-    let mut writer = writer(0);
-    writer.match_reader(START, matched_reader(1));
-    let mut asked = 0;
-    for other in 2..=51 {
-        let now = START + Duration::from_millis(20) * other.into();
-        while let Some(due) = writer.poll_timeout().filter(|due| *due <= now) {
-            writer.handle_timeout(due);
-            asked += send(&mut writer, due).iter().filter(|to| **to == locator(1)).count();
-        }
-        join(&mut writer, now, other);
-        asked += send(&mut writer, now).iter().filter(|to| **to == locator(1)).count();
-    }
-    assert!((5..=8).contains(&asked), "after twice the time each time, {asked} times in a second");
-}
-
-#[test]
-fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
-    let mut writer = impatient_writer(2);
-    (0..30).for_each(|_| write(&mut writer, 1_000));
-    send(&mut writer, START);
-    // Reader 1 has everything that was sent; the window waits for reader 2.
-    let next = writer.outgoing.place.sample;
-    assert!(next < SequenceNumber(25), "the window closes");
-    acknowledge(&mut writer, START, 1, next, &[]);
-    let (given_up, now) = run_until_given_up(&mut writer);
-    assert_eq!(given_up, reader(2));
-    assert!(writer.outgoing.place.sample > next, "the window opens");
-    join(&mut writer, now, 3);
-    let soon = writer.poll_timeout().expect("reader 1 owes an acknowledgement now");
-    assert_eq!(writer.handle_timeout(soon).given_up, None, "reader 1 has had no time to answer");
-}
-
 /// A writer of one instance with one reader and a window of 1 MB.
-fn collecting(method: Method, history: History) -> Writer {
+pub(super) fn collecting(method: Method, history: History) -> Writer {
     let matched = MatchedReader { datagram_bytes: 1_472, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
     collecting_for(matched, method, history)
 }
 
 /// A writer whose only reader has acknowledged everything.
-fn collecting_for(matched: MatchedReader, method: Method, history: History) -> Writer {
+pub(super) fn collecting_for(matched: MatchedReader, method: Method, history: History) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(method);
     let qos = WriterQos { history, transmission, ..WriterQos::default() };
@@ -395,7 +318,7 @@ fn collecting_for(matched: MatchedReader, method: Method, history: History) -> W
     writer
 }
 
-fn write_stamped(writer: &mut Writer, now: Instant, bytes: usize) {
+pub(super) fn write_stamped(writer: &mut Writer, now: Instant, bytes: usize) {
     let payload = Payload::from(vec![0; bytes]);
     let timestamp = Some(Timestamp { seconds: 1, fraction: 0 });
     let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp, payload };
@@ -403,7 +326,7 @@ fn write_stamped(writer: &mut Writer, now: Instant, bytes: usize) {
 }
 
 /// Sends everything that is due at `now`.
-fn drain(writer: &mut Writer, now: Instant) -> usize {
+pub(super) fn drain(writer: &mut Writer, now: Instant) -> usize {
     let mut datagrams = 0;
     let mut outbox = Outbox::new();
     let mut sending = writer.start_sending(now, &mut outbox);
@@ -488,6 +411,24 @@ fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
     assert_eq!((writer.footprint().waiting, outbox.len()), (0, 0), "nobody is there to get it");
 }
 
+/// Had the GAP for its first sample used up the tokens, it would have been all that the answer ever held.
+#[test]
+fn a_pack_whose_first_sample_is_gone_is_repaired_with_the_tokens_that_its_repair_asks_for() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(2));
+    (0..2).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 200));
+    let mut outbox = Outbox::new();
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    write_stamped(&mut writer, START, 200);
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    let (now, repaired) = (START + Duration::from_secs(1), writer.counters().repaired);
+    let pack = writer.history.pack_of(SequenceNumber(1));
+    ask_for_pack(&mut writer, now, pack);
+    let cost = writer.backlog(now).expect("a repair waits").next_cost;
+    outbox.clear();
+    writer.poll_transmit_within(now, cost, &mut outbox);
+    assert_eq!(writer.counters().repaired - repaired, 1, "with {cost} bytes");
+}
+
 #[test]
 fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(1));
@@ -502,127 +443,6 @@ fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     assert!(writer.backlog(START).is_some(), "the readers are to be told that the rest will not come");
     writer.poll_transmit_within(START, u64::MAX, &mut outbox);
     assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
-}
-
-/// Two large samples for a KEEP_LAST(1) writer, the second written in the middle of the first: how many fragments left, and how many
-/// samples were abandoned.
-fn overwrite_in_the_middle(vendor: VendorId, reliable: bool, method: Method) -> (u64, u64) {
-    let mut writer = collecting(method, History::KeepLast(1));
-    writer.unmatch_reader(reader(1));
-    let receive_buffer_bytes = Some(100_000);
-    writer.match_reader(START, MatchedReader { vendor, reliable, receive_buffer_bytes, ..matched_reader(2) });
-    acknowledge(&mut writer, START, 2, SequenceNumber(1), &[]);
-    let mut now = START;
-    let mut outbox = Outbox::new();
-    let mut send = |writer: &mut Writer, now| {
-        while writer.poll_transmit(now, &mut outbox) {
-            outbox.clear();
-        }
-        outbox.clear();
-    };
-    write_stamped(&mut writer, now, 400_000);
-    send(&mut writer, now);
-    assert!(writer.outgoing.place.fragment > 0, "it stops in the middle");
-    write_stamped(&mut writer, now, 400_000);
-    for _ in 0..100 {
-        now += Duration::from_millis(5);
-        writer.handle_timeout(now);
-        send(&mut writer, now);
-        let place = writer.outgoing.place;
-        if vendor != VendorId::THALWEG && place.fragment == 0 {
-            acknowledge(&mut writer, now, 2, place.sample, &[]);
-        }
-    }
-    (writer.counters().transmitted, writer.counters().abandoned)
-}
-
-#[test]
-fn a_large_sample_that_nobody_acknowledges_is_finished_although_it_is_overwritten() {
-    let fragments = 400_000_u64.div_ceil(1_304);
-    for method in [Method::Immediate, Method::asynchronous("slow")] {
-        assert_eq!(overwrite_in_the_middle(VendorId::THALWEG, false, method), (2 * fragments, 0));
-    }
-}
-
-#[test]
-fn a_large_sample_to_a_reader_that_acknowledges_whole_ones_is_finished_although_it_is_overwritten() {
-    let fragments = 400_000_u64.div_ceil(1_304);
-    for method in [Method::Immediate, Method::asynchronous("slow")] {
-        assert_eq!(overwrite_in_the_middle(VendorId::CYCLONE, true, method), (2 * fragments, 0));
-    }
-}
-
-#[test]
-fn large_samples_to_a_reader_that_acknowledges_whole_ones_keep_within_the_window() {
-    let mut writer = patient_writer(INFINITE);
-    let path = MatchedReader { on_this_host: true, datagram_bytes: 65_000, ..matched_reader(1) };
-    writer.match_reader(START, MatchedReader { vendor: VendorId::CYCLONE, receive_buffer_bytes: None, ..path });
-    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
-    send(&mut writer, START);
-    // Less than a quarter of the window, and then more than fits beside it.
-    for bytes in [20_000, 130_000, 130_000, 1_000_000, 20_000] {
-        write(&mut writer, bytes);
-    }
-    let mut now = START;
-    for expected in [1, 2, 3, 4, 5] {
-        let mut asked = false;
-        for _ in 0..20 {
-            let told = sent_submessages(&mut writer, now);
-            let last = SequenceNumber(expected);
-            asked |= told.iter().any(|told| matches!(told, Told::Heartbeat { last: told, .. } if *told == last));
-            let expected_end = (last.next(), 0);
-            if (writer.outgoing.place.sample, writer.outgoing.place.fragment) == expected_end && asked {
-                break;
-            }
-            now += Duration::from_millis(1);
-            writer.handle_timeout(now);
-        }
-        assert!(asked, "the reader is asked for sample {expected} before the next one leaves");
-        assert_eq!(writer.outgoing.place, Place::before(SequenceNumber(expected + 1)));
-        acknowledge(&mut writer, now, 1, SequenceNumber(expected + 1), &[]);
-    }
-}
-
-#[test]
-fn a_foreign_reader_learns_by_heartbeat_and_never_by_gap_that_a_sample_it_has_a_part_of_will_not_come() {
-    for fragments_alone in [false, true] {
-        let mut writer = collecting(Method::Immediate, History::KeepLast(1));
-        writer.unmatch_reader(reader(1));
-        let receive_buffer_bytes = Some(200_000);
-        let foreign = MatchedReader { vendor: VendorId::CYCLONE, receive_buffer_bytes, ..matched_reader(2) };
-        writer.match_reader(START, foreign);
-        acknowledge(&mut writer, START, 2, SequenceNumber(1), &[]);
-        let mut now = START;
-        for _ in 0..2 {
-            write_stamped(&mut writer, now, 20_000);
-            for _ in 0..20 {
-                now += Duration::from_millis(5);
-                writer.handle_timeout(now);
-                drain(&mut writer, now);
-            }
-        }
-        assert_eq!(writer.outgoing.place.sample, SequenceNumber(3));
-        if fragments_alone {
-            let mut state = crate::wire::FragmentSet::new(1);
-            state.insert(1);
-            let (reader, entity) = (reader(2), writer.guid().entity);
-            let sequence = SequenceNumber(1);
-            let nack = crate::wire::NackFrag { reader: reader.entity, writer: entity, sequence, state, count: 1 };
-            writer.handle_nack_frag(now, reader, &nack);
-        } else {
-            acknowledge(&mut writer, now, 2, SequenceNumber(1), &[1]);
-        }
-        let told = sent_submessages(&mut writer, now);
-        let first = SequenceNumber(2);
-        assert_eq!(told, [Told::Heartbeat { to: locator(2), first, last: first }], "{fragments_alone}");
-    }
-}
-
-#[test]
-fn a_reliable_sample_that_is_overwritten_in_the_middle_is_abandoned_and_counted() {
-    let (transmitted, abandoned) = overwrite_in_the_middle(VendorId::THALWEG, true, Method::Immediate);
-    assert_eq!(abandoned, 1);
-    assert!(transmitted < 400, "{transmitted} fragments");
 }
 
 #[test]
@@ -671,254 +491,4 @@ fn a_frame_is_complete_before_anything_of_it_is_sent_or_repeated() {
         (1, 25),
         "the whole frame again, once, and the HEARTBEAT with it"
     );
-}
-
-#[test]
-fn a_write_waits_for_readers_on_its_host_while_they_move() {
-    let mut writer = writer(0);
-    let near = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
-    writer.match_reader(START, near);
-    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
-    let drive = |writer: &mut Writer| while writer.poll_transmit(START, &mut Outbox::new()) {};
-    let mut written = 0;
-    while !writer.await_readers() {
-        write(&mut writer, 50_000);
-        drive(&mut writer);
-        written += 1;
-        assert!(written < 100, "the window for the cache is never full");
-    }
-    let sent = writer.outgoing.place.sample;
-    assert!(writer.flow.in_flight() <= 2 << 20 && SequenceNumber(written) > sent, "{written} written, sent to {sent}");
-    assert!(!writer.note_movement(), "nothing has moved");
-    writer.stop_awaiting_readers();
-    assert!(!writer.await_readers(), "who has waited in vain goes on");
-    (0..20).for_each(|_| write(&mut writer, 50_000));
-    acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
-    assert!(writer.await_readers(), "the readers move: it waits again");
-    let acknack = AckNack {
-        reader: reader(1).entity,
-        writer: writer.guid().entity,
-        state: SequenceSet::new(sent),
-        count: 100,
-        is_final: true,
-    };
-    assert!(writer.handle_acknack(START, reader(1), &acknack).space, "and is told when they have followed");
-    drive(&mut writer);
-    (0..100).for_each(|_| write(&mut writer, 50_000));
-    let far = MatchedReader { on_this_host: false, receive_buffer_bytes: Some(8 << 20), ..matched_reader(1) };
-    writer.match_reader(START, far);
-    drive(&mut writer);
-    assert!(!writer.await_readers(), "readers on other hosts have the network between");
-}
-
-#[test]
-fn samples_under_way_to_readers_on_the_same_host_fit_the_cache() {
-    let by = |method: Method, bytes: usize, on_this_host: bool| {
-        let receive_buffer_bytes = Some(64 << 20);
-        let near = MatchedReader { on_this_host, receive_buffer_bytes, datagram_bytes: 60_000, ..matched_reader(1) };
-        let mut writer = collecting_for(near, method, History::KeepAll);
-        (0..(8 << 20) / bytes).for_each(|_| write_stamped(&mut writer, START, bytes));
-        writer.flush();
-        while writer.poll_transmit(START, &mut Outbox::new()) {}
-        (writer.flow.in_flight(), writer.await_readers())
-    };
-    let under_way = |bytes: usize, on_this_host: bool| by(Method::batch(), bytes, on_this_host);
-    for bytes in [600, 1_000, 50_000] {
-        let (bytes_under_way, waits) = under_way(bytes, true);
-        assert!((1 << 20..=2 << 20).contains(&bytes_under_way), "{bytes_under_way} under way in samples of {bytes}");
-        assert!(waits, "samples of {bytes} wait for the readers before they are written");
-    }
-    let (bytes_under_way, waits) = under_way(64, true);
-    assert!(
-        bytes_under_way > 4 << 20,
-        "{bytes_under_way} under way in samples so small that their bytes do not matter"
-    );
-    assert!(!by(Method::Immediate, 1_000, true).1, "samples that leave by themselves cost more than their bytes do");
-    assert!(!waits && !under_way(1_000, false).1, "small samples wait for nobody, and none waits for another host");
-}
-
-#[test]
-fn readers_of_both_forms_get_everything_once() {
-    let mut writer = collecting(Method::batch(), History::KeepAll);
-    let foreign = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };
-    writer.match_reader(START, foreign);
-    send(&mut writer, START);
-    let mut sent = [0, 0];
-    let mut count = |writer: &mut Writer, now: Instant| {
-        let mut outbox = Outbox::new();
-        loop {
-            outbox.clear();
-            let more = writer.poll_transmit(now, &mut outbox);
-            for datagram in outbox.datagrams().filter(|datagram| datagram.len() > 200) {
-                sent[usize::from(datagram.destinations() == [locator(2)])] += 1;
-            }
-            if !more {
-                return;
-            }
-        }
-    };
-    // More datagrams than one outbox takes, and a sample that is stopped in the middle.
-    for number in 0..150 {
-        write_stamped(&mut writer, START + Duration::from_nanos(number), 1_200);
-    }
-    write_stamped(&mut writer, START, 1_000_000);
-    let mut now = START + Duration::from_millis(2);
-    for _ in 0..50 {
-        count(&mut writer, now);
-        now += Duration::from_millis(5);
-        let next = writer.outgoing.place.sample;
-        acknowledge(&mut writer, now, 1, next, &[]);
-        let fragment = writer.outgoing.place.fragment;
-        if fragment > 0 {
-            let entity = writer.guid().entity;
-            let (count, state) = (fragment, crate::wire::FragmentSet::new(fragment + 1));
-            let nack = crate::wire::NackFrag { reader: reader(1).entity, writer: entity, sequence: next, state, count };
-            writer.handle_nack_frag(now, reader(1), &nack);
-        }
-    }
-    assert_eq!(writer.outgoing.place.sample, SequenceNumber(152));
-    assert_eq!(sent[0], sent[1], "the same datagrams to both");
-    let fragments = 1_000_000_usize.div_ceil(1_304);
-    assert_eq!(sent[1], 150 + fragments);
-}
-
-/// Writes a sample with this time, in seconds.
-fn write_at(writer: &mut Writer, seconds: Option<u32>) {
-    let timestamp = seconds.map(|seconds| crate::time::Timestamp { seconds, fraction: 0 });
-    let payload = Payload::from(vec![0; 8]);
-    let change = NewChange { kind: ChangeKind::Write, instance: KeyHash::default(), timestamp, payload };
-    writer.write(START, change).expect("the history has room");
-}
-
-#[test]
-fn a_source_time_is_told_once_and_taken_back_only_where_it_held() {
-    let mut writer = writer(1);
-    for seconds in [None, Some(5), Some(5), None, None, Some(6)] {
-        write_at(&mut writer, seconds);
-    }
-    let mut outbox = Outbox::new();
-    writer.poll_transmit(START, &mut outbox);
-    let mut told = Vec::new();
-    for datagram in outbox.datagrams() {
-        for submessage in crate::wire::Message::parse(&datagram.to_vec()).unwrap().submessages() {
-            match submessage.unwrap() {
-                crate::wire::Submessage::InfoTimestamp(Some(timestamp)) => told.push(timestamp.seconds.to_string()),
-                crate::wire::Submessage::InfoTimestamp(None) => told.push("none".to_owned()),
-                crate::wire::Submessage::Data(data) => told.push(format!("#{}", data.sequence)),
-                _ => {}
-            }
-        }
-    }
-    assert_eq!(told.join(" "), "#1 5 #2 #3 none #4 #5 6 #6");
-}
-
-/// A KEEP_ALL writer of at most so many samples, with one reader.
-fn limited_writer(max_samples: u32) -> Writer {
-    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
-    let transmission = Transmission::by(Method::Immediate);
-    let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
-    qos.resource_limits.max_samples = Some(max_samples);
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
-    join(&mut writer, START, 1);
-    writer
-}
-
-fn is_refused(writer: &mut Writer) -> bool {
-    let (kind, payload) = (ChangeKind::Write, Payload::from(vec![0; 8]));
-    let refused =
-        writer.write(START, NewChange { kind, instance: KeyHash::default(), timestamp: None, payload }).is_err();
-    send(writer, START);
-    refused
-}
-
-/// Whether a write that waits is told of room when everything below `base` is acknowledged.
-fn tells_of_room(writer: &mut Writer, base: i64) -> bool {
-    let state = SequenceSet::new(SequenceNumber(base));
-    let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
-    let acknack = AckNack { reader: reader(1).entity, writer: writer.guid().entity, state, count, is_final: true };
-    writer.handle_acknack(START, reader(1), &acknack).space
-}
-
-#[test]
-fn a_write_that_others_left_no_room_for_is_told_of_the_next() {
-    let mut writer = limited_writer(4);
-    (1..=4).for_each(|_| assert!(!is_refused(&mut writer)));
-    assert!(is_refused(&mut writer));
-    assert!(tells_of_room(&mut writer, 3));
-    (1..=2).for_each(|_| assert!(!is_refused(&mut writer), "others use it"));
-    assert!(!writer.ask_for_room(&KeyHash::default(), 8));
-    assert!(tells_of_room(&mut writer, 5));
-    assert!(writer.ask_for_room(&KeyHash::default(), 8));
-    assert!(!tells_of_room(&mut writer, 6), "nobody waits");
-}
-
-#[test]
-fn a_small_history_tells_of_room_when_a_quarter_is_free() {
-    for (max_samples, acknowledged) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)] {
-        let mut writer = limited_writer(max_samples);
-        (0..max_samples).for_each(|_| assert!(!is_refused(&mut writer)));
-        assert!(is_refused(&mut writer));
-        let told = (1..=max_samples).find(|last| tells_of_room(&mut writer, i64::from(*last) + 1));
-        assert_eq!(told, Some(acknowledged), "of {max_samples}");
-    }
-}
-
-#[test]
-fn a_request_for_a_heartbeat_that_crosses_one_measures_no_round_trip() {
-    let mut writer = writer(0);
-    writer.match_reader(START, matched_reader(1));
-    send(&mut writer, START);
-    let answer = |writer: &mut Writer, micros, is_final| {
-        let (now, entity) = (START + Duration::from_micros(micros), writer.guid().entity);
-        let (state, count) = (SequenceSet::new(SequenceNumber(1)), writer.counters().acknacks as u32 + 1);
-        writer.handle_acknack(
-            now,
-            reader(1),
-            &AckNack { reader: reader(1).entity, writer: entity, state, count, is_final },
-        );
-        send(writer, now);
-        writer.round_trip_of(reader(1))
-    };
-    assert_eq!(answer(&mut writer, 400, false), None, "it was under way before");
-    assert_eq!(answer(&mut writer, 20_400, true), None, "it may answer the first HEARTBEAT or the second");
-    writer.request_acknowledgement(START + Duration::from_millis(50));
-    send(&mut writer, START + Duration::from_millis(50));
-    assert_eq!(answer(&mut writer, 70_000, true), Some(Duration::from_millis(20)));
-}
-
-#[test]
-fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
-    let mut writer = writer(1);
-    let answered = Duration::from_millis(20);
-    let (entity, state) = (writer.guid().entity, SequenceSet::new(SequenceNumber(1)));
-    let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count: 2, is_final: true };
-    writer.handle_acknack(START + answered, reader(1), &acknack);
-    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
-    write(&mut writer, 8);
-    send(&mut writer, START + answered);
-    let asked = START + Duration::from_millis(100);
-    writer.request_acknowledgement(asked);
-    send(&mut writer, asked);
-    acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
-    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
-}
-
-#[test]
-fn the_first_flight_to_a_reader_on_another_host_is_small_whatever_it_announces() {
-    let mut writer = writer(0);
-    let far = MatchedReader { receive_buffer_bytes: Some(1 << 30), datagram_bytes: 1_472, ..matched_reader(1) };
-    writer.match_reader(START, MatchedReader { on_this_host: false, ..far });
-    (0..200).for_each(|_| write(&mut writer, 50_000));
-    let (mut sent, mut now) = (0, START);
-    for _ in 0..100 {
-        let mut outbox = Outbox::new();
-        while writer.poll_transmit(now, &mut outbox) {
-            sent += outbox.cost();
-            outbox.clear();
-        }
-        sent += outbox.cost();
-        now += Duration::from_millis(100);
-        writer.handle_timeout(now);
-    }
-    assert!(sent <= 200_000, "{sent} bytes before its first answer");
 }

@@ -106,8 +106,8 @@ impl AskTimes {
         }
     }
 
-    /// When it is asked next, and of several none earlier: at the latest `rule.longest` after everybody was asked at `all_asked`. What
-    /// went to a group counts for a reader that answered since: the network may not carry multicast.
+    /// When it is asked next, and of several none earlier: at the latest `rule.longest` after everybody was asked at `all_asked`. A
+    /// question to a group counts for a reader that answered since: the network may not carry multicast.
     fn next(&self, rule: &AskRule, all_asked: Instant) -> Instant {
         let last = self.asked.max(all_asked);
         let last = if rule.uses_group { last.min(self.met) } else { last };
@@ -134,7 +134,7 @@ pub(super) struct AskRule {
     pub all_asked: Instant,
     pub uses_group: bool,
     pub longest: Duration,
-    /// The round trip of whoever answered last.
+    /// The round trip of the readers that answered last.
     pub crowd: Duration,
 }
 
@@ -143,7 +143,7 @@ pub(super) struct AskRule {
 pub(super) enum NextQuestion {
     /// It owes nothing.
     Never,
-    /// What it lacks was not sent yet, or what does not concern it.
+    /// It lacks samples that were not sent yet, or the news of those that do not concern it.
     AfterMoreIsSent,
     At {
         due: Instant,
@@ -257,7 +257,7 @@ impl Writer {
             all_asked: self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO),
             uses_group: self.route.uses_group(),
             // A reader that holds up samples or a write is asked again soon.
-            longest: match (self.collection.was_blocked(), self.room.is_awaited) {
+            longest: match (self.collection.was_blocked(), self.room.is_awaited()) {
                 (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
                 (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
                 (false, false) => HEARTBEAT_PERIOD_MAX,
@@ -319,7 +319,7 @@ impl Writer {
     }
 
     /// A reader that has owed acknowledgements without any progress for as long as the QoS allows is not waited for any more.
-    /// What it misses from then on it learns from the first number of HEARTBEATs, and counts as lost.
+    /// The first number of HEARTBEATs tells it what it misses from then on, which counts as lost.
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
         let since = self.first_behind_since().filter(|since| now.since(*since) >= self.heartbeat.patience)?;
         let first = |reader: &ReaderProxy| reader.is_awaited() && reader.behind_since == Some(since);

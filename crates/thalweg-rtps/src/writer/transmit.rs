@@ -110,7 +110,8 @@ impl Writer {
         self.note_unsent(self.flow.sent() - charged_before);
         self.counters.datagrams += (outbox.len() + usize::from(outbox.open_len() > 0) - datagrams_before) as u64;
         if self.first_owed() > start.sample {
-            self.room.is_untold |= self.release_acknowledged();
+            let is_news = self.release_acknowledged();
+            self.room.note_news(is_news);
         }
         match self.outgoing.place.sample > last {
             true => self.collection.clear(),
@@ -120,12 +121,31 @@ impl Writer {
     }
 
     /// Counts everything as sent: nobody is there to get it.
-    pub(super) fn pass_over_unsent(&mut self) {
+    fn pass_over_unsent(&mut self) {
+        self.pass_over(self.history.last().next());
+    }
+
+    /// A reader has left. Counts as sent what nobody is owed any more: those that stay have come since it was written.
+    pub(super) fn pass_over_unowed(&mut self) {
         let next = self.history.last().next();
+        let together = self.readers.summary();
+        let owed = match together.reliable {
+            Some(acknowledged) if together.unacknowledged_buffer.is_none() => acknowledged.next().min(next),
+            None if self.readers.is_empty() => next,
+            _ => return,
+        };
+        if owed > self.outgoing.place.sample {
+            self.pass_over(owed);
+        }
+    }
+
+    fn pass_over(&mut self, next: SequenceNumber) {
         self.history.seal();
         self.outgoing.place = Place::before(next);
         self.history.sent_up_to(next);
-        self.collection.clear();
+        if next > self.history.last() {
+            self.collection.clear();
+        }
         self.forget_sent();
     }
 

@@ -119,7 +119,7 @@ impl Writer {
     }
 
     fn refuse(&mut self, now: Instant) -> WriteRefused {
-        self.room.is_awaited = true;
+        self.room.wait();
         self.counters.refused += 1;
         self.flush();
         self.request_acknowledgement(now);

@@ -378,3 +378,10 @@ fn participants_meet_behind_queues_that_hold_half_of_the_announcements() {
 fn a_host_that_has_answered_where_it_moved_to_is_not_lost() {
     World::new(41_002_560).run().check_all();
 }
+
+/// A reader with a full cache had parts of samples that its writer had given up. It went on asking for the rest, and was answered at
+/// once with a HEARTBEAT, 45,000 times a second.
+#[test]
+fn what_is_gone_while_a_reader_has_no_room_is_not_asked_for() {
+    World::new(446_507_287).run().check_all();
+}

@@ -6,7 +6,7 @@ use thalweg_rtps::qos::{Reliability, WriterQos};
 use thalweg_sim::lane::{HostLink, Lane};
 use thalweg_sim::plan::{Pace, Plan, ReaderPlan, WriterPlan};
 use thalweg_sim::trace::Detail;
-use thalweg_sim::{WorldOutcome, run};
+use thalweg_sim::{World, WorldOutcome, run};
 
 use super::scenario::{check, keep_all, plan, reader, reads_all, writer};
 
@@ -67,4 +67,10 @@ fn a_world_gets_the_time_that_its_bytes_need() {
     let slow = Pace::Polling { period: Duration::from_millis(100), samples_max: 1 };
     let reading = ReaderPlan { pace: slow, ..reader(1, reads_all(Some(1))) };
     check(Plan { patience: Duration::ZERO, ..plan(2, vec![writer(0, keep_all(None))], vec![reading]) });
+}
+
+/// Participants vanish within large samples. When their leases end, only readers are left that came later.
+#[test]
+fn the_rest_of_what_a_vanished_reader_was_owed_reaches_no_link() {
+    [1_200_006_756, 446_504_944].into_iter().for_each(|seed| World::new(seed).run().check_all());
 }

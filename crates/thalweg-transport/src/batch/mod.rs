@@ -192,6 +192,7 @@ impl BatchSocket {
                     let taken = next..next + count.max(1);
                     let datagrams = |index| gather.message(index).map_or(0, |message| message.datagrams.len());
                     sent.datagrams += taken.clone().map(datagrams).sum::<usize>();
+                    patience.note_progress();
                     next = taken.end;
                 }
                 Err(error) if lacks_room(&error) && patience.wait(&error, &*self.socket) => {}

@@ -179,6 +179,7 @@ impl<'a, 'scratch> Flight<'a, 'scratch> {
                     self.account(next, next + count);
                     next += count;
                     errors_in_row = 0;
+                    self.patience.note_progress();
                 }
                 Err(error) => {
                     errors_in_row += 1;

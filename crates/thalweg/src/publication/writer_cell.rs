@@ -1,16 +1,17 @@
 //! State shared by a data writer's handle and the runtime.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
+use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
-use crate::runtime::{ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
+use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
@@ -28,17 +29,16 @@ pub(crate) struct WriterCell {
     pub(super) waiters: Waiters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
-    statuses: Mutex<Statuses>,
-    status_listener: ListenerSlot<WriterStatusListener, WriterStatus>,
+    statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
 }
 
 #[derive(Default)]
 struct Statuses {
-    matched: Matched,
-    incompatible: IncompatibleQos,
-    given_up: ReadersGivenUp,
+    matched: Status<Matched>,
+    incompatible: Status<IncompatibleQos>,
+    given_up: Status<ReadersGivenUp>,
     /// The number of given-up readers that `wait_for_acknowledgments` has reported.
-    given_up_told: u64,
+    waited_in_vain: Status<u64>,
 }
 
 impl WriterCell {
@@ -60,8 +60,7 @@ impl WriterCell {
             representation,
             waiters: Waiters::default(),
             collecting: AtomicBool::new(false),
-            statuses: Mutex::default(),
-            status_listener: ListenerSlot::new(STATUS_BACKLOG_MAX),
+            statuses: StatusBoard::new(),
         }
     }
 
@@ -83,7 +82,7 @@ impl WriterCell {
     }
 
     pub(crate) fn status_listener(&self) -> &ListenerSlot<WriterStatusListener, WriterStatus> {
-        &self.status_listener
+        self.statuses.listener()
     }
 
     pub(super) fn collects(&self) -> bool {
@@ -104,12 +103,12 @@ impl WriterCell {
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
         let current = self.writer.lock().readers_given_up();
-        let mut statuses = self.statuses();
-        let Statuses { matched, incompatible, given_up, .. } = &mut *statuses;
+        let mut statuses = self.statuses.statuses();
+        statuses.given_up.change(|given_up| given_up.current = current);
         let changed = [
-            matched.has_changed().then(|| WriterStatus::PublicationMatched(matched.tell())),
-            (incompatible.total_change > 0).then(|| WriterStatus::OfferedIncompatibleQos(incompatible.tell())),
-            (given_up.total_change > 0).then(|| WriterStatus::ReadersGivenUp(given_up.tell(current))),
+            statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
+            statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
+            statuses.given_up.tell_changed().map(WriterStatus::ReadersGivenUp),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -123,48 +122,38 @@ impl WriterCell {
     }
 
     fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<WriterStatus> {
-        let mut statuses = self.statuses();
-        update(&mut statuses.matched);
-        // A status that a listener is told starts counting its changes anew (DDS 1.4 §2.2.4.1).
-        self.status_listener.delivery()?;
-        Some(WriterStatus::PublicationMatched(statuses.matched.tell()))
+        self.statuses.note(|statuses| &mut statuses.matched, update, WriterStatus::PublicationMatched)
     }
 
     pub(crate) fn note_incompatible(&self, reader: Guid, mismatches: Vec<Mismatch>) -> Option<WriterStatus> {
-        let mut statuses = self.statuses();
-        statuses.incompatible.add(reader, mismatches);
-        self.status_listener.delivery()?;
-        Some(WriterStatus::OfferedIncompatibleQos(statuses.incompatible.tell()))
+        let add = |incompatible: &mut IncompatibleQos| incompatible.add(reader, mismatches);
+        self.statuses.note(|statuses| &mut statuses.incompatible, add, WriterStatus::OfferedIncompatibleQos)
     }
 
     pub(crate) fn note_given_up(&self, reader: Guid) -> Option<WriterStatus> {
         let current = self.writer.lock().readers_given_up();
-        let mut statuses = self.statuses();
-        statuses.given_up.add(reader);
-        self.status_listener.delivery()?;
-        Some(WriterStatus::ReadersGivenUp(statuses.given_up.tell(current)))
+        let add = |given_up: &mut ReadersGivenUp| {
+            given_up.add(reader);
+            given_up.current = current;
+        };
+        self.statuses.note(|statuses| &mut statuses.given_up, add, WriterStatus::ReadersGivenUp)
     }
 
     pub(super) fn tell_given_up(&self) -> ReadersGivenUp {
         let current = self.writer.lock().readers_given_up();
-        self.statuses().given_up.tell(current)
+        self.statuses.tell(|statuses| &mut statuses.given_up, |given_up| given_up.current = current)
     }
 
     /// Records that `given_up` readers were reported to the application; returns the number of those that are new.
     pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
-        let told = &mut self.statuses().given_up_told;
-        given_up.saturating_sub(std::mem::replace(told, given_up))
+        self.statuses.tell(|statuses| &mut statuses.waited_in_vain, |told| *told = given_up)
     }
 
     pub(super) fn tell_matched(&self) -> Matched {
-        self.statuses().matched.tell()
+        self.statuses.tell(|statuses| &mut statuses.matched, |_| ())
     }
 
     pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
-        self.statuses().incompatible.tell()
-    }
-
-    fn statuses(&self) -> MutexGuard<'_, Statuses> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statuses.tell(|statuses| &mut statuses.incompatible, |_| ())
     }
 }

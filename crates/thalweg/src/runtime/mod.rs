@@ -9,6 +9,7 @@ mod listener_slot;
 mod listeners;
 mod notify;
 mod paths;
+mod status_board;
 mod waiting;
 mod wall_clock;
 
@@ -33,12 +34,14 @@ use endpoints::EndpointTable;
 pub(crate) use household::Process;
 pub(crate) use io_thread::{IoOptions, IoThread, on_io_thread};
 pub(crate) use listener_slot::ListenerSlot;
+pub(crate) use listeners::Agenda;
 #[cfg(all(loom, test))]
 pub(crate) use listeners::Call;
 pub use listeners::Delivery;
 pub(crate) use listeners::ParticipantStatusListener;
-pub(crate) use listeners::{Agenda, STATUS_BACKLOG_MAX};
+use listeners::STATUS_BACKLOG_MAX;
 use listeners::{ListenerThread, Notification, ParticipantSlot};
+pub(crate) use status_board::StatusBoard;
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 

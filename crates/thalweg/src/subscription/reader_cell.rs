@@ -1,14 +1,15 @@
 //! State shared by a data reader's handle and the runtime.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
 use thalweg_rtps::reader::{KeyRequest, Reader};
 use thalweg_rtps::shared::Shared;
+use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 
-use crate::runtime::{Deadline, ListenerSlot, STATUS_BACKLOG_MAX, Waiters};
+use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
 use crate::topic::TopicDescription;
 
@@ -24,19 +25,18 @@ pub(crate) struct ReaderCell {
     pub(super) topic: Arc<TopicDescription>,
     pub(super) qos: ReaderQos,
     pub(super) waiters: Waiters,
-    statuses: Mutex<Statuses>,
+    statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
-    status_listener: ListenerSlot<ReaderStatusListener, ReaderStatus>,
     /// Whether the application has dropped the reader.
     closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Statuses {
-    matched: Matched,
-    incompatible: IncompatibleQos,
-    lost: SampleLost,
-    rejected: SampleRejected,
+    matched: Status<Matched>,
+    incompatible: Status<IncompatibleQos>,
+    lost: Status<SampleLost>,
+    rejected: Status<SampleRejected>,
 }
 
 impl ReaderCell {
@@ -48,9 +48,8 @@ impl ReaderCell {
             topic,
             qos,
             waiters: Waiters::default(),
-            statuses: Mutex::default(),
+            statuses: StatusBoard::new(),
             data_listener: ListenerSlot::new(1),
-            status_listener: ListenerSlot::new(STATUS_BACKLOG_MAX),
             closed: AtomicBool::new(false),
         }
     }
@@ -68,7 +67,7 @@ impl ReaderCell {
     }
 
     pub(crate) fn status_listener(&self) -> &ListenerSlot<ReaderStatusListener, ReaderStatus> {
-        &self.status_listener
+        self.statuses.listener()
     }
 
     /// Wakes waiting threads: the reader has data, or its matches have changed.
@@ -107,14 +106,14 @@ impl ReaderCell {
             let reader = self.reader.lock();
             (reader.losses(), reader.rejections())
         };
-        let mut statuses = self.statuses();
-        let Statuses { matched, incompatible, lost, rejected } = &mut *statuses;
-        let (is_lost, is_rejected) = (lost.update(losses), rejected.update(rejections));
+        let mut statuses = self.statuses.statuses();
+        statuses.lost.change(|lost| lost.update(losses));
+        statuses.rejected.change(|rejected| rejected.update(rejections));
         let changed = [
-            matched.has_changed().then(|| ReaderStatus::SubscriptionMatched(matched.tell())),
-            (incompatible.total_change > 0).then(|| ReaderStatus::RequestedIncompatibleQos(incompatible.tell())),
-            is_lost.then(|| ReaderStatus::SampleLost(lost.tell())),
-            is_rejected.then(|| ReaderStatus::SampleRejected(rejected.tell())),
+            statuses.matched.tell_changed().map(ReaderStatus::SubscriptionMatched),
+            statuses.incompatible.tell_changed().map(ReaderStatus::RequestedIncompatibleQos),
+            statuses.lost.tell_changed().map(ReaderStatus::SampleLost),
+            statuses.rejected.tell_changed().map(ReaderStatus::SampleRejected),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -128,59 +127,40 @@ impl ReaderCell {
     }
 
     fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<ReaderStatus> {
-        let mut statuses = self.statuses();
-        update(&mut statuses.matched);
-        // A status that a listener is told starts counting its changes anew (DDS 1.4 §2.2.4.1).
-        self.status_listener.delivery()?;
-        Some(ReaderStatus::SubscriptionMatched(statuses.matched.tell()))
+        self.statuses.note(|statuses| &mut statuses.matched, update, ReaderStatus::SubscriptionMatched)
     }
 
     pub(crate) fn note_incompatible(&self, writer: Guid, mismatches: Vec<Mismatch>) -> Option<ReaderStatus> {
-        let mut statuses = self.statuses();
-        statuses.incompatible.add(writer, mismatches);
-        self.status_listener.delivery()?;
-        Some(ReaderStatus::RequestedIncompatibleQos(statuses.incompatible.tell()))
+        let add = |incompatible: &mut IncompatibleQos| incompatible.add(writer, mismatches);
+        self.statuses.note(|statuses| &mut statuses.incompatible, add, ReaderStatus::RequestedIncompatibleQos)
     }
 
     pub(crate) fn note_lost(&self) -> Option<ReaderStatus> {
         let losses = self.reader.lock().losses();
-        let mut statuses = self.statuses();
-        let news = statuses.lost.update(losses);
-        self.status_listener.delivery().filter(|_| news)?;
-        Some(ReaderStatus::SampleLost(statuses.lost.tell()))
+        self.statuses.note(|statuses| &mut statuses.lost, |lost| lost.update(losses), ReaderStatus::SampleLost)
     }
 
     pub(crate) fn note_rejected(&self) -> Option<ReaderStatus> {
         let rejections = self.reader.lock().rejections();
-        let mut statuses = self.statuses();
-        let news = statuses.rejected.update(rejections);
-        self.status_listener.delivery().filter(|_| news)?;
-        Some(ReaderStatus::SampleRejected(statuses.rejected.tell()))
+        let update = |rejected: &mut SampleRejected| rejected.update(rejections);
+        self.statuses.note(|statuses| &mut statuses.rejected, update, ReaderStatus::SampleRejected)
     }
 
     pub(super) fn tell_lost(&self) -> SampleLost {
         let losses = self.reader.lock().losses();
-        let mut statuses = self.statuses();
-        statuses.lost.update(losses);
-        statuses.lost.tell()
+        self.statuses.tell(|statuses| &mut statuses.lost, |lost| lost.update(losses))
     }
 
     pub(super) fn tell_rejected(&self) -> SampleRejected {
         let rejections = self.reader.lock().rejections();
-        let mut statuses = self.statuses();
-        statuses.rejected.update(rejections);
-        statuses.rejected.tell()
+        self.statuses.tell(|statuses| &mut statuses.rejected, |rejected| rejected.update(rejections))
     }
 
     pub(super) fn tell_matched(&self) -> Matched {
-        self.statuses().matched.tell()
+        self.statuses.tell(|statuses| &mut statuses.matched, |_| ())
     }
 
     pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
-        self.statuses().incompatible.tell()
-    }
-
-    fn statuses(&self) -> MutexGuard<'_, Statuses> {
-        self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statuses.tell(|statuses| &mut statuses.incompatible, |_| ())
     }
 }

@@ -244,3 +244,27 @@ fn a_notification_in_blocks_arrives_whole() {
     });
     assert_eq!(lens.collect::<Vec<_>>(), [(3000, true), (3000, true)]);
 }
+
+#[test]
+fn observers_that_come_and_go_open_no_more_notifications_than_there_may_be_observers() {
+    let observe = ObserveConfig { observers_max: 2, ..ObserveConfig::default() };
+    let mut server = Host::new(Config { observe, ..trusting() });
+    let ask = |server: &mut Host, id: u8, observe: &str| {
+        server.receive(1, &bytes(&format!("510100{id:02x} 07 {observe} 5161")));
+        server.serve(state("0"));
+    };
+    let mut open = Vec::new();
+    for round in 0..10 {
+        ask(&mut server, 2 * round, "60");
+        server.endpoint.notify(server.now, "/a");
+        open.extend(server.exchanges());
+        ask(&mut server, 2 * round + 1, "6101");
+        assert_eq!(server.endpoint.observers("/a"), 0);
+    }
+    assert_eq!((open.len(), server.endpoint.counters().exchanges), (2, 2));
+    for exchange in open {
+        server.endpoint.respond(server.now, exchange, Response::new(Code::CONTENT)).unwrap();
+    }
+    ask(&mut server, 20, "60");
+    assert_eq!(server.endpoint.observers("/a"), 1, "the places are free again");
+}

@@ -1,0 +1,138 @@
+//! Laws of the questions for acknowledgements: which readers are asked, when, and of what they are told.
+
+use super::tests::{
+    START, Told, acknowledge, impatient_writer, join, locator, matched_reader, patient_writer, reader,
+    run_until_given_up, send, sent_submessages, write, writer,
+};
+use super::*;
+use crate::time::INFINITE;
+use crate::types::VendorId;
+use crate::wire::{AckNack, SequenceSet};
+
+#[test]
+fn no_heartbeat_tells_a_foreign_reader_of_samples_before_it_has_proved_that_it_matched() {
+    for seed in 0..300 {
+        let mut rng = crate::rng::Rng::new(seed);
+        let mut writer = patient_writer(INFINITE);
+        let mut now = START;
+        let mut next_to_prove = [None; 4];
+        for step in 0..200 {
+            now += Duration::from_micros(rng.below(30_000));
+            let number = 1 + rng.below(3) as u8;
+            match rng.below(6) {
+                0 if next_to_prove[usize::from(number)].is_none() => {
+                    let vendor = [VendorId::CYCLONE, VendorId::THALWEG][rng.below(2) as usize];
+                    let reliable = rng.chance(0.8);
+                    let buffer = Some(60_000);
+                    let matched =
+                        MatchedReader { vendor, reliable, receive_buffer_bytes: buffer, ..matched_reader(number) };
+                    let foreign = vendor == VendorId::CYCLONE && reliable;
+                    writer.match_reader(now, matched);
+                    next_to_prove[usize::from(number)] =
+                        Some(if foreign { writer.history.last().next() } else { SequenceNumber(i64::MAX) });
+                }
+                1 => (0..rng.below(10)).for_each(|_| write(&mut writer, 1_000)),
+                2 => writer.request_acknowledgement(now),
+                3 if next_to_prove[usize::from(number)].is_some() => {
+                    // Once in a while the proof; most are what Cyclone DDS sends before it has heard of the writer.
+                    let proves = rng.chance(0.2);
+                    let entity = writer.guid().entity;
+                    let base = if proves { writer.outgoing.place.sample } else { SequenceNumber(rng.below(2) as i64) };
+                    let count = if proves { step + 1 } else { 0 };
+                    let state = SequenceSet::new(base);
+                    let acknack =
+                        AckNack { reader: reader(number).entity, writer: entity, state, count, is_final: false };
+                    writer.handle_acknack(now, reader(number), &acknack);
+                    if proves {
+                        next_to_prove[usize::from(number)] = Some(SequenceNumber(i64::MAX));
+                    }
+                }
+                _ => _ = writer.handle_timeout(now),
+            }
+            for told in sent_submessages(&mut writer, now) {
+                let Told::Heartbeat { to, last, .. } = told else { continue };
+                let number = (1..=3).find(|number| locator(*number) == to).expect("one of the readers");
+                if let Some(start) = next_to_prove[usize::from(number)] {
+                    assert!(
+                        last < start,
+                        "seed {seed}, step {step}: reader {number} is told of {last}, it starts at {start}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn who_does_not_answer_is_not_asked_the_more_often_while_others_come_and_answer() {
+    let mut writer = writer(0);
+    writer.match_reader(START, matched_reader(1));
+    let mut asked = 0;
+    for other in 2..=51 {
+        let now = START + Duration::from_millis(20) * other.into();
+        while let Some(due) = writer.poll_timeout().filter(|due| *due <= now) {
+            writer.handle_timeout(due);
+            asked += send(&mut writer, due).iter().filter(|to| **to == locator(1)).count();
+        }
+        join(&mut writer, now, other);
+        asked += send(&mut writer, now).iter().filter(|to| **to == locator(1)).count();
+    }
+    assert!((5..=8).contains(&asked), "after twice the time each time, {asked} times in a second");
+}
+
+#[test]
+fn a_reader_that_waits_for_the_writer_is_not_taken_for_one_that_hangs() {
+    let mut writer = impatient_writer(2);
+    (0..30).for_each(|_| write(&mut writer, 1_000));
+    send(&mut writer, START);
+    // Reader 1 has everything that was sent; the window waits for reader 2.
+    let next = writer.outgoing.place.sample;
+    assert!(next < SequenceNumber(25), "the window closes");
+    acknowledge(&mut writer, START, 1, next, &[]);
+    let (given_up, now) = run_until_given_up(&mut writer);
+    assert_eq!(given_up, reader(2));
+    assert!(writer.outgoing.place.sample > next, "the window opens");
+    join(&mut writer, now, 3);
+    let soon = writer.poll_timeout().expect("reader 1 owes an acknowledgement now");
+    assert_eq!(writer.handle_timeout(soon).given_up, None, "reader 1 has had no time to answer");
+}
+
+#[test]
+fn a_request_for_a_heartbeat_that_crosses_one_measures_no_round_trip() {
+    let mut writer = writer(0);
+    writer.match_reader(START, matched_reader(1));
+    send(&mut writer, START);
+    let answer = |writer: &mut Writer, micros, is_final| {
+        let (now, entity) = (START + Duration::from_micros(micros), writer.guid().entity);
+        let (state, count) = (SequenceSet::new(SequenceNumber(1)), writer.counters().acknacks as u32 + 1);
+        writer.handle_acknack(
+            now,
+            reader(1),
+            &AckNack { reader: reader(1).entity, writer: entity, state, count, is_final },
+        );
+        send(writer, now);
+        writer.round_trip_of(reader(1))
+    };
+    assert_eq!(answer(&mut writer, 400, false), None, "it was under way before");
+    assert_eq!(answer(&mut writer, 20_400, true), None, "it may answer the first HEARTBEAT or the second");
+    writer.request_acknowledgement(START + Duration::from_millis(50));
+    send(&mut writer, START + Duration::from_millis(50));
+    assert_eq!(answer(&mut writer, 70_000, true), Some(Duration::from_millis(20)));
+}
+
+#[test]
+fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
+    let mut writer = writer(1);
+    let answered = Duration::from_millis(20);
+    let (entity, state) = (writer.guid().entity, SequenceSet::new(SequenceNumber(1)));
+    let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count: 2, is_final: true };
+    writer.handle_acknack(START + answered, reader(1), &acknack);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+    write(&mut writer, 8);
+    send(&mut writer, START + answered);
+    let asked = START + Duration::from_millis(100);
+    writer.request_acknowledgement(asked);
+    send(&mut writer, asked);
+    acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
+}

@@ -1,0 +1,70 @@
+//! What a round of answers tells of a path.
+
+use std::time::Duration;
+
+use super::congestion::{DATAGRAM, LOSS_MIN, LOSS_MOST};
+use super::pace::{Pace, UNOPPOSED_FAST};
+use crate::time::Instant;
+
+/// What answers may take longer while nothing is paced: as long as a burst may take alone.
+const DELAY_OPEN: Duration = Duration::from_millis(3);
+/// A path that was found to be full gets at most so long to drain.
+const DRAIN_MAX: Duration = Duration::from_millis(500);
+
+/// A round.
+pub(super) struct Observed {
+    pub sent: u64,
+    /// Of how much it became known whether it arrived.
+    pub known: u64,
+    pub lost: u64,
+    /// The lost part in thousandths.
+    pub share: u64,
+    /// How much longer than the shortest the quickest answer took.
+    pub delay: Option<Duration>,
+    /// And the latest.
+    pub latest: Duration,
+    /// Each of the last few took longer than the one before.
+    pub rises: bool,
+    pub elapsed: Duration,
+    /// Rates in a second: what was acknowledged, and what is known to have arrived.
+    pub delivered: u64,
+    pub survived: u64,
+    /// The same of this round and the one before: what it lost may have been sent there.
+    pub survived_twice: u64,
+    /// Less is not believed at once.
+    pub least: u64,
+    /// What the reader's socket leaves of the send window.
+    pub window: u64,
+}
+
+impl Observed {
+    /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
+    pub(super) fn exceeds(&self, background: u64) -> bool {
+        let chance = background * (1_000 - background) * DATAGRAM / self.known.max(DATAGRAM);
+        self.share > 2 * LOSS_MIN + background + chance.isqrt() * 3
+    }
+
+    /// What the path seems to carry.
+    pub(super) fn rate(&self, lossy: bool) -> u64 {
+        let survived = match self.share < LOSS_MOST {
+            true => self.survived,
+            false => self.survived.min(self.survived_twice),
+        };
+        if lossy { survived } else { self.delivered }.max(self.least.min(survived))
+    }
+
+    /// True when answers show that something waits in front of a link: all of them took long, or each longer than the one before. One
+    /// that is late, with others on its heels, is that of a busy reader.
+    pub(super) fn is_late(&self, base: Duration) -> bool {
+        let most = DELAY_OPEN + base / 4;
+        self.delay.is_some_and(|delay| delay > most) || self.rises && self.latest > most
+    }
+
+    /// Nothing leaves until all that is on its way has passed, so that the first answers after it tell the shortest round trip.
+    pub(super) fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
+        let drains = (self.latest + base).min(DRAIN_MAX);
+        // Of a burst that was lost for the most part nothing tells what the path carries.
+        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
+        Pace::new(now, rate, drains, unopposed)
+    }
+}

@@ -1,0 +1,62 @@
+//! Room in a writer's history, and whether a write waits for it.
+
+use crate::history::WriterHistory;
+use crate::qos::{History, WriterQos};
+
+/// When a history counts as full and as drained again, and whether a write waits for that.
+#[derive(Debug)]
+pub(super) struct Room {
+    samples: usize,
+    bytes: usize,
+    /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
+    pub ask_every: i64,
+    /// A write was refused, and its room is not there yet.
+    is_awaited: bool,
+    /// Sending has made room for a write that was refused, and nobody was told.
+    is_untold: bool,
+}
+
+/// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
+const ASK_EVERY_MAX: usize = 1024;
+
+impl Room {
+    pub(super) fn new(qos: &WriterQos, bytes: usize) -> Room {
+        let limits = [qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance];
+        let samples = limits.into_iter().flatten().min().map_or(usize::MAX, |limit| limit as usize);
+        let ask_every = match qos.history {
+            History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
+            History::KeepLast(_) => i64::MAX,
+        };
+        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false }
+    }
+
+    /// True while a write waits for room that is not there yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    /// A write waits for room from now on.
+    pub(super) fn wait(&mut self) {
+        self.is_awaited = true;
+    }
+
+    /// True when a quarter of the room is free again.
+    pub(super) fn is_drained(&self, history: &WriterHistory) -> bool {
+        history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
+    }
+
+    /// Returns whether a write waited for the room that there is now if `has_room`; it waits no longer.
+    pub(super) fn take_awaited(&mut self, has_room: bool) -> bool {
+        has_room && std::mem::take(&mut self.is_awaited)
+    }
+
+    /// Somebody is to be told of room if `is_news`.
+    pub(super) fn note_news(&mut self, is_news: bool) {
+        self.is_untold |= is_news;
+    }
+
+    /// True once after there was news of room.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.is_untold)
+    }
+}

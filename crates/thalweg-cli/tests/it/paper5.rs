@@ -72,7 +72,7 @@ fn a_small_run_has_figures_a_report_and_tells_what_failed_and_what_is_missing() 
     assert_eq!((&last["pools"][0]["law"], &last["pools"][0]["threads"]), (&"fixed:3".into(), &3.into()));
     assert!(last["pools"][0]["completed"].as_u64() > Some(0), "{last}");
     let report = fs::read_to_string(folder.join("report.html")).expect("a report");
-    assert!(report.contains("Where reality differs") && report.contains("Runs without a result"));
+    assert!(report.contains("Differences from the equations") && report.contains("Runs without a result"));
     let page = folder.join("page.md");
     let results = folder.join("results.json");
     let words = ["lab", "page", results.to_str().expect("text"), "--out", page.to_str().expect("text")];

@@ -113,7 +113,7 @@ fn sentences_say_what_the_figures_carry() {
     check_contains(
         &text,
         &[
-            "Batching was beyond the scatter of the runs faster than coalescing in 2 of 2 cells; coalescing took 2 to 2 times as",
+            "Batching was faster than coalescing, beyond the scatter of the runs, in 2 of 2 cells; coalescing took 2 to 2 times as",
             "Sent one by one, samples took 4 to 4 times as long as with auto",
             "ahead of the fastest peer in 2 of 2 cells; that peer took 1.5 to 1.5 times as long",
             "Segments of 1 MiB were best: 3.00 ms where the unsplit sample took 6.00 ms.",

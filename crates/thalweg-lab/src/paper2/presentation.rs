@@ -98,7 +98,7 @@ fn sentences(result: &Paper2Result) -> Vec<String> {
     out.push(match behind.len() {
         0 => "auto is within 5 % of the better way in every cell and quantity.".to_owned(),
         count => format!(
-            "auto is not within 5 % of the better way in {count} of {} comparisons; each says why.",
+            "auto is not within 5 % of the better way in {count} of {} comparisons; the table gives the reasons.",
             result.checks.len()
         ),
     });
@@ -108,7 +108,7 @@ fn sentences(result: &Paper2Result) -> Vec<String> {
 /// The paper's Table 2 beside ours.
 fn paper_table(result: &Paper2Result) -> Table {
     let mut table = Table::new(
-        "Who wins: the paper's Table 2 and what was found here",
+        "The better way in the paper's Table 2 and here",
         &["participants", "latency, paper", "latency, here", "throughput, paper", "throughput, here"],
     );
     let found = |part: &str, count: u32, quantity: &str| {
@@ -153,7 +153,7 @@ fn winner_table(title: &str, winners: &[&Winner]) -> Table {
 fn check_table(checks: &[AutoCheck]) -> Table {
     let mut table = Table::new(
         "Is auto within 5 % of the better way?",
-        &["part", "cell", "quantity", "sent as", "within 5 %", "what was found"],
+        &["part", "cell", "quantity", "sent as", "within 5 %", "finding"],
     );
     table.words = (1..table.header.len()).collect();
     for check in checks {
@@ -190,7 +190,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     Section {
         title: part.title.clone(),
         lead: format!(
-            "{} cells on four hosts of this machine; latency one way, from when a sample was due.",
+            "{} cells on four hosts of this machine; one-way latency, from the time at which a sample was due.",
             part.study.cells.len()
         ),
         figures,
@@ -199,7 +199,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     }
 }
 
-/// Values that stand evenly for a distribution.
+/// Values at even distances in rank, which stand for a distribution.
 fn distribution(all: &Buckets, way: usize) -> Series {
     let points = all.count().min(POINTS);
     let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.count() as f64).round() as u64;
@@ -239,11 +239,11 @@ fn count_table(measure: &Measure, groups: &[Group<'_>]) -> Table {
     table
 }
 
-/// By colour.
+/// The ways of sending, in the order of their colours.
 const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
-/// More points than this only make the file larger.
+/// Most points of a curve: more only make the file larger.
 const POINTS: u64 = 300;
-/// Participants of each kind, who wins in latency, who wins in throughput (the paper's Table 2).
+/// Participants of each kind, and the better way in latency and in throughput (the paper's Table 2).
 const PAPER: [(u32, &str, &str); 6] = [
     (1, "unicast", "unicast"),
     (3, "unicast", "mixed"),
@@ -256,12 +256,12 @@ const METHOD: [&str; 6] = [
     "Four network namespaces on one bridge stand for the paper's four virtual machines; publishers and subscribers are spread over them \
      evenly. All share this machine's CPUs and its clock.",
     "The paper sends as fast as it can and measures a round trip on one sample in a thousand, at publisher 0. Here the schedule is open: \
-     samples are due at fixed times, and every sample of every pair is timed one way, from when it was due; that leaves no stall out. A \
-     round trip is about twice as long.",
+     samples are due at fixed times, and every sample of every pair is timed one way, from the time at which it was due, so that stalls \
+     count. A round trip is about twice as long.",
     "All subscribers together are offered the same number of samples a second whatever their number is, so that more participants mean \
-     more work of distributing them and not more samples.",
-    "Throughput is what arrives of as much as the machine carries, or more: publishers leave out samples that they cannot write \
-     within 200 ms.",
+     more work to distribute them and not more samples.",
+    "Throughput is the number of samples that arrive while publishers offer as many as the machine carries, or more; they leave out \
+     samples that they cannot write within 200 ms.",
     "Runs of the same round are paired; intervals are exact ones of the Hodges–Lehmann estimate and need six rounds. One distribution \
      dominates another where it is faster at every percentile from 1 to 99.",
     "The bridge copies groups to every host, as a switch without IGMP snooping does.",

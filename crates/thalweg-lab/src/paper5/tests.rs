@@ -312,7 +312,7 @@ fn the_page_shows_every_part_and_what_is_missing() {
         "Overload",
         "A flood",
         "A blocking load",
-        "Where reality differs",
+        "Differences from the equations",
         "the CoAP server with libcoap",
         "it <died>",
         "10,000 (10,000 … 10,000)",

@@ -112,7 +112,7 @@ fn high_frequency(cells: &[BurstCell]) -> Section {
                 plot::strips("milliseconds a run", &series),
             ),
             Figure::new(
-                "Share of the runs that took at most so long: further left is faster, steeper is steadier.",
+                "Share of the runs that took at most this time: a curve further left is faster, a steeper one is steadier.",
                 plot::ecdf("milliseconds a run (logarithmic)", &series),
             ),
         ],
@@ -164,7 +164,7 @@ fn background(result: &Background) -> Section {
         title: "Background data".to_owned(),
         lead: format!(
             "One process sends a small sample {} times a second to another; in some phases the same two processes also move {} in \
-             samples of {}, again and again, as fast as they can. What does that do to the small topic?",
+             samples of {}, again and again, as fast as they can. The latency of the small topic shows the effect.",
             rounded(result.rate_hz).trim_end_matches(".0"),
             size(result.transfer_bytes()),
             size(result.sample_bytes)
@@ -172,11 +172,11 @@ fn background(result: &Background) -> Section {
         seen: observations::background(result),
         figures: vec![
             Figure::new(
-                "Every sample of the small topic; shaded while transfers ran.",
+                "Every sample of the small topic; transfers ran in the shaded times.",
                 plot::timeline("latency, µs", &traces, &result.loads.iter().map(band).collect::<Vec<_>>()),
             ),
             Figure::new(
-                "Share of the small topic's samples that arrived within so long.",
+                "Share of the small topic's samples that arrived within this time.",
                 plot::ecdf("microseconds from due to received (logarithmic)", &distributions),
             ),
         ],
@@ -232,8 +232,8 @@ pub(crate) const QUANTILE_HEADER: [&str; 9] = ["", "runs", "mean", "min", "max",
 
 fn method(result: &QuickResult) -> Vec<String> {
     vec![
-        "Sender and receiver are separate processes that meet through discovery and talk RTPS over UDP on this host; no shared memory. \
-         Reliable, keep-all, volatile."
+        "Sender and receiver are separate processes that find each other by discovery and exchange RTPS over UDP on this host, without \
+         shared memory. All endpoints are reliable, keep-all and volatile."
             .to_owned(),
         "Before each cell both sides wait until they are matched; warm-up runs are made and not counted.".to_owned(),
         "The receiver checks the sequence number and length of every sample, and whole contents in the warm-up; a gap, a duplicate or a \

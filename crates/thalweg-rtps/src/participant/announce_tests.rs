@@ -1,9 +1,9 @@
-//! Laws of announcements: who is told, and where.
+//! Laws of announcements: their receivers and destinations.
 
 use super::tests::{Net, SECOND, locator};
 use crate::types::Locator;
 
-/// Where each of the first announcements of a participant goes that was configured with `announce_to`, in order.
+/// The destinations of each of the first announcements of a participant that was configured with `announce_to`, in order.
 fn announced_to(announce_to: &[Locator], announcements: usize) -> Vec<Vec<Locator>> {
     let mut net = Net::new(0);
     net.add_with(1, |config| config.addresses.announce_to = announce_to.to_vec());

@@ -1,4 +1,4 @@
-//! Batches from the datagram to the application: what DATA_BATCH carries, and what it keeps alive.
+//! Batches from the datagram to the application: the content of DATA_BATCH, and the memory that it keeps alive.
 
 use std::net::SocketAddr;
 
@@ -148,7 +148,7 @@ fn keyed_batches_tell_instances_by_their_keys_and_end_them_by_status() {
     inline_qos(Some(1), None, &mut disposed);
     info(&mut infos, 0x0008, 2, None, &[]);
     info(&mut infos, 0x0008, 2, None, &[]);
-    // Irrelevant, though it carries bytes; the next one says its offset itself.
+    // This one is irrelevant, though it carries bytes; the next one has its offset.
     info(&mut infos, 0x0018, 2, None, &[]);
     info(&mut infos, 0x0026, 1, Some(3), &disposed);
     feed.batch_of(1, 1, 4, &infos, b"x1y1??x");

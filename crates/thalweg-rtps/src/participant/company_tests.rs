@@ -1,4 +1,4 @@
-//! Communication groups: who meets whom, and that the others exchange nothing but announcements.
+//! Communication groups: participants with a common group discover each other, and others exchange nothing but announcements.
 
 use std::net::SocketAddr;
 

@@ -66,7 +66,7 @@ impl Transfer {
         }
     }
 
-    /// Bytes of the writer's samples that left, each once for each destination.
+    /// Bytes of the writer's samples that were sent, once for each destination.
     fn paid(&self) -> impl Iterator<Item = (Instant, u64)> {
         let writer = entity(&self.writer);
         let own = move |sent: &&Sent| sent.from == 0 && sent.writers.contains(&writer);
@@ -77,7 +77,7 @@ impl Transfer {
         self.paid().map(|(_, bytes)| bytes as f64).sum()
     }
 
-    /// No stretch of time saw more than a full bucket and what came meanwhile, but for `slack` bytes.
+    /// Checks that in no stretch of time more was sent than a full bucket and the tokens added meanwhile, but for `slack` bytes.
     #[track_caller]
     fn check_bursts(&self, bucket: f64, rate: f64, slack: f64) {
         let (mut level, mut last) = (0.0f64, self.net.sent[0].at);
@@ -263,7 +263,7 @@ fn a_writer_that_always_has_something_waiting_does_not_starve_others_by_deadline
     assert!((298..=308).contains(&place), "in the order of writing: {place}");
 }
 
-/// Writers whose samples are in the next outbox of node 0 that has any, in order.
+/// The writers whose samples are in the next outbox of node 0 with samples, in order.
 fn next_outbox(net: &mut Net) -> Vec<EntityId> {
     let mut outbox = Outbox::new();
     loop {

@@ -1,5 +1,5 @@
-//! Somebody who knows all GUIDs and addresses but hears nothing forges what a writer and a reader say to each other. The pair goes on:
-//! everything arrives, once and in order, and what is acknowledged was delivered.
+//! A forger that knows all GUIDs and addresses but receives nothing forges messages between a writer and a reader. The pair goes
+//! on: all samples arrive, once and in order, and acknowledged samples were delivered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::wire::write::{self, DataFragHead, DataHead, DataKind};
 use crate::wire::{AckNack, FragmentSet, Gap, Heartbeat, HeartbeatFrag, NackFrag, SequenceSet};
 use crate::writer::Writer;
 
-/// Numbers that forgers like.
+/// Numbers that are likely to do harm.
 const NUMBERS: [i64; 16] = [
     i64::MIN,
     -1,
@@ -46,7 +46,7 @@ struct Pair {
     taken: Vec<u8>,
 }
 
-/// The two endpoints whose talk is forged.
+/// The two endpoints whose messages are forged.
 #[derive(Clone, Copy)]
 struct Ends {
     writer: Guid,
@@ -91,7 +91,7 @@ impl Pair {
         self.net.nodes[1 - from].participant.handle_datagram(now, &Payload::from(bytes), source);
     }
 
-    /// What is acknowledged was delivered.
+    /// Checks that acknowledged samples were delivered.
     #[track_caller]
     fn check_acknowledged(&mut self, context: &str) {
         let samples = take(&self.net, &self.reader);
@@ -102,7 +102,7 @@ impl Pair {
         assert!(!acknowledged || self.taken.len() == written.len(), "{context}: {:?} of {}", self.taken, self.written);
     }
 
-    /// And everything is, a while after the last forgery.
+    /// Checks that all samples are delivered a while after the last forgery.
     #[track_caller]
     fn check_settles(&mut self, context: &str) {
         self.write(4);
@@ -153,8 +153,7 @@ fn fragment(out: &mut Vec<u8>, ends: Ends, sequence: i64, sample_size: u32) {
     out.extend([0xee; 1_000]);
 }
 
-/// Appends something that the writer never said. What names numbers that are about to be used is not made up: only somebody who
-/// listens knows them.
+/// Appends a message that the writer never sent. It names no numbers that are about to be used, which only a listener knows.
 fn lie_as_writer(out: &mut Vec<u8>, rng: &mut Rng, ends: Ends) {
     let mut number = || NUMBERS[rng.below(NUMBERS.len() as u64) as usize];
     let (one, other) = (number(), number());
@@ -180,7 +179,7 @@ fn lie_as_writer(out: &mut Vec<u8>, rng: &mut Rng, ends: Ends) {
     }
 }
 
-/// Appends something that the reader never said.
+/// Appends a message that the reader never sent.
 fn lie_as_reader(out: &mut Vec<u8>, rng: &mut Rng, ends: Ends) {
     let number = SequenceNumber(NUMBERS[rng.below(NUMBERS.len() as u64) as usize]);
     let count = COUNTS[rng.below(COUNTS.len() as u64) as usize];
@@ -292,7 +291,7 @@ fn whatever_is_forged_everything_settles_afterwards() {
 }
 
 impl Pair {
-    /// As [`Pair::check_acknowledged`], samples that the forger made up apart.
+    /// As [`Pair::check_acknowledged`], without samples that the forger made up.
     #[track_caller]
     fn check_acknowledged_beside_injected(&mut self, context: &str) {
         let samples = take(&self.net, &self.reader);

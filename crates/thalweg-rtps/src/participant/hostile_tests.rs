@@ -1,5 +1,5 @@
-//! What a hostile participant can do: waste its own datagrams. Memory stays bounded, refusals are counted, nothing panics and
-//! the healthy peers notice nothing.
+//! A hostile participant can only waste its own datagrams: memory stays bounded, refusals are counted, nothing panics and the
+//! healthy peers notice nothing.
 
 use std::net::SocketAddr;
 
@@ -72,7 +72,7 @@ impl Attack {
         });
     }
 
-    /// The healthy writer's next samples, small and large, arrive as if nothing had happened.
+    /// Checks that the healthy writer's next samples, small and large, arrive as if nothing had happened.
     #[track_caller]
     fn check_healthy(&mut self) {
         let mut large = vec![0; 100_000];
@@ -196,7 +196,7 @@ fn held_samples_ahead_of_a_missing_one_are_bounded_in_bytes() {
     attack.check_healthy();
 }
 
-/// What somebody else says in the name of the healthy writer's participant.
+/// A datagram of another sender in the name of the healthy writer's participant.
 type Forgery = fn(&mut Vec<u8>, Guid);
 
 const FAR: SequenceNumber = SequenceNumber(1 << 40);

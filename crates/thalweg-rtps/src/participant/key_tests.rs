@@ -1,4 +1,4 @@
-//! Readers whose driver computes the keys: what waits, what does not, and what it costs the writer.
+//! Readers whose driver computes the keys: the samples that wait, those that do not, and the cost for the writer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Who is known and for how long; and laws of leases that end too early, on one side or on both: nothing twice, nothing lost in
-//! silence.
+//! How long participants are known; and laws of leases that end too early, on one side or on both: no sample arrives twice, and
+//! none is lost without notice.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::types::Keyed;
 const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(600);
 
-/// What a reader took of 15 samples, the last 5 of which were written while a cut of 60 s lasted, and how many it lost.
+/// The samples that a reader took of 15, the last 5 of which were written during a cut of 60 s, and the number that it lost.
 fn across_a_cut(durability: Durability, writers_lease: Duration, readers_lease: Duration) -> (Vec<u8>, u64) {
     let mut net = Net::new(0);
     net.add_with(1, |config| config.lease_duration = writers_lease);
@@ -46,7 +46,7 @@ fn a_lease_that_ends_on_either_side_neither_repeats_nor_hides_samples() {
         let (taken, lost) = across_a_cut(Durability::Volatile, writers, readers);
         assert_eq!(taken, all[..taken.len()], "leases {writers:?} and {readers:?}");
         assert_eq!(taken.len() as u64 + lost, 15, "leases {writers:?} and {readers:?}");
-        // A writer that has lost nobody repeats what it owes.
+        // A writer that has lost no reader repeats the samples that it owes.
         assert_eq!(lost == 0, readers == LONG, "leases {writers:?} and {readers:?}");
     }
 }

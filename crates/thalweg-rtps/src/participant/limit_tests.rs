@@ -1,4 +1,4 @@
-//! What the limits of discovery refuse is counted and told, and no more is remembered than they allow.
+//! Refusals by the limits of discovery are counted and reported, and no more is remembered than the limits allow.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,8 @@ use crate::discovery::database::DiscoveryLimit;
 use crate::qos::{History, ReaderQos, WriterQos};
 use crate::types::{EntityId, Guid, Keyed};
 
-/// The second participant has five writers and one reader; what the first one knows of it and has told.
+/// The endpoints that the first participant knows of the second one, which has five writers and one reader, and the events that it
+/// reported.
 fn meet(limits: DiscoveryLimits) -> (usize, usize, ParticipantExplanation, Vec<(DiscoveryLimit, u64)>) {
     let mut net = Net::new(0);
     net.add_with(1, |config| config.limits = limits);
@@ -138,7 +139,7 @@ fn one_participant_takes_no_more_memory_than_its_share() {
     assert_eq!(subject.participant().counters().over_limit, 1_000 - count as u64);
     let participant = subject.participant();
     assert!(participant.database.subscriptions.bytes_of(PREFIX) <= limits.bytes_per_participant_max);
-    // What was refused leaves nothing behind.
+    // Refused endpoints leave nothing behind.
     let reader = participant.endpoints.reader(EntityId::SUBSCRIPTIONS_READER).cloned().expect("a reader");
     assert_eq!(reader.lock().cache().instances(), count);
     let prefix = subject.participant().participants().next().expect("the peer").data.guid_prefix;

@@ -1,4 +1,4 @@
-//! What samples carry beside their bytes, and what becomes of those that cannot be handed over.
+//! The data that samples carry beside their bytes, and the fate of samples that cannot be handed over.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn a_sample_whose_key_cannot_be_read_is_told_as_lost() {
     assert_eq!(first_bytes(&take(&net, &reader)), [1, 2]);
     assert_eq!(reader.lock().losses().to_string(), "2 without a key that can be read");
     assert!(net.nodes[1].events.contains(&Event::SampleLost { reader: reader.lock().guid().entity }));
-    // What ends an instance comes with its key hash, which will do.
+    // The end of an instance comes with its key hash, which suffices.
     net.change(0, &writer, ChangeKind::Dispose, &[200; 5]);
     net.change(0, &writer, ChangeKind::Dispose, &[1; 5]);
     net.run_for(SECOND);
@@ -83,7 +83,7 @@ fn the_lifespan_that_a_writer_announces_holds_at_its_readers() {
     let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
     let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
     net.run_for(SECOND);
-    // As a vendor announces it whose writers may have one.
+    // As another vendor announces it, whose writers may have one.
     let (guid, now) = (writer.lock().guid(), net.now);
     let participant = &mut net.nodes[1].participant;
     let known = participant.database.publications.get_mut(guid).expect("known");

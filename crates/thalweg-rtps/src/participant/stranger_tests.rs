@@ -1,5 +1,5 @@
-//! Laws of participants that have not proved their address: whatever is forged, an address that has not answered gets no more than
-//! three times what came in its name, and forgeries keep nobody else out.
+//! Laws of participants that have not proved their address: whatever is forged, an address that has not answered is sent at most
+//! three times the bytes that came in its name, and forgeries keep no other participant out.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) fn address(ip: [u8; 4]) -> SocketAddr {
     SocketAddr::from((ip, 7410))
 }
 
-/// A participant, driven by hand, and what it sends to unicast addresses.
+/// A participant that is driven by hand, and the datagrams that it sends to unicast addresses.
 pub(super) struct Subject {
     pub(super) net: Net,
     sent: Vec<(Locator, Vec<u8>)>,
@@ -32,7 +32,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// One that has much to tell: 20 writers with a history.
+    /// A participant with much to announce: 20 writers with a history.
     pub(super) fn new() -> Subject {
         let mut net = Net::new(1);
         for _ in 0..20 {
@@ -91,14 +91,14 @@ impl Subject {
         self.receive(&announcement(data), from);
     }
 
-    /// Bytes that an address got.
+    /// Bytes sent to an address.
     fn bytes_to(&self, ip: [u8; 4]) -> usize {
         let ip = IpAddr::from(ip);
         let got = self.sent.iter().filter(|(to, _)| to.socket_address().is_some_and(|to| to.ip() == ip));
         got.map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// What the latest challenge to an address asks for.
+    /// The numbers that the latest challenge to an address asks for.
     pub(super) fn numbers_for(&self, ip: [u8; 4]) -> [SequenceNumber; 2] {
         let mut numbers = [SequenceNumber::ZERO; 2];
         let to = |to: &Locator| to.socket_address().is_some_and(|to| to.ip() == IpAddr::from(ip));
@@ -268,7 +268,7 @@ fn the_right_numbers_prove_an_address_and_nothing_else_does() {
     assert!(right.iter().all(|number| number.0 > 1), "{right:?}");
     let [publications, subscriptions] = right;
     let (zero, one) = (SequenceNumber::ZERO, SequenceNumber::FIRST);
-    // What readers send before they have heard anything, wrong ones, right ones of the other half, one half alone.
+    // Numbers that readers send before they have received anything, wrong ones, right ones of the other half, one half alone.
     for numbers in [
         [zero, zero],
         [one, one],
@@ -285,7 +285,7 @@ fn the_right_numbers_prove_an_address_and_nothing_else_does() {
     assert_eq!((subject.known(), subject.participant().counters().wrong_proofs), (0, 6));
     subject.answer(PREFIX, right, 2, address(FORGER));
     assert_eq!(subject.known(), 1);
-    // What was written before the proof is still told: it begins above every challenge.
+    // Endpoints announced before the proof still arrive: their numbers are above every challenge.
     let writer = subject.participant().endpoints.writer(EntityId::PUBLICATIONS_WRITER).cloned().expect("a writer");
     let first = writer.lock().last() + (1 - 20);
     assert!(first.0 > 65_537);
@@ -376,7 +376,7 @@ fn nobody_else_ends_a_participant_or_changes_it() {
     assert_eq!(subject.known(), 1);
     subject.receive(&farewell(PREFIX), address(FORGER));
     assert_eq!((subject.known(), subject.participant().counters().foreign_source), (1, 1));
-    // An announcement from elsewhere: neither addresses nor lease.
+    // An announcement from elsewhere changes neither addresses nor lease.
     let mut forged = peer(PREFIX, VICTIM);
     forged.lease_duration = Duration::from_millis(1);
     subject.announce(&forged, address(FORGER));
@@ -457,7 +457,7 @@ fn a_participant_that_moves_is_followed_once_it_has_answered_there_and_is_silent
     assert_eq!(first_bytes(&take(&net, &reader)), b"z");
 }
 
-/// Here it is silent for less than two seconds when its lease ends.
+/// In this case it has been silent for less than two seconds when its lease ends.
 #[test]
 fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_its_lease() {
     let mut subject = Subject::new();

@@ -27,7 +27,7 @@ pub(super) struct Net {
     pub(super) sent: Vec<Sent>,
 }
 
-/// A datagram that left.
+/// A datagram that was sent.
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) from: usize,
@@ -35,11 +35,11 @@ pub(super) struct Sent {
     pub(super) destinations: u64,
     /// The writers whose samples, or parts of samples, it carries.
     pub(super) writers: Vec<EntityId>,
-    /// It tells of its participant.
+    /// It announces its participant.
     pub(super) announces: bool,
     /// It begins with a PAD.
     pub(super) marked: bool,
-    /// What it has in front of its samples: every INFO_TS.
+    /// Every INFO_TS in front of its samples.
     pub(super) stamps: Vec<Option<Timestamp>>,
 }
 

@@ -264,6 +264,12 @@ fn a_wait_ends_after_its_time_with_microsecond_resolution() {
     let mut transport = transport(12);
     transport.receiver.wait(Some(Duration::ZERO)).unwrap();
     let start = Instant::now();
+    // Ends a wait whose timer does not fire, so that the test fails.
+    let waker = transport.receiver.waker();
+    std::thread::spawn(move || {
+        std::thread::sleep(PATIENCE);
+        waker.wake();
+    });
     // The timer has to be set again each time that it has fired.
     for _ in 0..3 {
         let deadline = crate::clock::now() + Duration::from_micros(300);

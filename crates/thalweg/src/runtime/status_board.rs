@@ -8,7 +8,8 @@ use super::{ListenerSlot, STATUS_BACKLOG_MAX};
 
 /// The statuses `S` of an endpoint, and the listener that is told of them as news `N`.
 ///
-/// Told to a listener, asked for by the application or taken by the runtime, a status starts counting its changes anew (DDS 1.4 §2.2.4.1).
+/// A status that a listener is told of, that the application reads or that the runtime takes starts counting its changes anew (DDS
+/// 1.4 §2.2.4.1).
 pub(crate) struct StatusBoard<S, F: ?Sized, N> {
     statuses: Mutex<S>,
     listener: ListenerSlot<F, N>,
@@ -27,7 +28,7 @@ impl<S: Default, F: ?Sized, N> StatusBoard<S, F, N> {
         self.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes a status. The news for the listener, when there is one and the status has changed.
+    /// Changes a status. Returns the news for the listener, if there is one and the status has changed.
     pub(crate) fn note<T: Told>(
         &self,
         status: impl FnOnce(&mut S) -> &mut Status<T>,

@@ -8,7 +8,7 @@ use crate::quick::presentation::{QUANTILE_HEADER, row};
 use crate::report::{Figure, Section, Tile};
 use crate::table::Table;
 
-/// The table, and the latency it costs others.
+/// The table, and the latency of the urgent topic.
 pub(super) fn section(cells: &[BackgroundCell], link: &str) -> Section {
     let series = |(index, cell): (usize, &BackgroundCell)| Series {
         name: cell.name(),
@@ -24,13 +24,13 @@ pub(super) fn section(cells: &[BackgroundCell], link: &str) -> Section {
         title: "Table 4: background data under a flow controller".to_owned(),
         lead: format!(
             "An asynchronous writer sends {:.1} MB in samples of {} over {link}; its flow controller grants tokens of 8,192 bytes every \
-             10 ms. Meanwhile a topic of 100 Hz that is in a hurry shares processes and link.",
+             10 ms. Meanwhile an urgent topic of 100 Hz shares the processes and the link.",
             bytes as f64 / 1e6,
             size(segment)
         ),
         seen: seen(cells),
         figures: vec![Figure::new(
-            "Share of the 100 Hz topic's samples that arrived within so long, while transfers ran and without.",
+            "Share of the 100 Hz topic's samples that arrived within this time, with transfers and without.",
             plot::ecdf("microseconds from due to received (logarithmic)", &curves),
         )],
         tables: vec![transfers(cells), latencies(cells)],
@@ -38,7 +38,7 @@ pub(super) fn section(cells: &[BackgroundCell], link: &str) -> Section {
     }
 }
 
-/// What the slowest controller that matters leaves of the disturbance.
+/// The effect on the urgent topic that is left at 10 tokens a period.
 pub(super) fn tile(cells: &[BackgroundCell]) -> Option<Tile> {
     let cell = cells.iter().find(|cell| cell.bucket.tokens_added_per_period == Some(10))?;
     let factor = cell.p99_factor()?;

@@ -76,7 +76,7 @@ fn participants(result: &Paper1Result) -> Section {
     missing.rows =
         result.missing.iter().map(|one| vec![one.what.clone(), one.why.clone(), one.remedy.clone()]).collect();
     Section {
-        title: "Who took part".to_owned(),
+        title: "Contenders".to_owned(),
         lead: "Every contender is a pair of processes; all pairs of a table are started before its first turn and take turns.".to_owned(),
         tables: [there, missing].into_iter().filter(|table| !table.rows.is_empty()).collect(),
         ..Section::default()
@@ -108,7 +108,7 @@ fn warnings(result: &Paper1Result) -> Vec<String> {
         );
     }
     out.extend(result.missing.iter().map(|one| format!("Missing: {}: {}; {}.", one.what, one.why, one.remedy)));
-    // A peer that was never ready does not have the profile; the list of contenders tells so.
+    // A peer that was never ready does not have the profile; the list of contenders says so.
     let was_there = |contender: &&ContenderFacts| contender.is_ours || contender.configuration != NEVER_READY;
     let failed = result.contenders.iter().filter(|contender| !contender.failures.is_empty()).filter(was_there);
     out.extend(failed.map(|one| format!("{} failed: {}", one.name, one.failures.join("; "))));
@@ -123,8 +123,8 @@ fn method(result: &Paper1Result) -> Vec<String> {
             .to_owned(),
         format!(
             "Within each cell the contenders take turns of {} runs; the order of the turns is shuffled anew in each round from the seed \
-             {}. One more run at the start of each turn is not counted, for everybody alike. All processes stay alive meanwhile. Who needs \
-             more than {} s for a turn has no other one in that cell; the column of runs shows it.",
+             {}. Each turn begins with one more run that is not counted. All processes stay alive meanwhile. A contender that needs more \
+             than {} s for a turn gets no further turn in that cell; the column of runs shows it.",
             (course.runs / 5).max(1),
             course.seed,
             SLOW_TURN.as_secs()
@@ -145,7 +145,7 @@ fn method(result: &Paper1Result) -> Vec<String> {
             .to_owned(),
     );
     out.push(
-        "The paper's figures come from another stack on two PCs with a switch between them: they show the same shape, not the same race."
+        "The paper's figures come from another stack on two PCs with a switch between them: compare the shape, not the figures."
             .to_owned(),
     );
     out.push("5 MB is 5 MiB here, so that every segment size divides it; KiB and MiB are powers of two.".to_owned());

@@ -1,4 +1,4 @@
-//! The searches: everything that was tried, and what won.
+//! The searches: all trials, and the best settings.
 
 use super::super::result::Paper1Result;
 use super::super::search::Search;

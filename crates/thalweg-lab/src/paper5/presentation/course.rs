@@ -25,14 +25,14 @@ pub(super) fn course(result: &Paper5Result) -> Section {
     };
     Section {
         title: "Figures 6 and 7: receiver and handlers over time".to_owned(),
-        lead: "A handler that blocks for 1 ms, under a rate that rises and falls. Behind are requests that came less those that were \
-               handled; what was refused stays in it."
+        lead: "A handler that blocks for 1 ms, under a rate that rises and falls. The number behind is that of received requests less \
+               that of handled ones; refused requests stay in it."
             .to_owned(),
         seen: cells().filter_map(course_seen).collect(),
         figures: vec![
             Figure::of_many("Figure 6: how far handlers fall behind the receiver.", FigureLayout::Grid, cells().map(panel).collect()),
             Figure::of_many(
-                "Figure 7: what came and what was handled a second, and the number of threads.",
+                "Figure 7: requests received and handled in a second, and the number of threads.",
                 FigureLayout::Column,
                 cells().filter(|cell| is_adaptive(&cell.cell.contender)).map(rates_and_threads).collect(),
             ),
@@ -69,7 +69,7 @@ fn rates_and_threads(cell: &ServerCellRuns) -> String {
         points: rates.iter().map(|(at, rates)| (*at, rates[index])).collect(),
         ..line(name, colour)
     };
-    // Threads on the axis of the rates: a hundred requests a second for each, which the pictures' common axis can show.
+    // Threads on the axis of the rates: a hundred requests a second for each.
     let threads = Layer {
         points: ramp::threads(run).into_iter().map(|(at, threads)| (at, threads * THREAD_SCALE)).collect(),
         ..line("threads × 100 (N)", 2)
@@ -107,12 +107,12 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
         lead: "A handler that blocks for 2 ms, asked 1,000, 6,000 and 1,000 times a second.".to_owned(),
         figures: vec![
             Figure::of_many(
-                "Threads over time; grey is what is needed.",
+                "Threads over time; the grey line is the number needed.",
                 FigureLayout::Grid,
                 cells().filter(of_law).map(threads).collect(),
             ),
             Figure::of_many(
-                "Median response time of what was served.",
+                "Median response time of served requests.",
                 FigureLayout::Grid,
                 cells().map(waits).collect(),
             ),
@@ -149,7 +149,7 @@ fn table(result: &Paper5Result, part: PaperFigure) -> Table {
         "at the end of the highest phase",
         "at the end",
     ];
-    let mut table = Table::new("What each law did; threads and queue of the run in the middle", &header);
+    let mut table = Table::new("Results of each law; threads and queue are those of the middle run", &header);
     let row = |cell: &ServerCellRuns| {
         let figures = match part {
             PaperFigure::Ramp => verdicts::ramp_of(result, cell.cell.contender),

@@ -59,8 +59,8 @@ fn measured(result: &Paper5Result) -> Vec<Section> {
     let seen = verdicts::equations(result);
     if !seen.is_empty() {
         out.push(Section {
-            title: "Where reality differs from the equations, and why".to_owned(),
-            lead: "Each sentence follows from the runs above; what the equations are and how they are read stands in docs/coap-scheduler.md."
+            title: "Differences from the equations, and their reasons".to_owned(),
+            lead: "Each sentence follows from the runs above; docs/coap-scheduler.md gives the equations and their interpretation."
                 .to_owned(),
             seen,
             ..Section::default()
@@ -82,8 +82,9 @@ fn participants(result: &Paper5Result) -> Section {
         .map(|cell| vec![cell.cell.to_string(), cell.failures.len().to_string(), cell.failures.join("; ")])
         .collect();
     Section {
-        title: "Who took part".to_owned(),
-        lead: "Each run has a server and a generator of its own, so that no run begins with what another one left in memory.".to_owned(),
+        title: "Contenders".to_owned(),
+        lead: "Each run has a server and a generator of its own, so that no run depends on the memory of another one."
+            .to_owned(),
         tables: [there, missing, failed].into_iter().filter(|table| !table.rows.is_empty()).collect(),
         ..Section::default()
     }
@@ -167,8 +168,8 @@ fn method(result: &Paper5Result) -> Vec<String> {
         } else {
             "This host does not tell the energy of its processors (RAPL); the server's processor time stands for it.".to_owned()
         },
-        "The paper's figures come from a Raspberry Pi 3 with four cores and clients on other machines: they show the same shape, not the \
-         same race."
+        "The paper's figures come from a Raspberry Pi 3 with four cores and clients on other machines: compare the shape, \
+         not the figures."
             .to_owned(),
     ];
     out.push(format!(
@@ -206,7 +207,7 @@ fn shared(cell: &ServerCellRuns) -> [String; 6] {
     ]
 }
 
-/// How many runs a cell has, and how many failed.
+/// The number of runs of a cell, and of failed ones.
 fn runs(cell: &ServerCellRuns) -> String {
     match cell.failures.len() {
         0 => grouped(cell.runs.len() as u64),
@@ -214,5 +215,5 @@ fn runs(cell: &ServerCellRuns) -> String {
     }
 }
 
-/// What [`shared`] tells, as titles of columns.
+/// Titles of the columns of [`shared`].
 const SHARED_TITLES: [&str; 6] = ["loss, %", "p50, ms", "p99, ms", "CPU, %", "per CPU second", "memory, MiB"];

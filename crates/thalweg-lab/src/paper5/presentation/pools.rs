@@ -1,4 +1,4 @@
-//! Figure 5: what pools of each size do.
+//! Figure 5: pools of each size.
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
@@ -22,8 +22,8 @@ pub(super) fn section(result: &Paper5Result) -> Section {
     let laws = handlers.iter().map(|handler| by_law(*handler, &of(handler))).collect();
     Section {
         title: "Figure 5: pools of fixed sizes".to_owned(),
-        lead: "64 clients with four requests each in flight; three kinds of handlers. NR are datagrams that the receiver took, H requests \
-               that handlers finished, a second."
+        lead: "64 clients with four requests each in flight; three kinds of handlers. NR is the number of datagrams that the receiver \
+               took in a second, H that of requests that handlers finished."
             .to_owned(),
         seen: verdicts::pools_seen(result),
         figures: vec![

@@ -1,4 +1,4 @@
-//! Figures 9 to 11, and what the paper left out of them: servers beside each other.
+//! Figures 9 to 11 and comparisons of servers that the paper does not have.
 
 use super::pools::marked;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
@@ -24,19 +24,22 @@ pub(super) fn clients(result: &Paper5Result) -> Section {
         contenders.iter().enumerate().map(layer).collect(),
     );
     let mut figures = vec![
-        Figure::new("Figure 9: served against the number of clients; a straight line serves all that is asked.", lines),
         Figure::new(
-            "Figure 10: the mean over 1,000 and more clients; whiskers are the least and the most of them.",
+            "Figure 9: served requests by number of clients; on a straight line all requests are served.",
+            lines,
+        ),
+        Figure::new(
+            "Figure 10: the mean over 1,000 and more clients; whiskers reach from the least to the most of them.",
             means(result, &contenders),
         ),
     ];
     figures.extend(over_time(result, &contenders));
     Section {
         title: "Figures 9 and 10: more and more clients".to_owned(),
-        lead: "Each client asks ten times a second for a greeting, whether it is answered or not.".to_owned(),
+        lead: "Each client requests a greeting ten times a second, whether it is answered or not.".to_owned(),
         seen: verdicts::clients_seen(result),
         figures,
-        tables: vec![table(result, PaperFigure::Clients, "What each server did")],
+        tables: vec![table(result, PaperFigure::Clients, "Results of each server")],
         ..Section::default()
     }
 }
@@ -96,10 +99,10 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
     );
     Section {
         title: "Figure 11: larger datagrams".to_owned(),
-        lead: "The same greeting, asked for with a query of many options: the answer stays small.".to_owned(),
+        lead: "The same greeting, requested with a query of many options: the answer stays small.".to_owned(),
         seen: contenders.iter().filter_map(|one| size_seen(result, *one)).collect(),
-        figures: vec![Figure::new("Served against the size of a request.", lines)],
-        tables: vec![table(result, PaperFigure::Sizes, "What each server did")],
+        figures: vec![Figure::new("Served requests by the size of a request.", lines)],
+        tables: vec![table(result, PaperFigure::Sizes, "Results of each server")],
         ..Section::default()
     }
 }
@@ -160,9 +163,11 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
     trips.rows = contenders.iter().filter_map(trip).collect();
     Section {
         title: "Capacity".to_owned(),
-        lead: "As much as a server does: 64 clients with four requests each in flight. And one client that waits for each answer.".to_owned(),
+        lead: "The most that a server serves: 64 clients with four requests each in flight. Beside it, one client that waits for \
+               each answer."
+            .to_owned(),
         figures: vec![Figure::new("Capacity of one processor; the second figure is not lowered by a generator at its limit.", picture)],
-        tables: vec![table(result, PaperFigure::Capacity, "What each server did"), trips],
+        tables: vec![table(result, PaperFigure::Capacity, "Results of each server"), trips],
         ..Section::default()
     }
 }
@@ -170,9 +175,9 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
 pub(super) fn overload(result: &Paper5Result) -> Section {
     Section {
         title: "Overload".to_owned(),
-        lead: "Twice as much as a server's own capacity, on a schedule that does not wait.".to_owned(),
+        lead: "Requests at twice the server's own capacity, on a schedule that does not wait for answers.".to_owned(),
         seen: verdicts::overload_seen(result),
-        tables: vec![table(result, PaperFigure::Overload, "What each server did")],
+        tables: vec![table(result, PaperFigure::Overload, "Results of each server")],
         ..Section::default()
     }
 }
@@ -180,14 +185,14 @@ pub(super) fn overload(result: &Paper5Result) -> Section {
 pub(super) fn flood(result: &Paper5Result) -> Section {
     Section {
         title: "A flood from very many ports".to_owned(),
-        lead: "Honest clients, alone and beside requests from ports of which each asks seldom.".to_owned(),
+        lead: "Honest clients, alone and beside requests from many ports, each of which sends few.".to_owned(),
         seen: verdicts::flood_seen(result),
-        tables: vec![table(result, PaperFigure::Flood, "What honest clients got")],
+        tables: vec![table(result, PaperFigure::Flood, "Service of honest clients")],
         ..Section::default()
     }
 }
 
-/// Every cell of a part with all that was measured.
+/// Every cell of a part with all measured quantities.
 fn table(result: &Paper5Result, part: PaperFigure, caption: &str) -> Table {
     let cost = if result.course.has_energy { "mJ an answer" } else { "CPU µs an answer" };
     let header = ["server", "load", "runs", "offered/s", "served/s"];

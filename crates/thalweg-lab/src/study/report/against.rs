@@ -1,4 +1,4 @@
-//! Throughput and latency against what the matrix varies: offered load and number of endpoints.
+//! Throughput and latency against the properties that the matrix varies: offered load and number of endpoints.
 
 use std::collections::BTreeMap;
 
@@ -82,10 +82,10 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
     let all: Vec<(String, Group<'_>)> = titled.into_iter().map(|(_, group)| group).collect();
     Some(Section {
         title: "Number of endpoints".to_owned(),
-        lead: "What one more subscriber or publisher costs the others.".to_owned(),
+        lead: "The cost of one more subscriber or publisher for the others.".to_owned(),
         figures: vec![
             Figure::of_many(
-                "A flat curve scales; curves that cross tell from which number on another way of sending is better.",
+                "A flat curve scales; where curves cross, another way of sending becomes the better one.",
                 FigureLayout::Grid,
                 pictures,
             )
@@ -195,13 +195,13 @@ fn table(groups: &[(String, Group<'_>)], x: &str) -> Table {
     table
 }
 
-/// What is offered to each subscriber in Mbit/s of payload.
+/// The load offered to each subscriber, in Mbit/s of payload.
 fn offered(cell: &Cell) -> f64 {
     let heard = if cell.topics == Topics::PerPair { 1.0 } else { f64::from(cell.publishers) };
     8e-6 * cell.rate_hz * heard * cell.load.bytes() as f64
 }
 
-/// What arrived of it, mean over the subscribers and runs.
+/// The part of it that arrived, mean over the subscribers and runs.
 fn delivered(point: &Point<'_>) -> f64 {
     let sum =
         |of: fn(&crate::trial::Totals) -> u64| point.cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>() as f64;

@@ -19,10 +19,10 @@ pub(crate) fn section(result: &StudyResult) -> Section {
     }
     Section {
         title: "Every cell".to_owned(),
-        lead: "A table for each kind of data. Fates are shares of the samples that were due, all runs together; response latencies are in \
-               µs, medians over the runs, and count from when a sample was due. CPU 1 is one whole CPU for all processes. Last − first is \
-               the median time between the first and the last subscriber that a sample reaches; Jain is the least index of a run. Ratios \
-               are those to the baseline with their verdict."
+        lead: "A table for each kind of data. Fates are shares of the samples that were due, all runs together; response latencies are \
+               in µs, medians over the runs, and count from the time at which a sample was due. CPU 1 is one whole CPU for all \
+               processes. Last − first is the median time between the first and the last subscriber that a sample reaches; Jain is the \
+               least index of a run. Ratios are those to the baseline with their verdict."
             .to_owned(),
         tables: kinds.iter().map(|kind| table(result, kind)).collect(),
         ..Section::default()
@@ -43,11 +43,11 @@ pub(crate) fn failures(result: &StudyResult) -> Option<Section> {
     })
 }
 
-/// What the scenario says of itself; nothing where it says nothing.
+/// The notes of the scenario, if it has any.
 pub(super) fn notes(result: &StudyResult) -> Option<Section> {
     (!result.notes.is_empty()).then(|| Section {
         title: "Notes of the scenario".to_owned(),
-        lead: "What it leaves out, and why.".to_owned(),
+        lead: "Omissions of the scenario, and their reasons.".to_owned(),
         seen: result.notes.clone(),
         ..Section::default()
     })
@@ -104,7 +104,7 @@ fn against(result: &StudyResult, cell: &CellResult, quantity: &str) -> String {
     told.map_or_else(dash, |(ratio, verdict)| format!("{} {verdict}", rounded(ratio)))
 }
 
-/// A table without the columns that say nothing in any row.
+/// A table without the columns that are empty in every row.
 fn without_empty_columns(table: Table) -> Table {
     let says = |column: &usize| table.rows.iter().any(|row| row[*column] != "–");
     let kept: Vec<usize> = (0..table.header.len()).filter(says).collect();

@@ -1,4 +1,4 @@
-//! Samples that each layer passed on and lost, from the publisher to the application, and in which one samples were lost.
+//! Samples that each layer passed on and lost, from the publisher to the application.
 
 use super::source::{Source, Tally};
 use crate::figures::grouped;
@@ -40,7 +40,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
         table.rows = rows.iter().map(row).collect();
         figures.push(
             Figure::new(
-                "Each field is what one layer lost in one cell; a dot is nothing.",
+                "Each field is the loss of one layer in one cell; a dot stands for none.",
                 grid("Losses by cell and layer", &columns, &rows),
             )
             .resting_on("All runs of a cell together; the darker, the more digits.")
@@ -63,7 +63,7 @@ fn total(cell: &CellResult, of: fn(&Totals) -> u64) -> u64 {
 
 /// Each place where something can get lost, from the publisher to the application.
 fn losses(tally: &Tally, lost: u64) -> [(&'static str, u64); 12] {
-    // Linux counts here, too, the ICMP answers that it withholds from who asks at ports that nobody listens to: discovery does.
+    // Linux also counts here the ICMP answers that it does not send to datagrams for closed ports, as discovery sends them.
     let discarded = tally.count("ip", &["OutDiscards"]).saturating_sub(tally.count("udp", &["NoPorts"]));
     [
         ("not sent", tally.due - tally.written),
@@ -116,7 +116,7 @@ fn culprit(tally: &Tally, lost: u64) -> String {
     let not_sent = tally.due - tally.written;
     let unsent = match not_sent {
         0 => String::new(),
-        count => format!(" {} samples were never written: the publisher is where they were lost.", grouped(count)),
+        count => format!(" {} samples were never written: the publisher lost them.", grouped(count)),
     };
     if lost == 0 {
         let below = losses(tally, 0)[1..9].iter().map(|(_, count)| count).sum::<u64>();

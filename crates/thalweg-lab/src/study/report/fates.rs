@@ -18,9 +18,9 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     let sum = |bars: &[Stack], class: usize| -> u64 { bars.iter().filter_map(|bar| bar.counts.get(class)).sum() };
     let whole = |bars: &[Stack]| bars.iter().flat_map(|bar| &bar.counts).sum::<u64>();
     let not_sent = match sum(&writers, 2) {
-        0 => "Publishers wrote every sample: what subscribers got in time is all that there was.".to_owned(),
+        0 => "Publishers wrote every sample that was due.".to_owned(),
         count => format!(
-            "Publishers never wrote {} samples: what subscribers got in time is a share of what should have been.",
+            "Publishers did not write {} samples that were due; the shares of subscribers count them as not sent.",
             grouped(count)
         ),
     };

@@ -16,7 +16,8 @@ pub(super) fn percentiles(source: &Source<'_>) -> Section {
     };
     Section {
         title: "Response latency".to_owned(),
-        lead: "From when a sample was due to its arrival, all runs and pairs of a cell together.".to_owned(),
+        lead: "From the time at which a sample was due to its arrival, all runs and pairs of a cell together."
+            .to_owned(),
         seen: slowest.map(longest).into_iter().collect(),
         figures: vec![overview(source), tail(source)],
         ..Section::default()
@@ -42,7 +43,7 @@ fn overview(source: &Source<'_>) -> Figure {
         rows(&Axis::micros("response latency"), &kinds, &all),
     )
     .resting_on(format!(
-        "{}; 95 % intervals from runs and seconds resampled, from five runs on; a mark that too few samples carry is missing.",
+        "{}; 95 % intervals from runs and seconds resampled, from five runs on; a quantile with too few samples beyond it has no mark.",
         source.amount()
     ))
     .with_table(interval_table(source.result))
@@ -76,7 +77,7 @@ fn tail(source: &Source<'_>) -> Figure {
         FigureLayout::Column,
         all.chunks(COLOURS).map(picture).collect(),
     )
-    .resting_on(format!("{}; no curve goes further than ten samples beyond it carry it.", source.amount()))
+    .resting_on(format!("{}; each curve ends where ten samples lie beyond it.", source.amount()))
     .with_table(table)
 }
 
@@ -120,7 +121,7 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
         figures: vec![
             Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), FigureLayout::Grid, pictures)
                 .resting_on(format!(
-                    "{}; the band holds 95 % of the curves that runs and seconds drawn again would give, from five runs on.",
+                    "{}; the band holds 95 % of the curves of resampled runs and seconds, from five runs on.",
                     source.amount()
                 ))
                 .with_table(table),
@@ -184,7 +185,9 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
     };
     Some(Section {
         title: "Latency over time".to_owned(),
-        lead: "The same second of all runs together: a step or a slope is a machine or a middleware that changed on the way.".to_owned(),
+        lead: "The same second of all runs together: a step or a slope shows that the machine or the middleware changed during \
+               the measurement."
+            .to_owned(),
         figures: vec![
             Figure::of_many(
                 format!("The line is the median of each second, a dot its longest response; dots far above the line are stalls.{shown}"), FigureLayout::Grid,
@@ -228,9 +231,9 @@ fn nines(all: &Buckets) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// One second is no course.
+/// Least number of seconds that are drawn over time.
 const COURSE_MIN: usize = 2;
-/// What is marked of every cell.
+/// The quantiles that are marked for every cell.
 pub(super) const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 /// Halves of decades up to one sample in a million.
 const NINES_STEPS: u32 = 12;

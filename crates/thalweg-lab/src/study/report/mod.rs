@@ -25,7 +25,7 @@ use crate::quick::presentation::utc;
 use crate::report::{Page, Section};
 use crate::study::clocks;
 
-/// A part of the report that stands for itself.
+/// A part of the report that can be shown alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Panel {
     /// Each cell against the first one.
@@ -130,7 +130,7 @@ fn drawn(source: &Source<'_>, panels: &[Panel]) -> Page {
     }
 }
 
-/// What the results say by themselves, without the raw data: the tables of a report.
+/// The tables of a report, which need the results only and no raw data.
 pub fn page(result: &StudyResult) -> Page {
     let shell = shell(result);
     let disturbances = disturbances([result].into_iter());
@@ -143,7 +143,7 @@ pub fn page(result: &StudyResult) -> Page {
     }
 }
 
-/// That a debug build or a machine that was not quiet was measured, where it was.
+/// Warnings of a debug build, and of a machine that was not quiet.
 pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + Clone) -> Vec<String> {
     let all = studies.clone().flat_map(runs).count();
     let disturbed: usize = studies.clone().map(StudyResult::contaminated).sum();
@@ -211,7 +211,7 @@ fn conditions(result: &StudyResult) -> Vec<String> {
     ]
 }
 
-/// What the page leaves out.
+/// The omissions of the page, in a sentence.
 fn thinning(source: &Source<'_>) -> String {
     let detail = source.detail;
     format!(
@@ -225,11 +225,11 @@ fn thinning(source: &Source<'_>) -> String {
 /// Name of the file.
 pub(super) const REPORT: &str = "report.html";
 const METHOD: [&str; 5] = [
-    "The schedule is open: each sample is due at t0 + k/f whatever happened to those before it, and its response latency counts from then.",
+    "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.",
     "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
     "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
     "A quantile is shown only where ten samples lie beyond it.",
-    "A run during which other programs used more of the machine than the scenario allows is repeated, and else marked.",
+    "A run during which other programs used more of the machine than the scenario allows is repeated, and marked if no attempt is quiet.",
 ];
 
 #[cfg(test)]

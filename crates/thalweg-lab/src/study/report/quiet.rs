@@ -50,7 +50,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
             rounded(standstills)
         )],
         figures: vec![
-            Figure::of_many("A dot above the grey line is a second in which others disturbed the measurement.", FigureLayout::Column, pictures)
+            Figure::of_many("A dot above the grey line is a second in which other load disturbed the measurement.", FigureLayout::Column, pictures)
                 .resting_on(format!("n = {} seconds; of neighbouring seconds the worst is drawn.", source.seconds.len()))
                 .with_table(table),
         ],

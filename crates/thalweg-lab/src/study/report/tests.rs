@@ -218,7 +218,7 @@ fn figures_show_what_the_runs_hold() {
         // The last step is the longest one: 13 µs.
         "most of the time goes into “wake up and take”, 13.0 µs in the median",
         "1–N 100 B 50 Hz",
-        "The scenario expects nothing",
+        "The scenario has no expectations",
         "n = 3,528 samples in 12 runs",
     ] {
         assert!(html.contains(part), "{part}");

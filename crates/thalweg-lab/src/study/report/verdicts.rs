@@ -15,7 +15,7 @@ pub(super) fn card(result: &StudyResult) -> Card {
     let failed: Vec<_> = result.judgements.iter().filter(|judgement| !judgement.holds).collect();
     let disturbed = result.contaminated();
     let (standing, headline) = match (all, failed.len()) {
-        (0, _) => (Standing::Open, "The scenario expects nothing".to_owned()),
+        (0, _) => (Standing::Open, "The scenario has no expectations".to_owned()),
         (_, 0) if disturbed > 0 => {
             (Standing::Open, format!("All {all} expectations hold, on a machine that was not quiet"))
         }
@@ -116,10 +116,14 @@ fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
         let axis = Axis::logarithmic(format!("ratio to the baseline: {quantity}"));
         let kinds = [("ratio with its 95 % interval", 0), ("no difference, with the A/A noise", crate::plot::BESIDE)];
         Figure::new(
-            format!("{quantity}: left of 1 is better than the baseline; an interval that leaves the grey noise is a difference."),
+            format!(
+                "{quantity}: left of 1 is better than the baseline; an interval outside the grey noise is a difference."
+            ),
             rows(&axis, &kinds, &all),
         )
-        .resting_on(format!("{pairs} comparisons; Hodges–Lehmann estimate of paired runs with its exact 95 % interval."))
+        .resting_on(format!(
+            "{pairs} comparisons; Hodges–Lehmann estimate of paired runs with its exact 95 % interval."
+        ))
     })
 }
 

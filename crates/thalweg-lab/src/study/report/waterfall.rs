@@ -23,10 +23,10 @@ pub(super) struct Layer {
     starts_us: Vec<f64>,
 }
 
-/// The layers of a cell, in the order of the way.
+/// The layers of a cell, in the order of the path.
 pub(super) type Layers = BTreeMap<Point, Layer>;
 
-/// Reads what the runs of a cell traced; nothing where nothing was.
+/// Reads the traces of a cell's runs, if there are any.
 pub(super) fn read(directory: &Path, runs: &[RunName]) -> Result<Layers, LabError> {
     let mut out = Layers::new();
     for run in runs {
@@ -59,8 +59,8 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     Some(Section {
         title: "Layer by layer".to_owned(),
         lead: format!(
-            "The way of one sample in {} from `write` to `take`, on the clock that both processes share. A layer is named after what \
-             happens in it; its bar is the median, the thin line reaches to the 99th percentile.{note}",
+            "The path of one sample in {} from `write` to `take`, on the clock that both processes share. Each layer is named after its \
+             work; its bar is the median, the thin line reaches to the 99th percentile.{note}",
             source.scenario.trace.map_or(1, std::num::NonZeroU32::get)
         ),
         figures,

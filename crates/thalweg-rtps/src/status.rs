@@ -1,36 +1,36 @@
-//! Communication statuses: how something stands, and how far it has changed since that was told last (DDS 1.4 §2.2.4.1).
+//! Communication statuses with their changes since they were last reported (DDS 1.4 §2.2.4.1).
 
-/// What a status counts.
+/// The counts of a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
-    /// How often something has happened; never falls.
+    /// Number of occurrences so far; never falls.
     pub total: u64,
-    /// How many there are now; zero where only happenings count.
+    /// Number at present; zero where only occurrences count.
     pub current: u64,
 }
 
 impl StatusCounts {
-    /// What has happened since `told`.
+    /// Occurrences since `told`.
     pub fn total_change(&self, told: StatusCounts) -> u64 {
         self.total.saturating_sub(told.total)
     }
 
-    /// By how many there are more, or less, than at `told`.
+    /// Increase, or decrease, of the present number since `told`.
     pub fn current_change(&self, told: StatusCounts) -> i64 {
         self.current.wrapping_sub(told.current).cast_signed()
     }
 }
 
-/// What a status tells.
+/// A report of a status, as listeners and applications get it.
 pub trait Told: Clone + Default {
-    /// What it counts now.
+    /// Its present counts.
     fn counts(&self) -> StatusCounts;
 
-    /// The same with its changes, when `told` was told last.
+    /// The same report with its changes since `told` was reported.
     fn since(&self, told: StatusCounts) -> Self;
 }
 
-/// How something stands, and how far it has changed since somebody was told, by a listener or because he asked.
+/// A status and its counts when it was last reported, to a listener or to an application that asked.
 #[derive(Clone, Debug, Default)]
 pub struct Status<T> {
     now: T,
@@ -39,26 +39,26 @@ pub struct Status<T> {
 }
 
 impl<T: Told> Status<T> {
-    /// How it stands. Nothing counts as told by that.
+    /// Its present report, which does not count as reported.
     #[inline]
     pub fn now(&self) -> &T {
         &self.now
     }
 
-    /// Something has happened, or may have. It has changed when `change` changes what is counted.
+    /// Applies `change`. The status has changed if its counts have.
     pub fn change(&mut self, change: impl FnOnce(&mut T)) {
         let before = self.now.counts();
         change(&mut self.now);
         self.has_changed |= self.now.counts() != before;
     }
 
-    /// Whether it has changed since it was told.
+    /// Whether it has changed since it was last reported.
     #[inline]
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// How it stands, with its changes, which start from zero again.
+    /// Reports it with its changes, which start from zero again.
     pub fn tell(&mut self) -> T {
         let told = self.now.since(self.told);
         self.told = self.now.counts();
@@ -73,7 +73,7 @@ impl<T: Told> Status<T> {
     }
 }
 
-/// A bare count; what it tells is by how much it has grown.
+/// A bare count, reported as its growth.
 impl Told for u64 {
     fn counts(&self) -> StatusCounts {
         StatusCounts { total: *self, current: 0 }

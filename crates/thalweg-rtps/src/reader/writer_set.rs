@@ -71,11 +71,11 @@ impl Proxy for WriterProxy {
     }
 
     fn bounds(&self) -> AnswerBound {
-        AnswerBound(answer_due(self))
+        AnswerBound(due_of(self))
     }
 }
 
-fn answer_due(writer: &WriterProxy) -> Instant {
+fn due_of(writer: &WriterProxy) -> Instant {
     writer.requests.due.unwrap_or(Instant::NEVER)
 }
 
@@ -120,7 +120,7 @@ impl WriterSet {
     /// Adds one that it does not know, and notes when it is to be answered.
     pub(super) fn insert(&mut self, writer: WriterProxy) {
         self.settle();
-        self.note_due(answer_due(&writer));
+        self.note_due(due_of(&writer));
         self.proxies.insert(writer);
     }
 
@@ -146,12 +146,12 @@ impl WriterSet {
         self.visit(
             |_, due| due.0 <= now,
             |writer| {
-                if answer_due(writer) <= now {
+                if due_of(writer) <= now {
                     answer(writer);
                 }
             },
         );
-        self.next_due = self.proxies.earliest(|_, due| due.0, answer_due);
+        self.next_due = self.proxies.earliest(|_, due| due.0, due_of);
     }
 
     /// Calls `change` for each writer that moves on, in the order of GUIDs, since they compete for room, and notes when it says that an

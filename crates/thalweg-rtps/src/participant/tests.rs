@@ -189,7 +189,7 @@ impl Net {
             topic_name: "topic".into(),
             type_name: "type".into(),
             keyed,
-            qos,
+            qos: qos.into(),
             options: WriterOptions::default(),
         };
         self.nodes[node].participant.create_writer(self.now, config).expect("a legal QoS")
@@ -200,7 +200,7 @@ impl Net {
             topic_name: "topic".into(),
             type_name: "type".into(),
             keyed,
-            qos,
+            qos: qos.into(),
             keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")

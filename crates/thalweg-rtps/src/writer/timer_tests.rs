@@ -1,5 +1,6 @@
 //! Laws of a writer's timers: what the summaries lead to is what a look at every reader would, at the cost of those that are due.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::flow::Position;
@@ -121,7 +122,7 @@ fn a_timeout_looks_at_the_readers_that_are_due_and_not_at_all() {
 #[test]
 fn a_timeout_that_gives_one_reader_up_does_not_look_at_all() {
     let mut writer = crowd_that_waits_for_one(240);
-    writer.heartbeat.patience = Duration::from_millis(10);
+    Arc::make_mut(&mut writer.qos).reader_patience = Duration::from_millis(10);
     let given_up = (0..10).find_map(|_| {
         let (outcome, looks) = time_out(&mut writer);
         assert!(looks <= 6, "{looks} of 240 readers");

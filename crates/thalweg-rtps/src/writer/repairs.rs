@@ -70,6 +70,26 @@ impl Repairs {
         self.large_of(sequence, cut).map_or(0, |large| large.request(now, wanted, suppression, counts))
     }
 
+    /// All of a sample cut into `cut` is asked for, and no part of it has arrived. Returns how many losses that tells of: the fragments
+    /// that `counts` names, each once, and those that were sent again since [`Repairs::forget_lost`].
+    pub(super) fn lose_whole(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        cut: Cut,
+        suppression: Duration,
+        counts: impl Fn(u32) -> bool,
+    ) -> u64 {
+        let was_repeated = self.samples.was_repeated(sequence);
+        let is_known = self.large.binary_search_by_key(&sequence, |large| large.sequence).is_ok();
+        let told = match self.large_of(sequence, cut) {
+            Some(large) => large.lose_all(now, suppression, &counts),
+            None => (1..=cut.fragments).filter(|number| counts(*number)).count() as u64,
+        };
+        // Which of its fragments were sent again is forgotten when it makes room for others.
+        if was_repeated && !is_known { u64::from(cut.fragments) } else { told }
+    }
+
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
     pub(super) fn forget_lost(&mut self, now: Instant) {
         self.samples.forget_lost(now);
@@ -198,6 +218,24 @@ mod tests {
         assert_eq!(sent, (1..=100).collect::<Vec<_>>());
         assert!(repairs.request_whole(at(3_000), SequenceNumber(1), CUT, ROUND_TRIP));
         assert_eq!(serve(&mut repairs, at(3_000), 200).len(), 100, "and again a round trip later");
+    }
+
+    #[test]
+    fn what_was_sent_again_of_a_sample_that_made_room_is_lost_as_a_whole() {
+        let mut repairs = Repairs::default();
+        for number in (0..=LARGE_MAX as i64).map(SequenceNumber) {
+            assert!(repairs.request_whole(at(0), number, CUT, ROUND_TRIP));
+            let index = repairs.large.iter().position(|large| large.sequence == number).expect("it was asked for");
+            (1..=CUT.fragments).for_each(|fragment| repairs.large[index].record(at(0), fragment, ROUND_TRIP));
+            repairs.record(at(0), Numbered::Samples, number, ROUND_TRIP);
+        }
+        assert!(repairs.large[0].sequence > SequenceNumber(0), "the first one made room");
+        let lose = |repairs: &mut Repairs, number| {
+            repairs.lose_whole(at(5_000), SequenceNumber(number), CUT, ROUND_TRIP, |_| false)
+        };
+        assert_eq!([0, 5, 50].map(|number| lose(&mut repairs, number)), [100, 100, 0]);
+        repairs.forget_lost(at(6_000));
+        assert_eq!(lose(&mut repairs, 1), 0);
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Requests {
 
     /// Notes which of `wanted` to send again, in place of what waits: what was sent before and not again lately. Numbers from
     /// `unsent` on were never sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns
-    /// how many losses that tells of: numbers beyond `old`, and those that were sent again since [`Requests::forget_lost`], as far
+    /// those that this tells to be lost: numbers beyond `old`, and those that were sent again since [`Requests::forget_lost`], as far
     /// as they do not wait already and are not still `is_being_sent`.
     pub(super) fn request(
         &mut self,
@@ -38,15 +38,22 @@ impl Requests {
         old: SequenceNumber,
         suppression: Duration,
         is_being_sent: impl Fn(SequenceNumber) -> bool,
-    ) -> u64 {
+    ) -> SequenceSet {
         let waiting = self.wanted.take();
         self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
         let waits = |number: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(number));
         let was_sent = |number: SequenceNumber| {
             number > old || self.lately.was_sent(number, self.forgotten_at) && !is_being_sent(number)
         };
-        let is_lost = |number: &SequenceNumber| !waits(*number) && was_sent(*number);
-        self.wanted.map_or(0, |fresh| fresh.iter().filter(is_lost).count() as u64)
+        let mut lost = SequenceSet::new(wanted.base());
+        let fresh = self.wanted.iter().flat_map(SequenceSet::iter);
+        fresh.filter(|number| !waits(*number) && was_sent(*number)).for_each(|number| _ = lost.insert(number));
+        lost
+    }
+
+    /// True when it was sent again since [`Requests::forget_lost`], as far as that is remembered.
+    pub(super) fn was_repeated(&self, number: SequenceNumber) -> bool {
+        self.lately.was_sent(number, self.forgotten_at)
     }
 
     /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
@@ -174,15 +181,18 @@ mod tests {
     fn what_is_old_is_repaired_and_tells_nothing_of_the_path() {
         let mut requests = Requests::default();
         let (unsent, old) = (SequenceNumber(10), SequenceNumber(5));
-        assert_eq!(requests.request(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP, |_| false), 2);
+        let request = |requests: &mut Requests, micros, numbers: &[i64]| {
+            let lost = requests.request(at(micros), samples(numbers), unsent, old, ROUND_TRIP, |_| false);
+            lost.iter().map(|number| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(request(&mut requests, 0, &[4, 5, 6, 8]), [6, 8]);
         assert_eq!(requests.take().map_or(0, |wanted| wanted.iter().count()), 4);
         requests.record(at(0), SequenceNumber(4), ROUND_TRIP);
-        let mut ask = |micros| requests.request(at(micros), samples(&[4, 5]), unsent, old, ROUND_TRIP, |_| false);
-        assert_eq!(ask(500), 0, "its repair is on its way");
-        assert_eq!(ask(1_500), 1, "its repair is lost");
-        assert_eq!(ask(1_600), 0, "that is known");
+        assert_eq!(request(&mut requests, 500, &[4, 5]), [0; 0], "its repair is on its way");
+        assert_eq!(request(&mut requests, 1_500, &[4, 5]), [4], "its repair is lost");
+        assert_eq!(request(&mut requests, 1_600, &[4, 5]), [0; 0], "that is known");
         requests.withdraw();
         requests.forget_lost(at(1_700));
-        assert_eq!(requests.request(at(3_000), samples(&[4]), unsent, old, ROUND_TRIP, |_| false), 0);
+        assert_eq!(request(&mut requests, 3_000, &[4]), [0; 0]);
     }
 }

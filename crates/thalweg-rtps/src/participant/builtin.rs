@@ -20,8 +20,8 @@ impl Participant {
     /// Matches our built-in endpoints with those that a participant has.
     pub(super) fn match_builtin(&mut self, now: Instant, prefix: GuidPrefix) {
         let is_housemate = self.housemates.contain(prefix);
-        if is_housemate {
-            self.housemates.listen_to(prefix);
+        if is_housemate && let Some(known) = self.database.participants.get(&prefix) {
+            self.housemates.listen_to(&known.data);
             self.handle_household(now);
         }
         let Some(known) = self.database.participants.get(&prefix) else { return };

@@ -28,9 +28,12 @@ struct Member {
     announced: Option<(Arc<[u8]>, Arc<ParticipantData>)>,
     /// The announced data of each of its endpoints.
     endpoints: BTreeMap<EntityId, Told>,
-    /// Members that know it.
+    /// Members that know it, which are told of its endpoints.
     known_by: BTreeSet<GuidPrefix>,
-    /// News that it has not taken yet: the latest data of each endpoint, `None` for a deleted one.
+    /// Those of them that know what it announces now.
+    up_to_date: BTreeSet<GuidPrefix>,
+    /// News that it has not taken yet: the data of each endpoint that it does not know, `None` for one that it knows and that was
+    /// deleted.
     inbox: BTreeMap<Guid, Option<Told>>,
     has_news: NewsFlag,
 }
@@ -74,6 +77,12 @@ impl Household {
         self.members().len()
     }
 
+    /// The number of news that wait in the inboxes of all members: for each of them at most one for each endpoint that there is or
+    /// that it was told of.
+    pub fn waiting_news(&self) -> usize {
+        self.members().values().map(|member| member.inbox.len()).sum()
+    }
+
     /// True while no participant belongs to it.
     pub fn is_empty(&self) -> bool {
         self.members().is_empty()
@@ -101,6 +110,7 @@ impl Housemates {
             announced: None,
             endpoints: BTreeMap::new(),
             known_by: BTreeSet::new(),
+            up_to_date: BTreeSet::new(),
             inbox: BTreeMap::new(),
             has_news: has_news.clone(),
         };
@@ -113,6 +123,7 @@ impl Housemates {
         let read = ParticipantData::decode(announced).ok();
         if let Some(own) = self.household.members().get_mut(&self.prefix) {
             own.announced = read.map(|data| (announced.into(), Arc::new(data)));
+            own.up_to_date.clear();
         }
     }
 
@@ -137,20 +148,26 @@ impl Housemates {
         self.household.members().keys().copied().filter(|prefix| *prefix != self.prefix).collect()
     }
 
-    /// True when there are others in the domain and all of them know this one.
+    /// True when there are others in the domain and all of them know what this one announces now.
     pub(super) fn all_know_us(&self) -> bool {
         let members = self.household.members();
         let Some(own) = members.get(&self.prefix) else { return false };
         let others = members.values().filter(|member| member.domain == own.domain).count() - 1;
-        others > 0 && own.known_by.len() == others
+        others > 0 && own.up_to_date.len() == others
     }
 
-    /// Notes that this participant knows another member: it is told of the endpoints that the member has, and of every change from
-    /// now on.
-    pub(super) fn listen_to(&mut self, other: GuidPrefix) {
+    /// Notes that this participant knows these data of another member: it is told of the endpoints that the member has, and of every
+    /// change from now on.
+    pub(super) fn listen_to(&mut self, data: &ParticipantData) {
+        let other = data.guid_prefix;
         let mut members = self.household.members();
         let Some(member) = members.get_mut(&other) else { return };
-        member.known_by.insert(self.prefix);
+        if member.announced.as_ref().is_some_and(|(_, announced)| **announced == *data) {
+            member.up_to_date.insert(self.prefix);
+        }
+        if !member.known_by.insert(self.prefix) {
+            return;
+        }
         let told: Vec<_> = member.endpoints.iter().map(|(entity, told)| (*entity, told.clone())).collect();
         let Some(own) = members.get_mut(&self.prefix) else { return };
         own.inbox.extend(told.into_iter().map(|(entity, told)| (Guid::new(other, entity), Some(told))));
@@ -162,6 +179,7 @@ impl Housemates {
         let mut members = self.household.members();
         if let Some(member) = members.get_mut(&other) {
             member.known_by.remove(&self.prefix);
+            member.up_to_date.remove(&self.prefix);
         }
         if let Some(own) = members.get_mut(&self.prefix) {
             own.inbox.retain(|guid, _| guid.prefix != other);
@@ -180,8 +198,13 @@ impl Housemates {
         let listeners = std::mem::take(&mut own.known_by);
         for listener in &listeners {
             if let Some(member) = members.get_mut(listener) {
-                member.inbox.insert(Guid::new(self.prefix, entity), told.clone());
-                member.has_news.0.store(true, Ordering::Release);
+                let guid = Guid::new(self.prefix, entity);
+                // Data are told once: those that still wait here are of an endpoint that the listener never learns of.
+                let is_unknown = matches!(member.inbox.remove(&guid), Some(Some(_)));
+                if told.is_some() || !is_unknown {
+                    member.inbox.insert(guid, told.clone());
+                    member.has_news.0.store(true, Ordering::Release);
+                }
             }
         }
         let any = !listeners.is_empty();
@@ -239,6 +262,7 @@ impl Drop for Housemates {
         members.remove(&self.prefix);
         members.values_mut().for_each(|member| {
             member.known_by.remove(&self.prefix);
+            member.up_to_date.remove(&self.prefix);
         });
     }
 }

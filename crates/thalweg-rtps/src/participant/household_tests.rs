@@ -114,6 +114,26 @@ fn announcements_are_news_again_once_a_member_has_dropped_their_sender() {
 }
 
 #[test]
+fn changed_announcements_are_news_until_every_member_has_heard_one() {
+    let (mut net, _) = household(2);
+    net.run_for(SECOND * 10);
+    let (now, mut addresses) = (net.now, net.nodes[0].participant.config().addresses.clone());
+    addresses.default_multicast.clear();
+    net.nodes[0].participant.set_addresses(now, addresses);
+    net.loss = 1.0;
+    net.run_for(SECOND * 20);
+    net.sent.clear();
+    net.run_for(SECOND * 10);
+    let of_first = net.sent.iter().filter(|sent| sent.announces && sent.from == 0);
+    assert!(of_first.clone().count() > 0 && of_first.clone().all(|sent| !sent.marked), "it was not heard");
+    net.loss = 0.0;
+    net.run_for(SECOND * 20);
+    net.sent.clear();
+    net.run_for(SECOND * 10);
+    assert!(!marks(&net).is_empty() && !marks(&net).contains(&false));
+}
+
+#[test]
 fn an_idle_household_sends_announcements_alone() {
     let (mut net, _) = household(5);
     net.run_for(SECOND * 30);
@@ -142,6 +162,24 @@ fn what_a_housemate_announces_is_held_once_for_all() {
         assert!(Arc::ptr_eq(&first.data, &second.data));
     }
     assert_eq!((one.publications.iter().count(), one.subscriptions.iter().count()), (1, 1));
+}
+
+#[test]
+fn news_of_endpoints_that_come_and_go_does_not_pile_up_while_a_member_hangs() {
+    let (mut net, household) = household(2);
+    let known = net.reader(0, reliable_reader(History::KeepAll), Keyed::No).lock().guid().entity;
+    net.run_for(SECOND);
+    let now = net.now;
+    // Member 1 takes no news meanwhile.
+    for _ in 0..100 {
+        let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No).lock().guid().entity;
+        net.nodes[0].participant.delete_writer(now, writer);
+    }
+    assert_eq!(household.waiting_news(), 0);
+    net.nodes[0].participant.delete_reader(now, known);
+    assert_eq!(household.waiting_news(), 1, "the end of an endpoint that it knows");
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[1].participant.subscriptions().count(), 0);
 }
 
 /// Members come, go without a word, and create and delete endpoints while a third of the datagrams is lost; in the end each knows what

@@ -106,6 +106,7 @@ impl Participant {
             let is_there = known.reach.sends_from(local, source.ip());
             // The same data from another source address do not move a participant.
             if *known.data == data {
+                self.housemates.listen_to(&data);
                 if is_there && *known.announced != *kept(announced) {
                     known.announced = kept(announced).into();
                 }

@@ -98,7 +98,7 @@ impl Repairs {
     }
 
     /// All of a large sample is asked for. It is sent again once; asked for again before a round trip has passed since, the
-    /// request has crossed it. False when too many are under repair.
+    /// request has crossed it. False when too many are under repair that come before it.
     pub(super) fn request_whole(
         &mut self,
         now: Instant,
@@ -111,15 +111,18 @@ impl Repairs {
         true
     }
 
-    /// The sample's repair, new where there is none. Those that are done make room.
+    /// The sample's repair, new where there is none. Those that are done make room, and a later one for an earlier one: what a reader can
+    /// hand over next goes first, and its cache may have no room for the others.
     fn large_of(&mut self, sequence: SequenceNumber, cut: Cut) -> Option<&mut LargeRepair> {
         let index = match self.large.binary_search_by_key(&sequence, |large| large.sequence) {
             Ok(index) => index,
             Err(mut index) => {
                 if self.large.len() >= LARGE_MAX {
-                    let done = self.large.iter().position(LargeRepair::is_done)?;
-                    self.large.remove(done);
-                    index -= usize::from(done < index);
+                    let last = LARGE_MAX - 1;
+                    let is_earlier = || (index <= last).then_some(last);
+                    let spare = self.large.iter().position(LargeRepair::is_done).or_else(is_earlier)?;
+                    self.large.remove(spare);
+                    index -= usize::from(spare < index);
                 }
                 self.large.insert(index, LargeRepair::new(sequence, cut));
                 index
@@ -245,6 +248,12 @@ mod tests {
             assert!(repairs.request_whole(at(0), SequenceNumber(number), CUT, ROUND_TRIP));
         }
         assert!(!repairs.request_whole(at(0), SequenceNumber(50), CUT, ROUND_TRIP));
+        assert!(
+            repairs.request_whole(at(0), SequenceNumber(-1), CUT, ROUND_TRIP),
+            "an earlier one takes the place of the last"
+        );
+        let held: Vec<i64> = repairs.large.iter().map(|large| large.sequence.0).collect();
+        assert_eq!(held, (-1..LARGE_MAX as i64 - 1).collect::<Vec<_>>());
         serve(&mut repairs, at(0), 100);
         assert!(repairs.request_whole(at(0), SequenceNumber(50), CUT, ROUND_TRIP), "one is done");
         assert!(repairs.large.is_sorted_by_key(|large| large.sequence));

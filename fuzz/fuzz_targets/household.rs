@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +15,6 @@ use thalweg_rtps::participant::{
     Event, Household, KeySource, Participant, ParticipantConfig, ReaderConfig, WriterConfig,
 };
 use thalweg_rtps::payload::Payload;
-use thalweg_rtps::qos::{ReaderQos, WriterQos};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix, Keyed, Locator};
 use thalweg_rtps::wire::write::{HEADER_LEN, PAD};
@@ -170,11 +170,11 @@ impl World {
         }
         let (topic_name, type_name) = (format!("topic {}", argument & 1), "type".to_owned());
         let guid = if argument & 2 == 0 {
-            let (qos, options) = (WriterQos::default(), WriterOptions::default());
+            let (qos, options) = (Arc::default(), WriterOptions::default());
             let config = WriterConfig { topic_name, type_name, keyed: Keyed::No, qos, options };
             participant.create_writer(self.now, config).expect("a legal QoS").lock().guid()
         } else {
-            let (qos, keys) = (ReaderQos::default(), KeySource::Wire);
+            let (qos, keys) = (Arc::default(), KeySource::Wire);
             let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys };
             participant.create_reader(self.now, config).expect("a legal QoS").lock().guid()
         };

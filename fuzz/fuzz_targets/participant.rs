@@ -102,14 +102,14 @@ impl World {
             topic_name: topic_name.clone(),
             type_name: "type".into(),
             keyed,
-            qos: writer_qos,
+            qos: writer_qos.into(),
             options: WriterOptions::default(),
         };
         let reader = ReaderConfig {
             topic_name,
             type_name: "type".into(),
             keyed,
-            qos: reader_qos,
+            qos: reader_qos.into(),
             keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.writers.push(self.participant.create_writer(self.now, writer).expect("a legal QoS"));

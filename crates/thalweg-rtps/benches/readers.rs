@@ -54,7 +54,7 @@ fn matched(number: u32) -> MatchedReader {
         guid: reader(number),
         vendor: VendorId::THALWEG,
         reliable: true,
-        wants_history: false,
+        qos: std::sync::Arc::default(),
         unicast: vec![Locator::from(SocketAddr::from(([10, 0, high, low], 7411)))],
         multicast: Some(Locator::from(SocketAddr::from(([239, 255, 0, 1], 7401)))),
         on_this_host: false,
@@ -72,7 +72,7 @@ fn measure(readers: u32) -> Costs {
         ..WriterQos::default()
     };
     let guid = Guid::new(GuidPrefix([9; 12]), EntityId::user_writer(1, Keyed::No));
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     let (mut outbox, mut now, mut count) = (Outbox::default(), Instant::from_nanos(1), 0);
     let mut matching = Samples::default();
     (0..readers).for_each(|number| matching.time(|| writer.match_reader(now, matched(number))));

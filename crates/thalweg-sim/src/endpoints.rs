@@ -24,7 +24,7 @@ impl Simulation {
             topic_name: topic.name.clone(),
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
-            qos: plan.qos.clone(),
+            qos: plan.qos.clone().into(),
             options: WriterOptions { first: plan.first, ..WriterOptions::default() },
         };
         let process = plan.process;
@@ -51,7 +51,7 @@ impl Simulation {
             topic_name: topic.name.clone(),
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
-            qos: plan.qos.clone(),
+            qos: plan.qos.clone().into(),
             keys: KeySource::Function(SimulatedSample::key_of()),
         };
         let (process, pace) = (plan.process, plan.pace);

@@ -95,7 +95,7 @@ impl EndpointData for PublicationData {
 
     fn heap_bytes(&self) -> usize {
         let PublicationData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
-        let WriterQos { attached, partition, data_representation, .. } = qos;
+        let WriterQos { attached, partition, data_representation, .. } = &**qos;
         bytes_beside([topic_name, type_name, entity_name], attached, partition)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)
@@ -118,7 +118,7 @@ impl EndpointData for SubscriptionData {
 
     fn heap_bytes(&self) -> usize {
         let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
-        let ReaderQos { attached, partition, data_representation, .. } = qos;
+        let ReaderQos { attached, partition, data_representation, .. } = &**qos;
         bytes_beside([topic_name, type_name, entity_name], attached, partition)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)

@@ -1,5 +1,7 @@
 //! Announced data of writers and readers: SEDP's `DATA(w)` and `DATA(r)` (RTPS 2.5 §8.5.4.4).
 
+use std::sync::Arc;
+
 use super::parameters::{
     ReadPolicy, add_locator, ignore_unknown, key_in, ownership_strength, put_reader_qos, put_writer_qos,
 };
@@ -20,8 +22,8 @@ pub struct PublicationData {
     pub type_name: String,
     /// Name that its application gave it; empty for none.
     pub entity_name: String,
-    /// Its offered QoS.
-    pub qos: WriterQos,
+    /// Its offered QoS, shared by all that hold it.
+    pub qos: Arc<WriterQos>,
     /// Its own locators; without any, those of its participant count. At most
     /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
@@ -43,8 +45,8 @@ pub struct SubscriptionData {
     pub type_name: String,
     /// Name that its application gave it; empty for none.
     pub entity_name: String,
-    /// Its requested QoS.
-    pub qos: ReaderQos,
+    /// Its requested QoS, shared by all that hold it.
+    pub qos: Arc<ReaderQos>,
     /// Its own locators; without any, those of its participant count. At most
     /// [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub unicast: Vec<Locator>,
@@ -64,13 +66,13 @@ pub fn match_endpoints(writer: &PublicationData, reader: &SubscriptionData) -> M
 
 impl PublicationData {
     /// A writer of this topic with no locators of its own.
-    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: WriterQos) -> PublicationData {
+    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: impl Into<Arc<WriterQos>>) -> PublicationData {
         PublicationData {
             guid,
             topic_name: topic_name.to_owned(),
             type_name: type_name.to_owned(),
             entity_name: String::new(),
-            qos,
+            qos: qos.into(),
             unicast: Vec::new(),
             multicast: Vec::new(),
             describes_type: false,
@@ -110,6 +112,7 @@ impl PublicationData {
         }
         let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
         let describes_type = [pid::TYPE_INFORMATION, pid::TYPE_OBJECT].iter().any(|id| list.find(*id).is_some());
+        let qos = qos.into();
         Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, describes_type })
     }
 
@@ -129,13 +132,13 @@ impl PublicationData {
 
 impl SubscriptionData {
     /// A reader of this topic with no locators of its own.
-    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: ReaderQos) -> SubscriptionData {
+    pub fn new(guid: Guid, topic_name: &str, type_name: &str, qos: impl Into<Arc<ReaderQos>>) -> SubscriptionData {
         SubscriptionData {
             guid,
             topic_name: topic_name.to_owned(),
             type_name: type_name.to_owned(),
             entity_name: String::new(),
-            qos,
+            qos: qos.into(),
             unicast: Vec::new(),
             multicast: Vec::new(),
             expects_inline_qos: false,
@@ -185,7 +188,7 @@ impl SubscriptionData {
             topic_name,
             type_name,
             entity_name,
-            qos,
+            qos: qos.into(),
             unicast,
             multicast,
             expects_inline_qos,

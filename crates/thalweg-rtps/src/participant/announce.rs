@@ -18,6 +18,9 @@ use crate::wire::parameters;
 use crate::wire::write::{self, DataHead, DataKind};
 use crate::writer::NewChange;
 
+/// How often a participant announces itself in its lease duration, at least.
+pub(super) const ANNOUNCEMENTS_PER_LEASE: u32 = 4;
+
 /// Repetitions of the first announcement, for networks that drop it: 100, 300 and 700 ms after it.
 const QUICK_ANNOUNCEMENTS: u32 = 3;
 const QUICK_PERIOD: Duration = Duration::from_millis(100);
@@ -57,7 +60,7 @@ pub(super) struct Announcer {
 
 impl Announcer {
     pub(super) fn new(now: Instant, lease: Duration, rng: &mut Rng) -> Announcer {
-        let period = lease / 4;
+        let period = lease / ANNOUNCEMENTS_PER_LEASE;
         // Participants that start together announce themselves at different times later.
         let jitter = Duration::from_nanos(rng.below(u64::try_from(period.as_nanos() / 8).unwrap_or(u64::MAX)));
         let period = period - jitter;
@@ -143,6 +146,7 @@ impl Announcer {
             }
         }
         if self.announce_at <= now {
+            housemates.note_announcement(now);
             let mut everywhere = config.addresses.announce_to.clone();
             let first = self.turn % everywhere.len().max(1);
             everywhere.rotate_left(first);
@@ -271,7 +275,7 @@ mod tests {
         while announcer.announce_at < Instant::ZERO + lease * 10 {
             let mut outbox = Outbox::new();
             times.push(announcer.announce_at);
-            let alone = Housemates::join(Household::default(), PREFIX, (0, String::new()));
+            let alone = Housemates::join(Instant::ZERO, Household::default(), PREFIX, (0, String::new()));
             announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &alone, &mut outbox);
             assert!(!outbox.is_empty(), "it announces");
         }

@@ -29,7 +29,7 @@ pub struct WriterConfig {
     /// Whether the type has a key.
     pub keyed: Keyed,
     /// Its offered QoS.
-    pub qos: WriterQos,
+    pub qos: Arc<WriterQos>,
     /// History budget and addressing.
     pub options: WriterOptions,
 }
@@ -44,7 +44,7 @@ pub struct ReaderConfig {
     /// Whether the type has a key.
     pub keyed: Keyed,
     /// Its requested QoS.
-    pub qos: ReaderQos,
+    pub qos: Arc<ReaderQos>,
     /// How it learns the instances of its samples.
     pub keys: KeySource,
 }
@@ -59,9 +59,7 @@ pub(super) struct LocalReader {
 #[derive(Clone)]
 pub(super) struct LocalWriter {
     pub shared: Shared<Writer>,
-    /// TRANSPORT_PRIORITY.
-    pub priority: i32,
-    pub latency_budget: Duration,
+    pub qos: Arc<WriterQos>,
     /// Set for asynchronous writers.
     pub controller: Option<ControllerId>,
 }
@@ -83,13 +81,8 @@ pub(super) struct Endpoints {
 const BUILTIN_REASSEMBLY_BYTES_MAX: usize = 16 << 20;
 
 impl LocalWriter {
-    fn new(writer: Writer, qos: &WriterQos, controller: Option<ControllerId>) -> LocalWriter {
-        LocalWriter {
-            shared: Shared::new(writer),
-            priority: qos.transport_priority,
-            latency_budget: qos.timing.latency_budget,
-            controller,
-        }
+    fn new(writer: Writer, qos: Arc<WriterQos>, controller: Option<ControllerId>) -> LocalWriter {
+        LocalWriter { shared: Shared::new(writer), qos, controller }
     }
 }
 
@@ -104,13 +97,13 @@ impl Endpoints {
             let (writer, reader) = (topic.writer, topic.reader);
             let half = HALVES.iter().position(|(challenger, _)| *challenger == writer);
             let first = half.map_or(SequenceNumber::FIRST, |half| secret.first_number(half));
-            let (qos, options) = (topic.writer_qos(), WriterOptions { first, ..WriterOptions::default() });
-            let mut state = Writer::new(Guid::new(prefix, writer), &qos, &options);
+            let (qos, options) = (Arc::clone(&topic.writer_qos), WriterOptions { first, ..WriterOptions::default() });
+            let mut state = Writer::new(Guid::new(prefix, writer), Arc::clone(&qos), &options);
             state.begin_counts_at(config.first_count);
-            writers.insert(writer, LocalWriter::new(state, &qos, None));
+            writers.insert(writer, LocalWriter::new(state, qos, None));
             // Its counts go on from those of the answers to strangers, which have 0.
-            let state =
-                Reader::new(Guid::new(prefix, reader), &topic.reader_qos(), reader.keyed(), builtin_budget.clone());
+            let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
+            let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
             readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
         }
@@ -232,9 +225,9 @@ impl Participant {
         let controller = self.order.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let mut state = Writer::new(guid, &config.qos, &config.options);
+        let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
-        let local = LocalWriter::new(state, &config.qos, controller);
+        let local = LocalWriter::new(state, Arc::clone(&config.qos), controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
         self.order.attach(entity, &config.qos, controller);
@@ -260,7 +253,7 @@ impl Participant {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
-        let mut state = Reader::new(guid, &config.qos, config.keyed, self.endpoints.budget.clone());
+        let mut state = Reader::new(guid, Arc::clone(&config.qos), config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);
         let shared = Shared::new(state);
         self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });

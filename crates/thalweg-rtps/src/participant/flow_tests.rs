@@ -439,7 +439,7 @@ fn a_writer_with_an_unknown_controller_is_refused_and_told_which_there_are() {
         topic_name: "topic".into(),
         type_name: "type".into(),
         keyed: Keyed::No,
-        qos: asynchronous("bulk"),
+        qos: asynchronous("bulk").into(),
         options: crate::writer::WriterOptions::default(),
     };
     let error = net.nodes[0].participant.create_writer(now, config).unwrap_err().to_string();

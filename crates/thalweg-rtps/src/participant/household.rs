@@ -12,18 +12,21 @@ use crate::discovery::challenge::HALVES;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::outbox::Outbox;
+use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::write;
 use crate::wire::{AckNack, Heartbeat, SequenceSet};
 
-/// Participants that share a process. While a participant exists, the others do not drop it for its silence, and data of its
-/// endpoints reach them in memory. The driver gives all of them the same household; each default is a new one.
+/// Participants that share a process. While a participant announces itself, the others do not drop it for the announcements that they
+/// do not hear, and data of its endpoints reach them in memory. The driver gives all of them the same household; each default is a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Household(Arc<Mutex<BTreeMap<GuidPrefix, Member>>>);
 
 #[derive(Debug)]
 struct Member {
     domain: (u32, String),
+    /// When it last made an announcement, by the clock that all members share.
+    alive_at: Instant,
     /// Its announcement of itself, serialised and decoded.
     announced: Option<(Arc<[u8]>, Arc<ParticipantData>)>,
     /// The announced data of each of its endpoints.
@@ -103,10 +106,11 @@ pub(super) struct Housemates {
 const OWED_MAX: usize = 1_024;
 
 impl Housemates {
-    pub(super) fn join(household: Household, prefix: GuidPrefix, domain: (u32, String)) -> Housemates {
+    pub(super) fn join(now: Instant, household: Household, prefix: GuidPrefix, domain: (u32, String)) -> Housemates {
         let has_news = NewsFlag::default();
         let member = Member {
             domain,
+            alive_at: now,
             announced: None,
             endpoints: BTreeMap::new(),
             known_by: BTreeSet::new(),
@@ -143,9 +147,18 @@ impl Housemates {
         prefix != self.prefix && self.household.members().contains_key(&prefix)
     }
 
-    /// The other members.
-    pub(super) fn prefixes(&self) -> BTreeSet<GuidPrefix> {
-        self.household.members().keys().copied().filter(|prefix| *prefix != self.prefix).collect()
+    /// Notes that this participant announces itself, whether or not the others hear it.
+    pub(super) fn note_announcement(&self, now: Instant) {
+        if let Some(own) = self.household.members().get_mut(&self.prefix) {
+            own.alive_at = now;
+        }
+    }
+
+    /// When each of the other members last announced itself.
+    pub(super) fn signs_of_life(&self) -> BTreeMap<GuidPrefix, Instant> {
+        let members = self.household.members();
+        let others = members.iter().filter(|(prefix, _)| **prefix != self.prefix);
+        others.map(|(prefix, member)| (*prefix, member.alive_at)).collect()
     }
 
     /// True when there are others in the domain and all of them know what this one announces now.

@@ -77,6 +77,45 @@ fn housemates_that_live_are_never_silent_and_one_that_is_gone_ends_with_its_leas
     assert_eq!(known(&net), [1, 1]);
 }
 
+fn lost(net: &Net) -> Vec<LostReason> {
+    let reason = |event: &Event| match event {
+        Event::ParticipantLost { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    net.nodes.iter().flat_map(|node| node.events.iter().filter_map(reason)).collect()
+}
+
+#[test]
+fn a_member_whose_thread_hangs_ends_with_its_lease_and_comes_back_with_its_thread() {
+    let (mut net, _) = household(3);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No).lock().guid().entity;
+    net.reader(2, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND * 30);
+    net.nodes[2].hangs = true;
+    // It announced itself at most a quarter of its lease ago.
+    net.run_for(SECOND * 14);
+    assert_eq!((known(&net), matched_readers(&net, 0, writer)), (vec![2, 2, 2], 1));
+    net.run_for(SECOND * 7);
+    assert_eq!((known(&net), matched_readers(&net, 0, writer)), (vec![1, 1, 2], 0));
+    assert_eq!(lost(&net), [LostReason::LeaseExpired; 2]);
+    net.nodes[2].hangs = false;
+    net.run_for(SECOND * 10);
+    assert_eq!((known(&net), matched_readers(&net, 0, writer)), (vec![2, 2, 2], 1));
+    assert_eq!(lost(&net), [LostReason::LeaseExpired; 2]);
+}
+
+#[test]
+fn a_process_that_stood_still_for_longer_than_a_lease_keeps_its_participants() {
+    let (mut net, _) = household(3);
+    net.run_for(SECOND * 30);
+    net.now += SECOND * 60;
+    // The others have not run yet.
+    let now = net.now;
+    net.nodes[0].participant.handle_timeout(now);
+    net.run_for(SECOND * 60);
+    assert_eq!((known(&net), lost(&net)), (vec![2, 2, 2], Vec::new()));
+}
+
 /// Whether the announcements that left lately were marked as repetitions.
 fn marks(net: &Net) -> Vec<bool> {
     net.sent.iter().filter(|sent| sent.announces).map(|sent| sent.marked).collect()

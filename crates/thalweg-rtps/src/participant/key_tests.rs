@@ -16,7 +16,7 @@ fn driven(net: &mut Net, node: usize, qos: ReaderQos) -> Shared<Reader> {
         topic_name: "topic".into(),
         type_name: "type".into(),
         keyed: Keyed::Yes,
-        qos,
+        qos: qos.into(),
         keys: KeySource::Driver,
     };
     net.nodes[node].participant.create_reader(net.now, config).expect("a legal QoS")

@@ -129,7 +129,7 @@ fn one_participant_takes_no_more_memory_than_its_share() {
     for index in 0..1_000i64 {
         let guid = Guid::new(PREFIX, EntityId::user_reader(index as u32 + 1, Keyed::No));
         let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
-        data.qos.attached.user = vec![0; 40_000];
+        Arc::make_mut(&mut data.qos).attached.user = vec![0; 40_000];
         payload.clear();
         data.encode(&mut payload);
         subject.receive(&data_message(PREFIX, EntityId::SUBSCRIPTIONS_WRITER, index + 1, &payload), address(FORGER));
@@ -165,7 +165,7 @@ fn all_participants_together_take_no_more_memory_than_is_theirs() {
         for place in 0..10 {
             let guid = Guid::new(prefix, EntityId::user_reader(place + 1, Keyed::No));
             let mut data = SubscriptionData::new(guid, "elsewhere", "type", reliable_reader(History::KeepAll));
-            data.qos.attached.user = vec![0; 30_000];
+            Arc::make_mut(&mut data.qos).attached.user = vec![0; 30_000];
             payload.clear();
             data.encode(&mut payload);
             let sequence = i64::from(place) + 1;

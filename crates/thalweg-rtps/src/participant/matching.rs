@@ -1,8 +1,10 @@
 //! Matches local endpoints with the publications and subscriptions that discovery found.
 
+use std::sync::Arc;
+
 use super::{Event, Participant};
 use crate::discovery::endpoint_data::match_endpoints;
-use crate::qos::{Durability, MatchResult};
+use crate::qos::MatchResult;
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator};
@@ -149,7 +151,7 @@ impl Participant {
             guid: reader,
             vendor: participant.data.vendor,
             reliable: subscription.qos.reliability.is_reliable(),
-            wants_history: subscription.qos.durability != Durability::Volatile,
+            qos: Arc::clone(&subscription.qos),
             unicast: if own_addresses { reach.choose(local, &subscription.unicast) } else { reach.user.clone() },
             multicast: if own_addresses {
                 reach.choose_group(local, &subscription.multicast)
@@ -209,9 +211,8 @@ impl Participant {
             guid: writer,
             vendor: participant.data.vendor,
             reliable: publication.qos.reliability.is_reliable(),
-            keeps_history: publication.qos.durability != Durability::Volatile,
+            qos: Arc::clone(&publication.qos),
             greets: false,
-            lifespan: publication.qos.timing.lifespan,
             round_trip: self.endpoints.round_trip_assumed(writer.prefix),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()
@@ -325,14 +326,14 @@ mod tests {
     fn create_writer(net: &mut Net, topic_name: &str) {
         let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
         let (qos, options) = (reliable_writer(History::KeepAll), WriterOptions::default());
-        let config = WriterConfig { topic_name, type_name, keyed: Keyed::No, qos, options };
+        let config = WriterConfig { topic_name, type_name, keyed: Keyed::No, qos: qos.into(), options };
         net.nodes[0].participant.create_writer(net.now, config).expect("a legal QoS");
     }
 
     fn create_reader(net: &mut Net, topic_name: &str) {
         let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
         let qos = reliable_reader(History::KeepAll);
-        let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys: KeySource::Wire };
+        let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos: qos.into(), keys: KeySource::Wire };
         net.nodes[1].participant.create_reader(net.now, config).expect("a legal QoS");
     }
 

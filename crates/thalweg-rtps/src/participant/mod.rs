@@ -120,7 +120,7 @@ impl Participant {
             neighbours: Neighbours::default(),
             order: SendOrder::new(now),
             company: Company::default(),
-            housemates: Housemates::join(config.household.clone(), config.prefix, domain),
+            housemates: Housemates::join(now, config.household.clone(), config.prefix, domain),
             inbound: Inbound::new(),
             reports: Reports::default(),
             config,

@@ -1,8 +1,9 @@
 //! Participants that are dropped: after a farewell, at the end of their lease, because the application ignores them, or for their
 //! groups.
 
-use std::collections::BTreeSet;
+use std::time::Duration;
 
+use super::announce::ANNOUNCEMENTS_PER_LEASE;
 use super::{Event, LostReason, Participant};
 use crate::discovery::KnownParticipant;
 use crate::discovery::database::DiscoveryLimit;
@@ -11,32 +12,39 @@ use crate::time::Instant;
 use crate::types::{Guid, GuidPrefix};
 
 impl Participant {
-    /// Drops participants whose lease has ended, except those that still exist in this process.
+    /// Drops participants whose lease has ended. The announcements of those of this process renew it also where nobody hears them.
     pub(super) fn drop_expired(&mut self, now: Instant) {
-        if self.order.schedule.lease_check().is_some_and(|at| now < at) {
+        let check_at = self.order.schedule.lease_check().unwrap_or(now);
+        if now < check_at {
             return;
+        }
+        let ends_by_now = |known: &KnownParticipant| known.lease_until <= now;
+        if self.database.participants.values().any(ends_by_now) {
+            self.renew_housemates(now, now.since(check_at));
         }
         let participants = self.database.participants.values();
         let expired: Vec<GuidPrefix> =
-            participants.filter(|known| known.lease_until <= now).map(|known| known.data.guid_prefix).collect();
-        let housemates = if expired.is_empty() { BTreeSet::new() } else { self.housemates.prefixes() };
-        let mut any_lives = false;
+            participants.filter(|known| ends_by_now(known)).map(|known| known.data.guid_prefix).collect();
         for prefix in expired {
-            if housemates.contains(&prefix) {
-                any_lives = true;
-                continue;
-            }
             self.follow_at_lease_end(now, prefix);
             if self.database.participants.get(&prefix).is_some_and(|known| known.lease_until <= now) {
                 self.remove_participant(now, prefix, LostReason::LeaseExpired);
             }
         }
-        if any_lives {
-            // All are renewed at once, so that they are checked together the next time.
-            let lives = |known: &&mut KnownParticipant| housemates.contains(&known.data.guid_prefix);
-            self.database.participants.values_mut().filter(lives).for_each(|known| known.renew_lease(now));
-        }
         self.order.schedule.set_lease_check(self.database.next_lease_end());
+    }
+
+    /// Renews the leases of all housemates at once by their announcements, so that they are checked together the next time. This check
+    /// comes `late`: if the whole process stood still, the others need time to announce themselves again.
+    fn renew_housemates(&mut self, now: Instant, late: Duration) {
+        for (prefix, alive_at) in self.housemates.signs_of_life() {
+            let Some(known) = self.database.participants.get_mut(&prefix) else { continue };
+            let before = known.lease_until;
+            known.renew_lease(alive_at);
+            let pause = known.data.lease_duration / ANNOUNCEMENTS_PER_LEASE;
+            let patience = if late < pause { Instant::ZERO } else { now + pause };
+            known.lease_until = known.lease_until.max(before).max(patience);
+        }
     }
 
     /// Drops a participant that has no group in common, and ignores it from now on.

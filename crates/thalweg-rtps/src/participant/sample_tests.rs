@@ -53,7 +53,7 @@ fn a_sample_whose_key_cannot_be_read_is_told_as_lost() {
         topic_name: "topic".into(),
         type_name: "type".into(),
         keyed: Keyed::Yes,
-        qos: reliable_reader(History::KeepAll),
+        qos: reliable_reader(History::KeepAll).into(),
         keys: KeySource::Function(Arc::new(|payload: &[u8], _| {
             (payload[4] < 100).then_some(KeyHash([payload[4]; 16]))
         })),
@@ -87,7 +87,7 @@ fn the_lifespan_that_a_writer_announces_holds_at_its_readers() {
     let (guid, now) = (writer.lock().guid(), net.now);
     let participant = &mut net.nodes[1].participant;
     let known = participant.database.publications.get_mut(guid).expect("known");
-    Arc::make_mut(&mut known.data).qos.timing.lifespan = SECOND / 2;
+    Arc::make_mut(&mut Arc::make_mut(&mut known.data).qos).timing.lifespan = SECOND / 2;
     participant.match_publication(now, guid);
     net.write(0, &writer, &[1; 5]);
     net.run_for(SECOND / 4);

@@ -92,6 +92,9 @@ pub(super) struct BuiltinTopic {
     pub writer: EntityId,
     pub reader: EntityId,
     pub kind: TopicKind,
+    /// The QoS of our endpoints and, as the specification or the service fixes it, of every peer's.
+    pub writer_qos: Arc<WriterQos>,
+    pub reader_qos: Arc<ReaderQos>,
     presence: Presence,
 }
 
@@ -135,10 +138,8 @@ impl BuiltinTopics {
     ///
     /// # Panics When an id of a service belongs to another topic, or is not that of a keyless built-in writer or reader.
     pub(super) fn new(services: &[BuiltinService]) -> BuiltinTopics {
-        let standard = STANDARD.map(|(writer, reader, kind, bit)| {
-            let presence = Presence::Bit(bit);
-            BuiltinTopic { writer, reader, kind, presence }
-        });
+        let standard =
+            STANDARD.map(|(writer, reader, kind, bit)| BuiltinTopic::new(writer, reader, kind, Presence::Bit(bit)));
         let mut table = BuiltinTopics { topics: standard.into() };
         for service in services {
             let BuiltinService { writer, reader, .. } = *service;
@@ -148,7 +149,7 @@ impl BuiltinTopics {
             let is_taken = table.of_writer(writer).is_some() || table.of_reader(reader).is_some();
             assert!(!is_taken, "{writer} or {reader} belongs to another built-in topic");
             let presence = Presence::Service(Box::new(Service { config: service.clone(), handed: (Instant::ZERO, 0) }));
-            table.topics.push(BuiltinTopic { writer, reader, kind: TopicKind::Service, presence });
+            table.topics.push(BuiltinTopic::new(writer, reader, TopicKind::Service, presence));
         }
         table
     }
@@ -193,6 +194,19 @@ impl BuiltinTopics {
 }
 
 impl BuiltinTopic {
+    /// RELIABLE and KEEP_LAST, so that writers never block. Topics of the specification are TRANSIENT_LOCAL with one sample of each
+    /// instance; a service is VOLATILE and as deep as its bound.
+    fn new(writer: EntityId, reader: EntityId, kind: TopicKind, presence: Presence) -> BuiltinTopic {
+        let reliability = Reliability::Reliable { max_blocking_time: INFINITE };
+        let (durability, history) = match &presence {
+            Presence::Bit(_) => (Durability::TransientLocal, WriterQos::default().history),
+            Presence::Service(service) => (Durability::Volatile, History::KeepLast(service.config.bounds.samples_max)),
+        };
+        let writer_qos = WriterQos { reliability, durability, history, ..WriterQos::default() };
+        let reader_qos = ReaderQos { reliability, durability, history, ..ReaderQos::default() };
+        BuiltinTopic { writer, reader, kind, writer_qos: writer_qos.into(), reader_qos: reader_qos.into(), presence }
+    }
+
     /// Most bytes of a payload that the driver may write; `None` for a topic that is no service.
     pub(super) fn sample_bytes_max(&self) -> Option<usize> {
         match &self.presence {
@@ -217,22 +231,6 @@ impl BuiltinTopic {
         }
     }
 
-    /// RELIABLE and KEEP_LAST, so that writers never block. Topics of the specification are TRANSIENT_LOCAL with one sample of each
-    /// instance; a service is VOLATILE and as deep as its bound.
-    pub(super) fn writer_qos(&self) -> WriterQos {
-        let reliability = Reliability::Reliable { max_blocking_time: INFINITE };
-        let (durability, history) = match &self.presence {
-            Presence::Bit(_) => (Durability::TransientLocal, WriterQos::default().history),
-            Presence::Service(service) => (Durability::Volatile, History::KeepLast(service.config.bounds.samples_max)),
-        };
-        WriterQos { reliability, durability, history, ..WriterQos::default() }
-    }
-
-    pub(super) fn reader_qos(&self) -> ReaderQos {
-        let WriterQos { reliability, durability, history, .. } = self.writer_qos();
-        ReaderQos { reliability, durability, history, ..ReaderQos::default() }
-    }
-
     /// Finds the instance of a sample: the GUID that discovery data describe, or the first 16 bytes of a participant message.
     /// `None` for a service, which has no key.
     pub(super) fn key_of(&self) -> Option<KeyOf> {
@@ -255,7 +253,7 @@ impl BuiltinTopic {
             guid: Guid::new(known.data.guid_prefix, self.reader),
             vendor: known.data.vendor,
             reliable: true,
-            wants_history: true,
+            qos: Arc::clone(&self.reader_qos),
             unicast: known.reach.metatraffic.clone(),
             multicast: None,
             on_this_host: known.reach.on_this_host,
@@ -272,9 +270,8 @@ impl BuiltinTopic {
             guid: Guid::new(known.data.guid_prefix, self.writer),
             vendor: known.data.vendor,
             reliable: true,
-            keeps_history: true,
+            qos: Arc::clone(&self.writer_qos),
             greets: known.data.vendor.traits().greets && !known.has_spoken,
-            lifespan: INFINITE,
             round_trip: ROUND_TRIP_ASSUMED,
             unicast: known.reach.metatraffic.clone(),
         }

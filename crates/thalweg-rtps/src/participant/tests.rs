@@ -67,6 +67,8 @@ pub(super) struct Node {
     pub(super) address: [u8; 4],
     pub(super) events: Vec<Event>,
     pub(super) cut_off: bool,
+    /// Its thread stands still; what is sent to it is lost.
+    pub(super) hangs: bool,
 }
 
 pub(super) fn locator(ip: [u8; 4], port: u16) -> Locator {
@@ -111,12 +113,12 @@ impl Net {
         config.seed = u64::from(index);
         adapt(&mut config);
         let participant = Participant::new(self.now, config);
-        self.nodes.push(Node { participant, address, events: Vec::new(), cut_off: false });
+        self.nodes.push(Node { participant, address, events: Vec::new(), cut_off: false, hangs: false });
     }
 
     pub(super) fn exchange(&mut self) -> bool {
         let mut sent: Vec<(usize, Vec<u8>, Vec<Locator>)> = Vec::new();
-        for (index, node) in self.nodes.iter_mut().enumerate() {
+        for (index, node) in self.nodes.iter_mut().enumerate().filter(|(_, node)| !node.hangs) {
             node.participant.handle_household(self.now);
             while {
                 self.outbox.clear();
@@ -145,7 +147,7 @@ impl Net {
                 for to in 0..self.nodes.len() {
                     let hit = if address.ip().is_multicast() { to != from } else { address.ip() == self.ip(to) };
                     let lost = self.multicast_lost && address.ip().is_multicast();
-                    let cut = self.nodes[to].cut_off || self.nodes[from].cut_off || lost;
+                    let cut = self.nodes[to].hangs || self.nodes[to].cut_off || self.nodes[from].cut_off || lost;
                     if hit && !cut && !self.rng.chance(self.loss) {
                         let payload = Payload::from(&bytes[..]);
                         self.nodes[to].participant.handle_datagram(self.now, &payload, source);
@@ -174,10 +176,11 @@ impl Net {
                 assert!(rounds < 10_000, "the participants never come to rest");
                 self.now += Duration::from_micros(50);
             }
-            let next = self.nodes.iter().map(|node| node.participant.poll_timeout()).min();
+            let running = self.nodes.iter().filter(|node| !node.hangs);
+            let next = running.map(|node| node.participant.poll_timeout()).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = next.max(self.now);
-            for node in &mut self.nodes {
+            for node in self.nodes.iter_mut().filter(|node| !node.hangs) {
                 node.participant.handle_timeout(self.now);
             }
         }
@@ -189,7 +192,7 @@ impl Net {
             topic_name: "topic".into(),
             type_name: "type".into(),
             keyed,
-            qos,
+            qos: qos.into(),
             options: WriterOptions::default(),
         };
         self.nodes[node].participant.create_writer(self.now, config).expect("a legal QoS")
@@ -200,7 +203,7 @@ impl Net {
             topic_name: "topic".into(),
             type_name: "type".into(),
             keyed,
-            qos,
+            qos: qos.into(),
             keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
         };
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")

@@ -152,8 +152,8 @@ impl super::endpoints::LocalWriter {
     fn waiting(&self, writer: EntityId, backlog: Backlog) -> Waiting {
         Waiting {
             writer,
-            priority: self.priority,
-            deadline: backlog.since + self.latency_budget,
+            priority: self.qos.transport_priority,
+            deadline: backlog.since + self.qos.timing.latency_budget,
             next_cost: backlog.next_cost,
         }
     }

@@ -3,7 +3,7 @@
 use super::tests::{LATER, Session, WRITER, matched_writer, number, sample};
 use super::writer_proxy::RequestCounts;
 use super::*;
-use crate::qos::History;
+use crate::qos::{History, Reliability};
 use crate::types::{EntityId, GuidPrefix, VendorId};
 use crate::wire::SequenceSet;
 
@@ -123,7 +123,7 @@ fn a_writer_of_another_vendor_that_starts_anew_under_its_old_name_is_heard() {
 #[test]
 fn a_bounded_number_of_writers_is_remembered_and_the_first_to_leave_forgotten_first() {
     let qos = ReaderQos { reliability: Reliability::RELIABLE, history: History::KeepAll, ..ReaderQos::default() };
-    let mut reader = Reader::new(tests::READER, &qos, Keyed::No, ReassemblyBudget::new(1 << 20));
+    let mut reader = Reader::new(tests::READER, qos.into(), Keyed::No, ReassemblyBudget::new(1 << 20));
     let now = Instant::from_nanos(1);
     let count = departed::WRITERS_MAX as u32 + 10;
     let guid = |index: u32| Guid::new(GuidPrefix([7; 12]), EntityId::user_writer(index, Keyed::No));

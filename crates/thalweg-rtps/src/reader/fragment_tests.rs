@@ -3,6 +3,7 @@
 use super::tests::{LATER, Session, WRITER, fragment_of, matched_writer, number};
 use super::*;
 use crate::history::{ChangeKind, PayloadKind};
+use crate::qos::Reliability;
 use crate::rng::Rng;
 use crate::types::{EntityId, KeyHash, VendorId};
 use crate::wire::{HeartbeatFrag, Message, Submessage};

@@ -3,6 +3,7 @@
 use super::tests::{LATER, Session, WRITER, matched_writer, sample};
 use super::*;
 use crate::history::ChangeKind;
+use crate::qos::{Reliability, WriterQos};
 use crate::time::Timestamp;
 
 const SPAN: Duration = Duration::from_millis(100);
@@ -10,10 +11,17 @@ const MILLI: Duration = Duration::from_millis(1);
 /// What the wall clock shows when a session begins.
 const WALL: Duration = Duration::from_secs(1_800_000_000);
 
+/// The QoS of a writer whose samples live for `lifespan`.
+fn living(lifespan: Duration) -> Arc<WriterQos> {
+    let mut qos = WriterQos::default();
+    qos.timing.lifespan = lifespan;
+    qos.into()
+}
+
 /// A session with a writer whose samples live for [`SPAN`].
 fn session(reliability: Reliability, samples_max: Option<u32>) -> Session {
     let mut session = Session::new(reliability, samples_max);
-    session.reader.match_writer(session.now, MatchedWriter { lifespan: SPAN, ..matched_writer() });
+    session.reader.match_writer(session.now, MatchedWriter { qos: living(SPAN), ..matched_writer() });
     session
 }
 

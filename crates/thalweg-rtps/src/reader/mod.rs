@@ -36,6 +36,7 @@ mod writer_set;
 #[cfg(test)]
 mod writer_set_tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
@@ -49,7 +50,7 @@ pub use writer_proxy::MatchedWriter;
 
 use crate::history::{ReadFilter, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
-use crate::qos::{Durability, ReaderQos, Reliability};
+use crate::qos::{Durability, ReaderQos};
 use crate::round_trip::RoundTrip;
 use crate::shared::{Rank, Ranked};
 use crate::time::{EpochOffset, Instant};
@@ -70,8 +71,7 @@ const POOL_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Reader {
     guid: Guid,
-    reliable: bool,
-    wants_history: bool,
+    qos: Arc<ReaderQos>,
     writers: WriterSet,
     departed: Departed,
     /// How long the latest requests took, to whichever writers.
@@ -91,15 +91,14 @@ impl Ranked for Reader {
 
 impl Reader {
     /// A reader without writers.
-    pub fn new(guid: Guid, qos: &ReaderQos, keyed: Keyed, budget: ReassemblyBudget) -> Reader {
+    pub fn new(guid: Guid, qos: Arc<ReaderQos>, keyed: Keyed, budget: ReassemblyBudget) -> Reader {
         let mut cache = SampleCache::new(qos.history, qos.resource_limits, keyed);
         if guid.entity.is_builtin() {
             cache = cache.without_keys();
         }
         Reader {
             guid,
-            reliable: qos.reliability != Reliability::BestEffort,
-            wants_history: qos.durability != Durability::Volatile,
+            qos,
             writers: WriterSet::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
@@ -115,6 +114,11 @@ impl Reader {
     /// The first ACKNACK and NACK_FRAG to each writer matched from now on have this count.
     pub(crate) fn begin_counts_at(&mut self, first: u32) {
         self.departed.begin_counts_at(first);
+    }
+
+    /// Whether it requests samples written before it matched.
+    fn wants_history(&self) -> bool {
+        self.qos.durability != Durability::Volatile
     }
 
     /// This reader's GUID.
@@ -233,7 +237,7 @@ impl Reader {
     /// ended too early, continues where this reader was: nothing is handed over twice, what was written meanwhile and is still
     /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
-        matched.reliable &= self.reliable;
+        matched.reliable &= self.qos.reliability.is_reliable();
         match self.writers.place(matched.guid) {
             Some(index) => self.writers[index].matched = matched,
             None => {
@@ -241,7 +245,7 @@ impl Reader {
                 let budget = self.budget.clone();
                 let left_off = self.departed.recall(matched.guid);
                 let counts = self.departed.counts();
-                let mut proxy = WriterProxy::new(now, matched, self.wants_history, budget, counts, crowd);
+                let mut proxy = WriterProxy::new(now, matched, self.wants_history(), budget, counts, crowd);
                 if let Some(left_off) = left_off {
                     proxy.resume(left_off);
                 }
@@ -419,11 +423,12 @@ impl Reader {
     /// Takes a GAP into account: numbers that will never come.
     pub fn handle_gap(&mut self, now: Instant, writer: Guid, gap: &Gap) -> ReaderOutcome {
         let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
+        let wants_history = self.wants_history();
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable {
             return ReaderOutcome::default();
         }
-        if proxy.is_passed_over(gap) && !(self.wants_history && proxy.matched.keeps_history) {
+        if proxy.is_passed_over(gap) && !(wants_history && proxy.matched.keeps_history()) {
             if let Some(doubted) = self.doubt_passing_over(now, index, gap) {
                 return doubted;
             }

@@ -3,7 +3,7 @@
 use super::tests::{LATER, Session, WRITER, number, sample};
 use super::*;
 use crate::history::RejectReason;
-use crate::qos::{History, ResourceLimits};
+use crate::qos::{History, Reliability, ResourceLimits};
 
 fn reliable(samples_max: Option<u32>) -> Session {
     Session::new(Reliability::RELIABLE, samples_max)
@@ -102,7 +102,7 @@ fn the_reason_of_a_rejection_is_the_limit_that_was_met() {
             resource_limits: limits,
             ..ReaderQos::default()
         };
-        let mut reader = Reader::new(tests::READER, &qos, keyed, ReassemblyBudget::new(1 << 20));
+        let mut reader = Reader::new(tests::READER, qos.into(), keyed, ReassemblyBudget::new(1 << 20));
         reader.match_writer(Instant::ZERO, tests::matched_writer());
         for n in 1..=3 {
             let Arrival::Sample(mut received) = sample(n) else { unreachable!() };

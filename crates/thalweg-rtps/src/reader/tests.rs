@@ -4,7 +4,7 @@ use super::*;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
-use crate::qos::{History, ResourceLimits};
+use crate::qos::{History, Reliability, ResourceLimits};
 use crate::rng::Rng;
 use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, VendorId};
 use crate::wire::batch::HeartbeatBatch;
@@ -29,9 +29,8 @@ pub(super) fn matched_writer() -> MatchedWriter {
         guid: WRITER,
         vendor: VendorId::THALWEG,
         reliable: true,
-        keeps_history: false,
+        qos: Arc::default(),
         greets: false,
-        lifespan: crate::time::INFINITE,
         round_trip: crate::round_trip::ASSUMED,
         unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
     }
@@ -65,7 +64,7 @@ impl Session {
     pub(super) fn with_budget(reliability: Reliability, samples_max: Option<u32>, bytes_max: usize) -> Session {
         let resource_limits = ResourceLimits { max_samples: samples_max, ..ResourceLimits::default() };
         let qos = ReaderQos { reliability, history: History::KeepAll, resource_limits, ..ReaderQos::default() };
-        let mut reader = Reader::new(READER, &qos, Keyed::No, ReassemblyBudget::new(bytes_max));
+        let mut reader = Reader::new(READER, qos.into(), Keyed::No, ReassemblyBudget::new(bytes_max));
         let now = Instant::from_nanos(1_000_000_000);
         reader.match_writer(now, matched_writer());
         Session { now, reader, outbox: Outbox::new(), count: 0, acknack_count: 0, got: Vec::new() }

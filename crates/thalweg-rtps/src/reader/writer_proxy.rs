@@ -1,5 +1,6 @@
 //! What a reader knows of one matched writer (`WriterProxy`, RTPS 2.5 §8.4.10.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::arrival::{BatchRange, Received};
@@ -12,6 +13,7 @@ use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
 use crate::count::{CountFilter, is_newer};
 use crate::history::ChangeKind;
+use crate::qos::{Durability, WriterQos};
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
@@ -26,16 +28,21 @@ pub struct MatchedWriter {
     pub vendor: VendorId,
     /// Whether it repeats what we miss: both sides are RELIABLE.
     pub reliable: bool,
-    /// Whether it keeps samples for late joiners (TRANSIENT_LOCAL or more).
-    pub keeps_history: bool,
+    /// What it offers.
+    pub qos: Arc<WriterQos>,
     /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
     pub greets: bool,
-    /// How long after its source time a sample is worth handing over; [`INFINITE`](crate::time::INFINITE) for ever.
-    pub lifespan: Duration,
     /// What a request and its answer are taken to need before the first ones.
     pub round_trip: Duration,
     /// Where to answer to; best first.
     pub unicast: Vec<Locator>,
+}
+
+impl MatchedWriter {
+    /// Whether it keeps samples for late joiners.
+    pub(super) fn keeps_history(&self) -> bool {
+        self.qos.durability != Durability::Volatile
+    }
 }
 
 /// Unfinished samples kept of a best-effort writer.
@@ -130,7 +137,7 @@ impl WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
         let is_builtin = matched.guid.entity.is_builtin();
         let window = if is_builtin { Window::of_builtin } else { Window::new }(SequenceNumber::FIRST);
-        let skip_history = !wants_history && matched.keeps_history && matched.vendor != VendorId::THALWEG;
+        let skip_history = !wants_history && matched.keeps_history() && matched.vendor != VendorId::THALWEG;
         WriterProxy {
             requests: Requests {
                 due: matched.reliable.then_some(if matched.greets { now + GREETING_PATIENCE } else { now }),
@@ -165,11 +172,12 @@ impl WriterProxy {
     /// when the sample arrives, as it does without a source time (DDS 1.4 §2.2.3.16).
     #[inline]
     pub(super) fn expiry(&self, now: Instant, sample: &Received, epoch: Option<EpochOffset>) -> Instant {
-        if self.matched.lifespan == INFINITE || sample.kind != ChangeKind::Write {
+        let lifespan = self.matched.qos.timing.lifespan;
+        if lifespan == INFINITE || sample.kind != ChangeKind::Write {
             return Instant::NEVER;
         }
         let source = sample.timestamp.zip(epoch).map(|(timestamp, epoch)| epoch.instant(timestamp));
-        source.map_or(now, |source| source.min(now)) + self.matched.lifespan
+        source.map_or(now, |source| source.min(now)) + lifespan
     }
 
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs

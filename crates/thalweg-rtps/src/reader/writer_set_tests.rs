@@ -27,7 +27,7 @@ fn reader(writers: u8, samples_max: u32) -> Reader {
         resource_limits: ResourceLimits { max_samples: Some(samples_max), ..ResourceLimits::default() },
         ..ReaderQos::default()
     };
-    let mut reader = Reader::new(guid, &qos, Keyed::No, ReassemblyBudget::new(1 << 20));
+    let mut reader = Reader::new(guid, qos.into(), Keyed::No, ReassemblyBudget::new(1 << 20));
     for number in 0..writers {
         reader.match_writer(START, MatchedWriter { guid: writer(number), ..matched_writer() });
     }

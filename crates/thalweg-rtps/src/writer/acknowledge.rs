@@ -329,7 +329,7 @@ impl Writer {
         let sent = self.outgoing.place.sample.previous();
         let together = *self.readers.summary();
         let known = self.free_history(sent, together.awaited().unwrap_or(sent));
-        if !self.offered.history && together.any.given_up {
+        if !self.keeps_history() && together.any.given_up {
             let forsake = |reader: &mut ReaderProxy| reader.forsaken = reader.forsaken.max(known);
             self.readers.change(|readers, _| readers.any.given_up, forsake);
         }

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::write::FRAMED_BYTES_MAX;
-use crate::qos::{History, WriterQos};
+use crate::qos::History;
 use crate::types::KeyHash;
 
 /// Bytes that may wait to be sent before writes wait for the readers to follow.
@@ -16,10 +16,8 @@ const ON_HOST_WINDOW: u64 = 2 << 20;
 const CACHED_BYTES_MIN: usize = 512;
 
 /// Bytes that wait to be sent, and whether writes wait for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// KEEP_ALL: its writes wait for readers anyway. Others overwrite what readers do not follow.
-    applies: bool,
     /// Bytes that wait to be sent, about.
     pub unsent_bytes: u64,
     /// The readers that are waited for, if all of them run on this host.
@@ -28,13 +26,6 @@ pub(super) struct Ahead {
     awaited: bool,
     /// One has waited in vain: no other does until the readers have moved.
     in_vain: bool,
-}
-
-impl Ahead {
-    pub(super) fn of(qos: &WriterQos) -> Ahead {
-        let applies = qos.history == History::KeepAll;
-        Ahead { applies, unsent_bytes: 0, readers_on_this_host: None, awaited: false, in_vain: false }
-    }
 }
 
 impl Writer {
@@ -48,7 +39,8 @@ impl Writer {
     }
 
     fn is_far_ahead(&self) -> bool {
-        self.ahead.applies
+        // Writes of a KEEP_ALL history wait for readers anyway. Others overwrite what readers do not follow.
+        self.qos.history == History::KeepAll
             && self.cache_window().is_some()
             && !self.ahead.in_vain
             && !self.collection.is_asynchronous()

@@ -110,7 +110,7 @@ fn what_is_implausible_proves_no_match() {
 fn an_answer_in_batches_to_what_was_sent_is_believed_although_the_next_batch_begins_later() {
     let (guid, transmission) = (writer(0).guid(), Transmission::by(Method::batch()));
     let qos = WriterQos { history: History::KeepLast(1), transmission, ..WriterQos::default() };
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     writer.match_reader(START, matched_reader(1));
     send(&mut writer, START);
     for _ in 0..20 {

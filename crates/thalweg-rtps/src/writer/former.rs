@@ -67,7 +67,7 @@ impl Writer {
     /// the time and know its endpoints still; of those that it deletes, only the end is kept for them. `awaited` is what the
     /// readers have that the history of a volatile writer is for.
     pub(super) fn free_history(&mut self, sent: SequenceNumber, awaited: SequenceNumber) -> SequenceNumber {
-        let reliable = self.readers.summary().reliable.filter(|_| self.offered.history);
+        let reliable = self.readers.summary().reliable.filter(|_| self.keeps_history());
         let present = reliable.unwrap_or(awaited).min(sent);
         let waits = self.announces_endpoints() && self.history.places().departures <= ENDS_KEPT_MAX;
         let Some(away) = self.former.known_to_all().filter(|_| waits) else {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::history::ChangeKind;
     use crate::payload::Payload;
-    use crate::qos::{Durability, WriterQos};
+    use crate::qos::{Durability, ReaderQos, WriterQos};
     use crate::time::Instant;
     use crate::types::{GuidPrefix, KeyHash, VendorId};
     use crate::writer::{MatchedReader, NewChange, WriterOptions};
@@ -102,12 +102,12 @@ mod tests {
     fn writer_with_ends(ends: u32) -> Writer {
         let guid = Guid::new(GuidPrefix([9; 12]), EntityId::PUBLICATIONS_WRITER);
         let qos = WriterQos { durability: Durability::TransientLocal, ..WriterQos::default() };
-        let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+        let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
         let matched = MatchedReader {
             guid: AWAY,
             vendor: VendorId::THALWEG,
             reliable: true,
-            wants_history: true,
+            qos: ReaderQos { durability: Durability::TransientLocal, ..ReaderQos::default() }.into(),
             unicast: Vec::new(),
             multicast: None,
             on_this_host: false,

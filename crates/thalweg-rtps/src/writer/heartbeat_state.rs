@@ -34,13 +34,11 @@ pub(super) struct HeartbeatState {
     pub round_trip: RoundTrip,
     /// Some reader must prove itself before it is told of samples: HEARTBEATs go to the others one by one.
     pub is_withheld: bool,
-    /// How long a reader may owe acknowledgements without any progress.
-    pub patience: Duration,
 }
 
 impl HeartbeatState {
     /// Nobody was asked yet; the first sample has number `first`.
-    pub(super) fn new(first: SequenceNumber, patience: Duration) -> HeartbeatState {
+    pub(super) fn new(first: SequenceNumber) -> HeartbeatState {
         HeartbeatState {
             count: 0,
             fragment_count: 0,
@@ -50,7 +48,6 @@ impl HeartbeatState {
             due: None,
             round_trip: RoundTrip::assuming(Duration::ZERO),
             is_withheld: false,
-            patience,
         }
     }
 

@@ -24,7 +24,6 @@ mod judgement_tests;
 mod large_repair;
 pub mod neighbourhood;
 mod observed;
-mod offered;
 mod outgoing;
 #[cfg(test)]
 mod overwrite_tests;
@@ -56,6 +55,7 @@ mod transmission;
 mod transmit;
 mod write;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use acknowledge::WriterOutcome;
@@ -70,7 +70,7 @@ pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExp
 use crate::history::{ChangeKind, WriterHistory};
 use crate::outbox::Outbox;
 use crate::payload::Payload;
-use crate::qos::WriterQos;
+use crate::qos::{Durability, Method, Reliability, WriterQos};
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
@@ -81,7 +81,6 @@ use heartbeat_state::{
     HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN,
     HEARTBEAT_PERIOD_REFUSED_MAX, HeartbeatState,
 };
-use offered::Offered;
 use outgoing::Outgoing;
 use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
@@ -170,7 +169,7 @@ pub struct WriterCounters {
 #[derive(Debug)]
 pub struct Writer {
     guid: Guid,
-    offered: Offered,
+    qos: Arc<WriterQos>,
     history: WriterHistory,
     readers: ReaderSet,
     former: FormerReaders,
@@ -191,14 +190,13 @@ impl Ranked for Writer {
 
 impl Writer {
     /// A writer without readers.
-    pub fn new(guid: Guid, qos: &WriterQos, options: &WriterOptions) -> Writer {
-        let offered = Offered::new(qos);
+    pub fn new(guid: Guid, qos: Arc<WriterQos>, options: &WriterOptions) -> Writer {
+        let keeps_history = qos.durability != Durability::Volatile;
         let bytes_max = options.history_bytes_max;
-        let mut history = WriterHistory::new(qos.history, qos.resource_limits, offered.history, bytes_max);
+        let mut history = WriterHistory::new(qos.history, qos.resource_limits, keeps_history, bytes_max);
         history.begin_at(options.first);
         Writer {
             guid,
-            offered,
             history,
             readers: ReaderSet::new(),
             former: FormerReaders::default(),
@@ -206,10 +204,11 @@ impl Writer {
             outgoing: Outgoing::new(options.first, &qos.transmission.method),
             collection: Collection::new(&qos.transmission.method),
             flow: Flow::new(),
-            heartbeat: HeartbeatState::new(options.first, qos.reader_patience),
+            heartbeat: HeartbeatState::new(options.first),
             armed: None,
-            ahead: Ahead::of(qos),
-            room: Room::new(qos, bytes_max),
+            ahead: Ahead::default(),
+            room: Room::new(&qos, bytes_max),
+            qos,
             counters: WriterCounters::default(),
         }
     }
@@ -224,9 +223,17 @@ impl Writer {
         self.guid
     }
 
+    /// Whether it offers samples to readers that come after they were written.
+    fn keeps_history(&self) -> bool {
+        self.qos.durability != Durability::Volatile
+    }
+
     /// How long a write may wait for room (RELIABILITY.max_blocking_time); zero for best effort.
     pub fn max_blocking_time(&self) -> Duration {
-        self.offered.max_blocking_time
+        match self.qos.reliability {
+            Reliability::Reliable { max_blocking_time } => max_blocking_time,
+            Reliability::BestEffort => Duration::ZERO,
+        }
     }
 
     /// Numbers that tell what this writer did.
@@ -345,7 +352,9 @@ impl Writer {
 
     /// Matches a reader (or replaces what is known of it).
     pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
-        self.offered.restrict(&mut matched);
+        matched.reliable &= self.qos.reliability.is_reliable();
+        matched.batches &= !matches!(self.qos.transmission.method, Method::Coalesce(_));
+        let wants_history = self.keeps_history() && matched.qos.durability != Durability::Volatile;
         self.route.insert(&matched);
         if let Some(mut known) = self.readers.get_mut(matched.guid) {
             // It may acknowledge a sample in other fragments than those that were sent.
@@ -354,10 +363,10 @@ impl Writer {
             known.renew(matched, has_all);
         } else {
             let next = self.history.last().next();
-            let former = self.former.take(matched.guid).filter(|_| !matched.wants_history);
+            let former = self.former.take(matched.guid).filter(|_| !wants_history);
             let start = match former {
                 Some(acknowledged) => acknowledged.next().max(self.history.first()).min(next),
-                None if matched.wants_history => self.history.first(),
+                None if wants_history => self.history.first(),
                 None => next,
             };
             let joined = self.outgoing.place.sample.previous();

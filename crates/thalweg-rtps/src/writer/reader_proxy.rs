@@ -1,5 +1,6 @@
 //! What a writer knows of one matched reader (`ReaderProxy`, RTPS 2.5 §8.4.7.5).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::congestion::{Answered, Change, Congestion, DATAGRAM};
@@ -8,6 +9,7 @@ use super::group_reception::GroupReception;
 use super::repairs::Repairs;
 use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
 use crate::count::CountFilter;
+use crate::qos::ReaderQos;
 use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::{Guid, Locator, SequenceNumber, VendorId};
@@ -21,8 +23,8 @@ pub struct MatchedReader {
     pub vendor: VendorId,
     /// Whether it acknowledges: both sides are RELIABLE.
     pub reliable: bool,
-    /// Whether it asks for samples written before the match: both sides are at least TRANSIENT_LOCAL.
-    pub wants_history: bool,
+    /// What it requests.
+    pub qos: Arc<ReaderQos>,
     /// Where to send to it alone; best first.
     pub unicast: Vec<Locator>,
     /// A group it listens to, if any.

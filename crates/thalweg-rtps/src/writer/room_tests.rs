@@ -6,9 +6,14 @@ use super::tests::{
     START, acknowledge, collecting_for, join, matched_reader, reader, send, write, write_stamped, writer,
 };
 use super::*;
-use crate::qos::{Durability, History, Method, Transmission, WriterQos};
+use crate::qos::{Durability, History, Method, ReaderQos, Transmission, WriterQos};
 use crate::types::{EntityId, GuidPrefix, Keyed};
 use crate::wire::{AckNack, FragmentSet, NackFrag, SequenceSet};
+
+/// The QoS of a reader that requests what was written before it came.
+fn wanting_history() -> Arc<ReaderQos> {
+    Arc::new(ReaderQos { durability: Durability::TransientLocal, ..ReaderQos::default() })
+}
 
 /// A KEEP_ALL writer of 100 samples that is full, with one reader that has been sent all of them.
 fn full_writer() -> Writer {
@@ -16,7 +21,7 @@ fn full_writer() -> Writer {
     let transmission = Transmission::by(Method::Immediate);
     let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
     qos.resource_limits.max_samples = Some(100);
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     writer.match_reader(START, matched_reader(1));
     acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
     (0..100).for_each(|_| write(&mut writer, 10));
@@ -63,9 +68,9 @@ fn repairs_leave_in_bursts_however_many_outboxes_they_need() {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let (durability, transmission) = (Durability::TransientLocal, Transmission::by(Method::Immediate));
     let qos = WriterQos { history: History::KeepAll, durability, transmission, ..WriterQos::default() };
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     (0..256).for_each(|_| write(&mut writer, 1_300));
-    let late = MatchedReader { wants_history: true, receive_buffer_bytes: Some(1 << 20), ..matched_reader(1) };
+    let late = MatchedReader { qos: wanting_history(), receive_buffer_bytes: Some(1 << 20), ..matched_reader(1) };
     writer.match_reader(START, late);
     writer.readers.at_mut(0).congestion = None;
     send(&mut writer, START);
@@ -92,14 +97,14 @@ fn what_was_sent_before_a_reader_came_is_not_lost_on_its_path() {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let (durability, transmission) = (Durability::TransientLocal, Transmission::by(Method::Immediate));
     let qos = WriterQos { history: History::KeepAll, durability, transmission, ..WriterQos::default() };
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     writer.match_reader(START, matched_reader(1));
     acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
     write(&mut writer, 1_000_000);
     while writer.poll_transmit(START, &mut Outbox::new()) {}
     let sent = writer.outgoing.place.fragment;
     assert!((2..600).contains(&sent), "{sent} fragments left");
-    writer.match_reader(START, MatchedReader { wants_history: true, ..matched_reader(2) });
+    writer.match_reader(START, MatchedReader { qos: wanting_history(), ..matched_reader(2) });
     let mut ask = |count, fragments: std::ops::Range<u32>| {
         let mut state = FragmentSet::new(fragments.start);
         fragments.for_each(|number| _ = state.insert(number));
@@ -199,7 +204,7 @@ fn limited_writer(max_samples: u32) -> Writer {
     let transmission = Transmission::by(Method::Immediate);
     let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
     qos.resource_limits.max_samples = Some(max_samples);
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     join(&mut writer, START, 1);
     writer
 }

@@ -22,7 +22,7 @@ fn keep_last(method: Method) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::Yes));
     let qos =
         WriterQos { history: History::KeepLast(2), transmission: Transmission::by(method), ..WriterQos::default() };
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(60_000), ..matched_reader(1) });
     acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
     let plain = MatchedReader { vendor: VendorId::CYCLONE, batches: false, reliable: false, ..matched_reader(2) };

@@ -32,7 +32,7 @@ pub(super) fn patient_writer(reader_patience: Duration) -> Writer {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(Method::Immediate);
     let qos = WriterQos { history: History::KeepAll, transmission, reader_patience, ..WriterQos::default() };
-    Writer::new(guid, &qos, &WriterOptions::default())
+    Writer::new(guid, qos.into(), &WriterOptions::default())
 }
 
 /// As [`writer`], with a patience of one second.
@@ -48,7 +48,7 @@ pub(super) fn matched_reader(number: u8) -> MatchedReader {
         guid: reader(number),
         vendor: VendorId::THALWEG,
         reliable: true,
-        wants_history: false,
+        qos: Arc::default(),
         unicast: vec![locator(number)],
         multicast: None,
         on_this_host: false,
@@ -310,7 +310,7 @@ pub(super) fn collecting_for(matched: MatchedReader, method: Method, history: Hi
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
     let transmission = Transmission::by(method);
     let qos = WriterQos { history, transmission, ..WriterQos::default() };
-    let mut writer = Writer::new(guid, &qos, &WriterOptions::default());
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
     writer.match_reader(START, matched);
     let next = writer.history.last().next();
     acknowledge(&mut writer, START, 1, next, &[]);

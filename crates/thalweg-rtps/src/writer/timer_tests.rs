@@ -1,5 +1,6 @@
 //! Laws of a writer's timers: what the summaries lead to is what a look at every reader would, at the cost of those that are due.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::flow::Position;
@@ -10,7 +11,6 @@ use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, w
 use super::timers::{AskRule, NextQuestion};
 use super::{Writer, WriterOptions, WriterOutcome};
 use crate::outbox::Outbox;
-use crate::qos::WriterQos;
 use crate::rng::Rng;
 use crate::time::{INFINITE, Instant};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber};
@@ -150,7 +150,7 @@ fn a_reader_that_is_back_is_asked_again_soon_although_it_has_come_no_further() {
 fn discovery_asks_a_silent_reader_at_least_once_a_second() {
     for (entity, pause) in [(EntityId::PUBLICATIONS_WRITER, 1), (EntityId::user_writer(1, Keyed::No), 3)] {
         let guid = Guid::new(GuidPrefix([99; 12]), entity);
-        let mut writer = Writer::new(guid, &WriterQos::default(), &WriterOptions::default());
+        let mut writer = Writer::new(guid, Arc::default(), &WriterOptions::default());
         writer.match_reader(START, matched_reader(1));
         writer.poll_transmit(START, &mut Outbox::default());
         let (mut now, mut longest) = (START, Duration::ZERO);
@@ -165,7 +165,7 @@ fn discovery_asks_a_silent_reader_at_least_once_a_second() {
 #[test]
 fn a_timeout_that_gives_one_reader_up_does_not_look_at_all() {
     let mut writer = crowd_that_waits_for_one(240);
-    writer.heartbeat.patience = Duration::from_millis(10);
+    Arc::make_mut(&mut writer.qos).reader_patience = Duration::from_millis(10);
     let given_up = (0..10).find_map(|_| {
         let (outcome, looks) = time_out(&mut writer);
         assert!(looks <= 6, "{looks} of 240 readers");

@@ -244,7 +244,7 @@ impl Writer {
             outcome.space |= self.release_acknowledged();
         }
         if let Some(since) = self.first_behind_since() {
-            next = next.min((since + self.heartbeat.patience).max(now));
+            next = next.min((since + self.qos.reader_patience).max(now));
         }
         self.heartbeat.due = Some(next);
         outcome
@@ -324,7 +324,7 @@ impl Writer {
     /// A reader that has owed acknowledgements without any progress for as long as the QoS allows is not waited for any more.
     /// The first number of HEARTBEATs tells it what it misses from then on, which counts as lost.
     fn give_up_stuck_reader(&mut self, now: Instant) -> Option<Guid> {
-        let since = self.first_behind_since().filter(|since| now.since(*since) >= self.heartbeat.patience)?;
+        let since = self.first_behind_since().filter(|since| now.since(*since) >= self.qos.reader_patience)?;
         let first = |reader: &ReaderProxy| reader.is_awaited() && reader.behind_since == Some(since);
         let mut stuck = self.readers.find(|_, timers| timers.behind_since <= since, first)?;
         stuck.active = false;

@@ -1,12 +1,13 @@
 //! Questions and answers: explanations arrive unchanged, no participant is believed about another, and memory stays bounded.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use thalweg_cdr::{Representation, decode, encode};
 use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::history::RejectReason;
 use thalweg_rtps::participant::{KeySource, ParticipantConfig, ReaderConfig, WriterConfig};
-use thalweg_rtps::qos::{Destination, ReaderQos, WriterQos};
+use thalweg_rtps::qos::Destination;
 use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
@@ -30,12 +31,12 @@ fn participant(prefix: GuidPrefix, writers: u32, readers: u32) -> Participant {
     let topics = |count: u32| (0..count).map(|_| "pose").chain(["another"]);
     for topic in topics(writers) {
         let (topic_name, type_name) = (topic.to_owned(), "Pose".to_owned());
-        let (qos, options) = (WriterQos::default(), WriterOptions::default());
+        let (qos, options) = (Arc::default(), WriterOptions::default());
         participant.create_writer(now, WriterConfig { topic_name, type_name, keyed: Keyed::No, qos, options }).unwrap();
     }
     for topic in topics(readers) {
         let (topic_name, type_name) = (topic.to_owned(), "Pose".to_owned());
-        let (qos, keys) = (ReaderQos::default(), KeySource::Wire);
+        let (qos, keys) = (Arc::default(), KeySource::Wire);
         participant.create_reader(now, ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys }).unwrap();
     }
     participant

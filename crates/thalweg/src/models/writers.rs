@@ -42,7 +42,8 @@ impl Scene {
         let transmission = Transmission::by(Method::Immediate);
         let mut qos = WriterQos { reliability, history: History::KeepAll, transmission, ..WriterQos::default() };
         qos.resource_limits.max_samples = Some(max_samples);
-        let mut writer = Writer::new(guid(1, EntityId::user_writer(1, Keyed::No)), &qos, &WriterOptions::default());
+        let mut writer =
+            Writer::new(guid(1, EntityId::user_writer(1, Keyed::No)), qos.into(), &WriterOptions::default());
         writer.match_reader(
             NOW,
             MatchedReader {

@@ -93,12 +93,12 @@ impl Publisher {
         if qos.attached.group.is_empty() {
             qos.attached.group.clone_from(&self.qos.group_data);
         }
-        let description = Arc::clone(topic.description());
+        let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
         let config = WriterConfig {
             topic_name: description.name.clone(),
             type_name: description.type_name.clone(),
             keyed: description.keyed,
-            qos: qos.clone(),
+            qos: Arc::clone(&qos),
             options,
         };
         let endpoints = &self.runtime.state().endpoints;

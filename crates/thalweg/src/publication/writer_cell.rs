@@ -24,7 +24,7 @@ pub(crate) struct WriterCell {
     max_blocking_time: Duration,
     pub(super) writer: Shared<Writer>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: WriterQos,
+    pub(super) qos: Arc<WriterQos>,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
@@ -42,7 +42,7 @@ struct Statuses {
 }
 
 impl WriterCell {
-    pub(super) fn new(writer: Shared<Writer>, topic: Arc<TopicDescription>, qos: WriterQos) -> WriterCell {
+    pub(super) fn new(writer: Shared<Writer>, topic: Arc<TopicDescription>, qos: Arc<WriterQos>) -> WriterCell {
         let representation = match qos.representation() {
             Representation::Xcdr2 => cdr::Representation::Xcdr2,
             _ => cdr::Representation::Xcdr1,

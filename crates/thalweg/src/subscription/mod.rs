@@ -75,12 +75,12 @@ impl Subscriber {
         if qos.attached.group.is_empty() {
             qos.attached.group.clone_from(&self.qos.group_data);
         }
-        let description = Arc::clone(topic.description());
+        let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
         let config = ReaderConfig {
             topic_name: description.name.clone(),
             type_name: description.type_name.clone(),
             keyed: description.keyed,
-            qos: qos.clone(),
+            qos: Arc::clone(&qos),
             keys: description.keys.source(),
         };
         let endpoints = &self.runtime.state().endpoints;

@@ -23,7 +23,7 @@ pub(crate) struct ReaderCell {
     guid: Guid,
     pub(super) reader: Shared<Reader>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: ReaderQos,
+    pub(super) qos: Arc<ReaderQos>,
     pub(super) waiters: Waiters,
     statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
@@ -40,7 +40,7 @@ struct Statuses {
 }
 
 impl ReaderCell {
-    pub(super) fn new(reader: Shared<Reader>, topic: Arc<TopicDescription>, qos: ReaderQos) -> ReaderCell {
+    pub(super) fn new(reader: Shared<Reader>, topic: Arc<TopicDescription>, qos: Arc<ReaderQos>) -> ReaderCell {
         let guid = reader.lock().guid();
         ReaderCell {
             guid,

@@ -203,7 +203,8 @@ fn what_is_missing_has_the_default_of_the_specification() {
 #[track_caller]
 fn writer(rest: &str, then: fn(WriterQos) -> String, expect: &str) {
     let payload = bytes_of(&format!("0003 0000 {WRITER} {NAMES} {rest} 0100 0000"));
-    let told = PublicationData::decode(&payload).map_or_else(|error| error.to_string(), |data| then(data.qos));
+    let told = PublicationData::decode(&payload)
+        .map_or_else(|error| error.to_string(), |data| then(WriterQos::clone(&data.qos)));
     assert_eq!(told, expect);
 }
 

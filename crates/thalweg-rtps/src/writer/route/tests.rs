@@ -14,7 +14,7 @@ fn reader(host: u8, on_this_host: bool) -> MatchedReader {
         guid: Guid::new(GuidPrefix([host; 12]), EntityId([0, 0, host, 4])),
         vendor: VendorId::THALWEG,
         reliable: true,
-        wants_history: false,
+        qos: Arc::default(),
         unicast: vec![locator(host)],
         multicast: Some(Locator::from(std::net::SocketAddr::from(([239, 255, 0, 1], 7401)))),
         on_this_host,

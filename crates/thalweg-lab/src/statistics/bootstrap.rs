@@ -1,7 +1,6 @@
 //! How sure a quantile over several runs is, when samples of one run resemble each other.
 
-use super::paired::CONFIDENCE;
-use super::{Buckets, Interval, is_supported};
+use super::{Buckets, CONFIDENCE, Interval, is_supported};
 use crate::random::Random;
 
 /// A quantile of the latencies of all runs in microseconds, with the interval between the percentiles of a bootstrap of two levels: runs

@@ -1,47 +1,6 @@
 //! Differences between two things that took turns: how large, how sure, and what that means.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-/// An estimate and the interval that holds the truth with [`CONFIDENCE`] or more.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The best guess.
-    pub estimate: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// What a difference means, where less is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Less, by more than the noise.
-    Better,
-    /// The same within the margin.
-    Equivalent,
-    /// More, by more than the noise.
-    Worse,
-    /// The runs do not tell.
-    Inconclusive,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Better => "better",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Worse => "worse",
-            Verdict::Inconclusive => "inconclusive",
-        })
-    }
-}
-
-/// How often an interval must hold the truth.
-pub const CONFIDENCE: f64 = 0.95;
+use super::{CONFIDENCE, Interval, Verdict};
 
 /// The Hodges–Lehmann estimate of the middle of paired differences (the median of all their pairwise means) with its exact interval from
 /// the signed-rank distribution, which asks only that the differences spread symmetrically. `None` below six values: no interval of fewer

@@ -1,0 +1,46 @@
+//! Numbers in JSON that may be infinite: the latency of a sample that never arrived.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Word(Word),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Never,
+    Minus,
+}
+
+fn written(value: f64) -> Written {
+    match value {
+        f64::INFINITY => Written::Word(Word::Never),
+        f64::NEG_INFINITY => Written::Word(Word::Minus),
+        value => Written::Number(value),
+    }
+}
+
+fn read(written: Written) -> f64 {
+    match written {
+        Written::Number(value) => value,
+        Written::Word(Word::Never) => f64::INFINITY,
+        Written::Word(Word::Minus) => f64::NEG_INFINITY,
+    }
+}
+
+/// For a number: infinity is the word `never`, its opposite `minus`.
+pub(crate) mod number {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        written(*value).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Written::deserialize(deserializer).map(read)
+    }
+}

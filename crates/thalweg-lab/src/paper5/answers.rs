@@ -1,6 +1,7 @@
 //! Results of the runs of a cell, and of cells beside each other.
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
+use super::peer::CoapPeer;
 use super::result::{Paper5Result, Run, ServerCellRuns};
 use crate::statistics::{Interval, mean_interval};
 use thalweg_coap::scheduler::controller::ControlLaw;
@@ -122,15 +123,25 @@ pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Cont
 pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Interval)> {
     let of = |cell: &ServerCellRuns| match cell.cell.load {
         RequestLoad::Open { clients, .. } if cell.cell.contender == contender => {
-            Some((f64::from(clients), estimate(cell, SERVED)?))
+            let is_told = f64::from(clients) <= MANY_CLIENTS || !is_too_young(result, contender);
+            is_told.then_some((f64::from(clients), estimate(cell, SERVED)?))
         }
         _ => None,
     };
     result.cells_of(PaperFigure::Clients).filter_map(of).collect()
 }
 
-/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients.
+/// Whether runs are too short for a contender that compiles while it serves: with `--quick` it is seconds old and answers after 0.4 s do
+/// not count, so that a backlog of its first moments makes it miss all that come after.
+pub(super) fn is_too_young(result: &Paper5Result, contender: Contender) -> bool {
+    result.course.command.contains("--quick") && matches!(contender, Contender::Peer(CoapPeer::Californium, _))
+}
+
+/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients. `None` where some have no figure.
 pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Interval> {
+    if is_too_young(result, contender) {
+        return None;
+    }
     let many: Vec<f64> = by_clients(result, contender)
         .into_iter()
         .filter(|(clients, _)| *clients >= MANY_CLIENTS)

@@ -198,6 +198,9 @@ fn duplicates(result: &Paper5Result) -> Option<String> {
         let points = by_clients(result, Contender::Peer(CoapPeer::Californium, deduplication));
         points.last().map(|(_, served)| served.estimate)
     };
+    if answers::is_too_young(result, Contender::Peer(CoapPeer::Californium, Deduplication::Shipped)) {
+        return None;
+    }
     let (with, without) = (last(Deduplication::Shipped)?, last(Deduplication::Off)?);
     Some(if without > with * (2.0 - FALL) {
         format!(

@@ -3,8 +3,8 @@
 use super::groups::{Group, Measure, P50, P99, Side, THROUGHPUT};
 use super::result::{AutoCheck, PartResult, Winner};
 use crate::figures::percent;
-use crate::statistics::{Buckets, Interval, paired_difference};
-use crate::study::{CellResult, log_ratios, median};
+use crate::statistics::{Buckets, Interval, median, paired_difference};
+use crate::study::{CellResult, log_ratios};
 
 /// The quantities compared in each group.
 const MEASURES: [&Measure; 3] = [&P50, &P99, &THROUGHPUT];
@@ -99,7 +99,9 @@ fn reason(choice: &str, leader: &str) -> String {
 
 /// The choice of `auto`, from the bytes that left the hosts.
 fn choice(group: &Group<'_>) -> &'static str {
-    let sent = |cell: &CellResult| median(cell.runs.iter().filter_map(|run| Some(run.wire?.sent as f64)).collect());
+    let sent = |cell: &CellResult| {
+        median(cell.runs.iter().filter_map(|run| Some(run.wire?.sent as f64)).collect::<Vec<f64>>())
+    };
     let [Some(unicast), Some(multicast), Some(auto)] = group.cells.map(sent) else { return "unknown ways" };
     let distance = |other: f64| (auto / other).ln().abs();
     match distance(unicast) < distance(multicast) {
@@ -126,7 +128,7 @@ fn judge(measure: &Measure, ratio: Option<Interval>) -> String {
 fn dominance(unicast: &Buckets, multicast: &Buckets) -> &'static str {
     let ratios = (1..100).filter_map(|percent| {
         let q = f64::from(percent) / 100.0;
-        Some(multicast.quantile(q)?.as_secs_f64() / unicast.quantile(q)?.as_secs_f64().max(1e-9))
+        Some(multicast.quantile(q)? / unicast.quantile(q)?.max(1e-3))
     });
     let (mut is_faster, mut is_slower) = (false, false);
     for ratio in ratios {

@@ -3,7 +3,7 @@
 use super::answers::median_of;
 use super::groups::{CPU, Group, Measure, P50, P90, P99, WIRE};
 use super::result::{AutoCheck, Paper2Result, PartResult, Winner};
-use crate::figures::{grouped, micros, rounded};
+use crate::figures::{grouped, rounded};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::quick::presentation::utc;
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
@@ -201,9 +201,9 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
 
 /// Values at even distances in rank, which stand for a distribution.
 fn distribution(all: &Buckets, way: usize) -> Series {
-    let points = all.count().min(POINTS);
-    let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.count() as f64).round() as u64;
-    let values = (0..points).map(|index| micros(all.at_rank(rank(index).max(1)))).collect();
+    let points = all.due().min(POINTS);
+    let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.due() as f64).round() as u64;
+    let values = (0..points).map(|index| all.at_rank(rank(index).max(1))).collect();
     Series { name: WAYS[way].to_owned(), colour: way, values }
 }
 

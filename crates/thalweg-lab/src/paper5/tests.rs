@@ -320,7 +320,7 @@ fn the_page_shows_every_part_and_what_is_missing() {
         "Differences from the equations",
         "the CoAP server with libcoap",
         "it <died>",
-        "10,000 (10,000 … 10,000)",
+        "10,000 (range 10,000 to 10,000)",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }

@@ -99,7 +99,7 @@ fn bounds_of_intervals_agree_with_the_binomial_distribution() {
 #[test]
 fn few_runs_have_a_range_that_is_called_one() {
     let three = middle(&[3.0, 1.0, 9.0]).expect("runs");
-    assert!(three.is_range && (three.interval.low, three.interval.estimate, three.interval.high) == (1.0, 3.0, 9.0));
+    assert!(three.is_range && (three.low, three.estimate, three.high) == (1.0, 3.0, 9.0));
     assert!(!middle(&[1.0; 8]).expect("runs").is_range);
     assert_eq!(middle(&[]), None);
 }

@@ -44,3 +44,16 @@ pub(crate) mod number {
         Written::deserialize(deserializer).map(read)
     }
 }
+
+/// For a number that may be missing.
+pub(crate) mod option {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(written).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+        Option::<Written>::deserialize(deserializer).map(|value| value.map(read))
+    }
+}

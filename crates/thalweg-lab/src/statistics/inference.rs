@@ -63,8 +63,8 @@ pub const CONFIDENCE: f64 = 0.95;
 pub const RUNS_MIN: usize = 8;
 
 /// The median; `None` for no values or one that is not a number.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let sorted = sorted(values)?;
+pub fn median(values: impl AsRef<[f64]>) -> Option<f64> {
+    let sorted = sorted(values.as_ref())?;
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = sorted[(sorted.len() - 1) / 2];
     Some(if lower == upper { upper } else { (lower + upper) / 2.0 }).filter(|middle| !middle.is_nan())
@@ -85,16 +85,20 @@ pub fn middle(values: &[f64]) -> Option<Middle> {
     let estimate = median(values)?;
     let sorted = sorted(values)?;
     Some(match median_interval(values) {
-        Some(interval) => Middle { interval, is_range: false },
-        None => Middle { interval: Interval { estimate, low: sorted[0], high: *sorted.last()? }, is_range: true },
+        Some(Interval { estimate, low, high }) => Middle { estimate, low, high, is_range: false },
+        None => Middle { estimate, low: sorted[0], high: *sorted.last()?, is_range: true },
     })
 }
 
 /// The median of runs with what lies around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Middle {
-    /// The median and both ends.
-    pub interval: Interval,
+    /// The median.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
     /// Whether the ends are the extremes of too few runs rather than an interval of [`CONFIDENCE`].
     pub is_range: bool,
 }

@@ -1,7 +1,7 @@
 //! Figures computed from measurements: mean and deviation of a few runs, percentiles of many samples, shares of a whole.
 
-mod bootstrap;
 mod buckets;
+mod distribution;
 pub(crate) mod endless;
 mod inference;
 mod latencies;
@@ -9,8 +9,8 @@ mod paired;
 mod settling;
 mod summary;
 
-pub use bootstrap::{DistributionPoint, distribution, mean_interval, quantile_interval, share_interval};
 pub use buckets::Buckets;
+pub use distribution::{DistributionPoint, distribution};
 pub use inference::{
     CONFIDENCE, Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
 };

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
 use super::order::BLOCK;
-use super::results::{CellResult, RunSummary, load, median};
+use super::results::{CellResult, RunSummary, load};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
 use crate::scenario::{Cell, Precision};
-use crate::statistics::{Interval, Verdict, paired_difference, verdict};
+use crate::statistics::{Interval, Verdict, median, paired_difference, verdict};
 use crate::table::Table;
 
 /// A cell against its baseline in one quantity, of which less is better.

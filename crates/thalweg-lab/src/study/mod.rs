@@ -30,7 +30,7 @@ pub use report::{Panel, page, report};
 pub use results::{
     CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes,
 };
-pub(crate) use results::{latencies, load, load_json, median};
+pub(crate) use results::{latencies, load, load_json};
 pub use tables::{to_csv, to_text};
 pub use verify::{Verification, verify};
 

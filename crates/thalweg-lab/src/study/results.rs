@@ -14,8 +14,8 @@ use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
-use crate::statistics::{Buckets, Interval, quantile_interval};
-use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
+use crate::statistics::{Buckets, Interval, median, median_interval};
+use crate::trial::{Fairness, LatencyFigures, Totals, TrialResult, load_histograms};
 
 /// The results of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct StudyResult {
     pub schema: String,
     /// Name of the scenario.
     pub name: String,
-    /// Decided the order of the runs and every resampling.
+    /// Decided the order of the runs.
     pub seed: u64,
     /// Digest of what the result depends on.
     pub fingerprint: String,
@@ -101,7 +101,7 @@ pub struct CellResult {
     pub name: String,
     /// Each run that counts, by round.
     pub runs: Vec<RunSummary>,
-    /// Quantiles with their intervals; missing below five runs.
+    /// Quantiles with their intervals; missing below eight runs.
     pub intervals: Vec<QuantileInterval>,
 }
 
@@ -162,7 +162,7 @@ pub struct WireBytes {
 pub struct QuantileInterval {
     /// 0.5 is the median.
     pub quantile: f64,
-    /// In microseconds, by resampling runs and seconds within them.
+    /// In microseconds: the median over the runs.
     pub us: Interval,
 }
 
@@ -181,13 +181,12 @@ pub struct Judgement {
 
 /// Reads all runs that count and puts them together.
 pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
-    let counted = counted_runs(directory);
     let failures = load_failures(directory)?;
     let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
     let all = cells(directory, scenario, scenario.schedule.runs.max)?;
     let mut cells: Vec<(usize, CellResult)> =
         all.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
-    for (index, cell) in &mut cells {
+    for (_, cell) in &mut cells {
         let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
         if found < needed {
             return Err(LabError::Here(format!(
@@ -196,7 +195,7 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
                 directory.display()
             )));
         }
-        cell.intervals = intervals(directory, &counted, *index, manifest.seed)?;
+        cell.intervals = intervals(&cell.runs);
     }
     let cells: Vec<CellResult> = cells.into_iter().map(|(_, cell)| cell).collect();
     if cells.is_empty() {
@@ -236,14 +235,20 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
     scenario.cells.iter().enumerate().map(cell).collect()
 }
 
-fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
-    let runs = load_seconds(directory, counted, cell)?;
-    let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
-    let interval = |quantile| {
-        let us = quantile_interval(&runs, quantile, seed)?;
-        Some(QuantileInterval { quantile, us })
+/// The median over the runs of each quantile that every run carries.
+fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
+    type Figure = (f64, fn(&LatencyFigures) -> Option<f64>);
+    let figures: [Figure; 4] = [
+        (0.5, |response| response.p50_us),
+        (0.9, |response| response.p90_us),
+        (0.99, |response| response.p99_us),
+        (0.999, |response| response.p999_us),
+    ];
+    let interval = |(quantile, of): Figure| {
+        let all: Option<Vec<f64>> = runs.iter().map(|run| of(&run.totals.response)).collect();
+        Some(QuantileInterval { quantile, us: median_interval(&all?)? })
     };
-    Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
+    figures.into_iter().filter_map(interval).collect()
 }
 
 /// All response latencies of each cell of the study in `directory`.
@@ -354,7 +359,7 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     let least = |of: fn(&RunSummary) -> f64| cell.runs.iter().map(of).reduce(f64::min);
     let latency = |of: fn(&Totals) -> Option<f64>| {
         let all: Option<Vec<f64>> = cell.runs.iter().map(|run| of(&run.totals)).collect();
-        all.and_then(median)
+        median(&all?)
     };
     match quantity {
         Quantity::InTimePct => least(|run| 100.0 * run.totals.in_time_share()),
@@ -388,17 +393,6 @@ pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError>
     let text = std::fs::read_to_string(file)
         .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
-}
-
-/// The median; `None` for no values.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    if values.len() % 2 == 1 {
-        Some(upper)
-    } else {
-        values.get(values.len() / 2 - 1).map(|lower| (lower + upper) / 2.0)
-    }
 }
 
 pub(super) const RESULTS: &str = "results.json";

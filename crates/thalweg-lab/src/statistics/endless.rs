@@ -57,3 +57,29 @@ pub(crate) mod option {
         Option::<Written>::deserialize(deserializer).map(|value| value.map(read))
     }
 }
+
+/// For two numbers.
+pub(crate) mod pair {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(value: &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
+        (written(value.0), written(value.1)).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(f64, f64), D::Error> {
+        <(Written, Written)>::deserialize(deserializer).map(|(one, other)| (read(one), read(other)))
+    }
+}
+
+/// For three numbers that may be missing.
+pub(crate) mod three {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(value: &[Option<f64>; 3], serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(|one| one.map(written)).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Option<f64>; 3], D::Error> {
+        <[Option<Written>; 3]>::deserialize(deserializer).map(|three| three.map(|one| one.map(read)))
+    }
+}

@@ -5,7 +5,6 @@ mod distribution;
 pub(crate) mod endless;
 mod inference;
 mod latencies;
-mod paired;
 mod settling;
 mod summary;
 
@@ -15,7 +14,6 @@ pub use inference::{
     CONFIDENCE, Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
 };
 pub use latencies::Latencies;
-pub use paired::{paired_difference, verdict};
 pub use settling::unsettled;
 pub use summary::Summary;
 

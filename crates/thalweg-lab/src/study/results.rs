@@ -105,6 +105,13 @@ pub struct CellResult {
     pub intervals: Vec<QuantileInterval>,
 }
 
+impl CellResult {
+    /// Whether the machine was not quiet in some run that counts.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.runs.iter().any(|run| run.contaminated)
+    }
+}
+
 /// A run in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -126,6 +133,12 @@ pub struct RunSummary {
     pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,
+    /// The most memory that its processes used, all together, in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<f64>,
+    /// Samples that arrived in a second of the measurement, all subscribers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_per_s: Option<f64>,
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
@@ -291,6 +304,7 @@ pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, L
 
 fn summary(name: RunName, result: &TrialResult) -> RunSummary {
     let cpu_ns: u64 = result.processes.iter().map(|process| process.usage.cpu_ns).sum();
+    let memory_kib: u64 = result.processes.iter().map(|process| process.usage.resident_max_kib).sum();
     RunSummary {
         round: name.round,
         attempts: name.attempt,
@@ -305,6 +319,8 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         },
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
+        memory_mib: (memory_kib > 0).then_some(memory_kib as f64 / 1024.0),
+        received_per_s: Some(result.totals.received() as f64 / (result.seconds - result.unsettled_s).max(1e-9)),
         wire: WireBytes::of(result),
         clock_bound_us: result.clocks.as_ref().map(|clocks| clocks.bound_us),
         losses: result

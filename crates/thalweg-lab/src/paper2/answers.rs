@@ -1,7 +1,7 @@
 //! The answers: the better way in each cell, and whether `auto` keeps up.
 
 use super::groups::{Group, RECEIVED};
-use super::result::{Answer, AutoCheck, PartResult, Winner};
+use super::result::{AutoAnswer, AutoCheck, PartResult, Winner};
 use crate::figures::percent;
 use crate::statistics::{Interval, Verdict, below, median, median_interval};
 use crate::study::{CellResult, Judged, Measure, P50, P99, Side, judge};
@@ -57,10 +57,10 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
         let (near, far) = (below(&costs, NEAR.ln()), below(&reversed, -NEAR.ln()));
         let check = |(index, (part, group)): (usize, &(&PartResult, Group<'_>))| {
             let answer = match (near[index], far[index]) {
-                _ if group.is_disturbed() => Answer::Open,
-                (true, _) => Answer::Yes,
-                (_, true) => Answer::No,
-                _ => Answer::Open,
+                _ if group.is_disturbed() => AutoAnswer::Open,
+                (true, _) => AutoAnswer::Yes,
+                (_, true) => AutoAnswer::No,
+                _ => AutoAnswer::Open,
             };
             check(part, group, measure, (&costs[index], answer))
         };
@@ -81,7 +81,7 @@ fn check(
     part: &PartResult,
     group: &Group<'_>,
     measure: &Measure,
-    (costs, answer): (&[f64], Answer),
+    (costs, answer): (&[f64], AutoAnswer),
 ) -> Option<AutoCheck> {
     let (leader, _) = leader(measure, group)?;
     let cost = median(costs)?.exp();
@@ -95,8 +95,8 @@ fn check(
     };
     let at_most = |ratio: Interval| format!("at most {:.3} times as much", ratio.high);
     let because = match (answer, ratio) {
-        (Answer::Yes, Some(ratio)) => at_most(ratio),
-        (Answer::No, _) => reason(choice, leader),
+        (AutoAnswer::Yes, Some(ratio)) => at_most(ratio),
+        (AutoAnswer::No, _) => reason(choice, leader),
         _ if group.is_disturbed() => "a run was disturbed in every attempt".to_owned(),
         (_, None) => "fewer than eight rounds".to_owned(),
         (_, Some(ratio)) => format!("{}, or too many cells for so few rounds", at_most(ratio)),

@@ -1,7 +1,7 @@
 //! The preset's page and its text for a terminal.
 
 use super::groups::{Group, P90, RECEIVED, WIRE};
-use super::result::{Answer, AutoCheck, Paper2Result, PartResult, Winner};
+use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
 use crate::figures::{grouped, rounded};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::quick::presentation::utc;
@@ -39,7 +39,7 @@ pub fn page(result: &Paper2Result) -> Page {
     let runs: usize = studies().flat_map(|study| &study.cells).map(|cell| cell.runs.len()).sum();
     let disturbed: usize = studies().map(study::StudyResult::contaminated).sum();
     let choices = result.choices();
-    let holding = choices.iter().filter(|check| check.answer == Answer::Yes).count();
+    let holding = choices.iter().filter(|check| check.answer == AutoAnswer::Yes).count();
     let tile = |figure: String, meaning: &str| Tile { figure, meaning: meaning.to_owned() };
     let Some(first) = studies().next() else { return Page::default() };
     Page {
@@ -55,7 +55,7 @@ pub fn page(result: &Paper2Result) -> Page {
                 "auto is within 5 % of the better way in {holding} of {} comparisons in which the ways are not equivalent",
                 choices.len()
             ),
-            details: choices.iter().filter(|check| check.answer != Answer::Yes).map(|check| told(check)).collect(),
+            details: choices.iter().filter(|check| check.answer != AutoAnswer::Yes).map(|check| told(check)).collect(),
         }),
         tiles: vec![
             tile(
@@ -102,10 +102,10 @@ fn sentences(result: &Paper2Result) -> Vec<String> {
     out.push(format!(
         "auto is within 5 % of the better way in {} of {} comparisons, not in {}, and the runs do not tell in {}; {} further comparisons, in \
          which unicast and multicast are equivalent, are no choices. The table gives the reasons.",
-        count(Answer::Yes),
+        count(AutoAnswer::Yes),
         choices.len(),
-        count(Answer::No),
-        count(Answer::Open),
+        count(AutoAnswer::No),
+        count(AutoAnswer::Open),
         result.checks.len() - choices.len()
     ));
     out

@@ -100,7 +100,7 @@ pub struct AutoCheck {
     /// What `auto` costs by what the better one costs, from runs of the same round: below 1 it is better. The median with its interval.
     pub ratio: Option<Interval>,
     /// Whether it is within five per cent.
-    pub answer: Answer,
+    pub answer: AutoAnswer,
     /// The same in words, with the reason.
     pub text: String,
 }
@@ -108,7 +108,7 @@ pub struct AutoCheck {
 /// Whether something is so, as far as the runs tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum AutoAnswer {
     /// All that the runs allow is.
     Yes,
     /// Nothing that the runs allow is.
@@ -117,12 +117,12 @@ pub enum Answer {
     Open,
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for AutoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Answer::Yes => "yes",
-            Answer::No => "no",
-            Answer::Open => "open",
+            AutoAnswer::Yes => "yes",
+            AutoAnswer::No => "no",
+            AutoAnswer::Open => "open",
         })
     }
 }

@@ -1,4 +1,4 @@
-use super::result::Answer;
+use super::result::AutoAnswer;
 use super::*;
 use crate::report::tests::{check_html, check_offline};
 use crate::scenario::{Cell, Scenario};
@@ -102,13 +102,13 @@ fn check_of(part: PartResult) -> AutoCheck {
 #[test]
 fn auto_is_held_against_the_better_way_and_its_choice_is_named() {
     let near = check_of(part([100.0, 200.0, 102.0], [1_000, 300, 1_000]));
-    assert!(near.answer == Answer::Yes && near.choice == "unicast", "{near:?}");
+    assert!(near.answer == AutoAnswer::Yes && near.choice == "unicast", "{near:?}");
     assert!(near.text.starts_with("auto is 2.00 % behind unicast: at most 1.020 times"), "{}", near.text);
     let wrong = check_of(part([200.0, 100.0, 200.0], [1_000, 300, 990]));
-    assert!(wrong.choice == "unicast" && wrong.answer == Answer::No, "{wrong:?}");
+    assert!(wrong.choice == "unicast" && wrong.answer == AutoAnswer::No, "{wrong:?}");
     assert!(wrong.text.contains("behind multicast: it sent by unicast, which its model"), "{}", wrong.text);
     let ahead = check_of(part([200.0, 100.0, 90.0], [1_000, 300, 310]));
-    assert!(ahead.answer == Answer::Yes && ahead.choice == "multicast", "{ahead:?}");
+    assert!(ahead.answer == AutoAnswer::Yes && ahead.choice == "multicast", "{ahead:?}");
     assert!(ahead.text.contains("ahead of multicast"), "{}", ahead.text);
 }
 
@@ -119,17 +119,17 @@ fn near_is_what_all_runs_allow_and_not_what_their_middle_says() {
         part.study.cells.iter_mut().filter(|cell| cell.cell.destination == Addressing::Auto).for_each(of);
         check_of(part).answer
     };
-    assert_eq!(with(&|_| ()), Answer::Yes);
+    assert_eq!(with(&|_| ()), AutoAnswer::Yes);
     let far_in_two = |cell: &mut CellResult| {
         cell.runs[..2].iter_mut().for_each(|run| run.totals.response.p50_us = Some(120.0));
     };
-    assert_eq!(with(&far_in_two), Answer::Open, "six of eight runs are within 5 %, and so is their median");
-    assert_eq!(with(&|cell| cell.runs.truncate(7)), Answer::Open, "too few runs");
-    assert_eq!(with(&|cell| cell.runs[0].contaminated = true), Answer::Open);
+    assert_eq!(with(&far_in_two), AutoAnswer::Open, "six of eight runs are within 5 %, and so is their median");
+    assert_eq!(with(&|cell| cell.runs.truncate(7)), AutoAnswer::Open, "too few runs");
+    assert_eq!(with(&|cell| cell.runs[0].contaminated = true), AutoAnswer::Open);
     let never = |cell: &mut CellResult| {
         cell.runs.iter_mut().for_each(|run| run.totals.response.p50_us = Some(f64::INFINITY));
     };
-    assert_eq!(with(&never), Answer::No);
+    assert_eq!(with(&never), AutoAnswer::No);
 }
 
 #[test]

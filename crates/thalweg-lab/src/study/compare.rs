@@ -9,8 +9,8 @@ use super::judging::{CPU, DELIVERED, Judged, MEMORY, Measure, P50, P99, THROUGHP
 use super::results::{CellResult, load};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
-use crate::scenario::{Cell, Precision};
-use crate::statistics::{Interval, Verdict, endless, median_interval};
+use crate::scenario::{Build, Cell, Precision};
+use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
 /// A cell against its baseline in one quantity.
@@ -76,8 +76,13 @@ fn compared(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CellRes
     cells.iter().filter_map(|cell| Some((baseline_of(cells, cell)?, cell)))
 }
 
-/// What a cell is compared with: where several middleware take part the first one with the same data, else the first cell.
+/// What a cell is compared with: the same one of another build where there are two, where several middleware take part the first one with
+/// the same data, else the first cell.
 fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a CellResult> {
+    if cells.iter().any(|other| other.cell.build == Build::Other) {
+        let twin = Cell { build: Build::Other, ..cell.cell.clone() };
+        return cells.iter().find(|other| other.cell == twin).filter(|_| cell.cell.build == Build::This);
+    }
     let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
     let is_same = |other: &&CellResult| {
         let likened =
@@ -108,18 +113,18 @@ fn differences(pairs: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
     MEASURES.iter().flat_map(of).collect()
 }
 
-/// Two run directories side by side.
+/// Two run directories side by side. Their runs took no turns, so that a drift of the machine is in every difference: nothing is judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Name and both values of everything in which their conditions differ.
     pub conditions: Vec<(String, String, String)>,
     /// Cells that only one of them has.
     pub unpaired: Vec<String>,
-    /// Each cell of the second against the same cell of the first.
-    pub differences: Vec<Difference>,
+    /// Each cell that both have: its name, a quantity, and the figure of each.
+    pub figures: Vec<(String, &'static str, [Middle; 2])>,
 }
 
-/// Compares the complete run directory `b` with `a`.
+/// Puts the complete run directories `a` and `b` side by side.
 ///
 /// # Errors
 /// One of them is no result, or they were measured under different conditions and `conditions` does not allow that.
@@ -129,27 +134,48 @@ pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparis
     if !differing.is_empty() && conditions == Comparability::Same {
         let told: Vec<String> = differing.iter().map(|(name, a, b)| format!("{name}: {a} against {b}")).collect();
         return Err(LabError::Here(format!(
-            "{} and {} were measured under different conditions ({}); --force compares them all the same",
+            "{} and {} were measured under different conditions ({}); --force shows them side by side all the same",
             a.display(),
             b.display(),
             told.join("; ")
         )));
     }
     let (first, second) = (load(a)?, load(b)?);
-    let mut pairs = Vec::new();
-    let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), differences: Vec::new() };
+    let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), figures: Vec::new() };
     for cell in &first.cells {
-        match second.cells.iter().find(|other| other.name == cell.name) {
-            Some(other) => {
-                pairs.push((cell, other));
-            }
-            None => comparison.unpaired.push(format!("{} is in A only", cell.name)),
-        }
+        let Some(other) = second.cells.iter().find(|other| other.name == cell.name) else {
+            comparison.unpaired.push(format!("{} is in A only", cell.name));
+            continue;
+        };
+        let of = |measure: &Measure| {
+            let values = [cell, other].map(|cell| cell.runs.iter().map(measure.of).collect::<Option<Vec<f64>>>());
+            let [Some(a), Some(b)] = values else { return None };
+            Some((cell.name.clone(), measure.name, [middle(&a)?, middle(&b)?]))
+        };
+        comparison.figures.extend(MEASURES.iter().filter_map(of));
     }
-    comparison.differences = differences(&pairs);
     let only_second = second.cells.iter().filter(|cell| first.cells.iter().all(|other| other.name != cell.name));
     comparison.unpaired.extend(only_second.map(|cell| format!("{} is in B only", cell.name)));
     Ok(comparison)
+}
+
+impl Comparison {
+    /// The figures of both as a table.
+    pub fn table(&self) -> Table {
+        let caption = "A and B, medians over the runs with their 95 % intervals, or the ranges of fewer than eight runs; they took no turns, \
+                       so there is no verdict: `thalweg lab run … --against PROGRAM` compares two builds";
+        let mut table = Table::new(caption, &["cell", "quantity", "A", "B"]);
+        let shown = |middle: &Middle| {
+            let [estimate, low, high] = [middle.estimate, middle.low, middle.high].map(rounded);
+            let kind = if middle.is_range { "range " } else { "" };
+            format!("{estimate} ({kind}{low} to {high})")
+        };
+        let row = |(cell, quantity, both): &(String, &'static str, [Middle; 2])| {
+            [cell.clone(), (*quantity).to_owned()].into_iter().chain(both.iter().map(shown)).collect()
+        };
+        table.rows = self.figures.iter().map(row).collect();
+        table
+    }
 }
 
 /// Under what conditions two directories may have been measured.
@@ -162,7 +188,7 @@ pub enum Comparability {
 }
 
 /// The differences as a table.
-pub fn table(caption: &str, differences: &[Difference]) -> Table {
+pub(super) fn table(caption: &str, differences: &[Difference]) -> Table {
     let header = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
     let mut table = Table::new(caption, &header);
     for difference in differences {

@@ -17,7 +17,7 @@ mod results;
 mod tables;
 mod verify;
 
-pub use compare::{Comparability, Comparison, Difference, compare, table as difference_table};
+pub use compare::{Comparability, Comparison, Difference, compare};
 pub use course::{resume, run};
 pub use directory::{FoundRun, find};
 pub use fingerprint::Fingerprint;

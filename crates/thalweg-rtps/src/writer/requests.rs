@@ -92,19 +92,19 @@ impl Requests {
 
     /// It was sent again.
     pub(super) fn record(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
-        self.lately.record(now, number, suppression);
+        self.lately.record(now, number, suppression, self.forgotten_at);
     }
 }
 
-/// Numbers that were sent again, with when; the oldest entries go first.
+/// Numbers that were sent again, with when. Of a reader whose answers are rare, all must be known that it was sent since the last one.
 #[derive(Debug, Default)]
 struct Lately(VecDeque<(Instant, SequenceSet)>);
 
-/// Entries kept: enough for eight parts of a round trip, twice.
+/// Entries kept: enough for eight parts of a round trip, twice; older ones become one.
 const LATELY_MAX: usize = 16;
 
 impl Lately {
-    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration) {
+    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration, forgotten_at: Instant) {
         if let Some((at, set)) = self.0.back_mut()
             && now.since(*at) <= suppression / 8
             && set.insert(sequence)
@@ -112,11 +112,25 @@ impl Lately {
             return;
         }
         if self.0.len() >= LATELY_MAX {
-            self.0.pop_front();
+            self.join_oldest(forgotten_at);
         }
         let mut set = SequenceSet::new(sequence);
         set.insert(sequence);
         self.0.push_back((now, set));
+    }
+
+    /// Makes one entry of the two oldest, as far as numbers have a place in it and the older one still tells something.
+    fn join_oldest(&mut self, forgotten_at: Instant) {
+        if let Some((at, oldest)) = self.0.pop_front()
+            && let Some((_, next)) = self.0.front_mut()
+            && at > forgotten_at
+        {
+            let mut both = SequenceSet::new(oldest.base().min(next.base()));
+            if next.iter().all(|number| both.insert(number)) {
+                oldest.iter().for_each(|number| _ = both.insert(number));
+                *next = both;
+            }
+        }
     }
 
     /// True when it was sent again after `after`, as far as that is remembered.
@@ -194,5 +208,33 @@ mod tests {
         requests.withdraw();
         requests.forget_lost(at(1_700));
         assert_eq!(request(&mut requests, 3_000, &[4]), [0; 0]);
+    }
+
+    #[test]
+    fn what_was_sent_again_since_a_rare_answer_is_known_to_be_lost() {
+        let mut requests = Requests::default();
+        let numbers: Vec<i64> = (1..=100).collect();
+        let unsent = SequenceNumber(200);
+        for number in &numbers {
+            requests.record(at(*number as u64 * 500), SequenceNumber(*number), ROUND_TRIP);
+        }
+        let ask = |requests: &mut Requests, micros| {
+            let old = SequenceNumber(100);
+            let lost = requests.request(at(micros), samples(&numbers), unsent, old, ROUND_TRIP, |_| false);
+            requests.withdraw();
+            lost.iter().map(|number| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&mut requests, 100_000), numbers);
+        requests.forget_lost(at(150_000));
+        for number in (1..=100).rev() {
+            requests.record(at(150_000 + number * 500), SequenceNumber(number as i64), ROUND_TRIP);
+        }
+        assert_eq!(ask(&mut requests, 300_000), numbers, "in whatever order");
+        requests.forget_lost(at(400_000));
+        (90..=99).for_each(|number| {
+            requests.record(at(310_000 + number * 1_000), SequenceNumber(number as i64), ROUND_TRIP)
+        });
+        assert_eq!(ask(&mut requests, 500_000), (91..=99).collect::<Vec<_>>(), "after 400 ms");
+        assert!(requests.lately.0.len() <= LATELY_MAX);
     }
 }

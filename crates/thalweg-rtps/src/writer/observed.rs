@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::congestion::{DATAGRAM, LOSS_MIN, LOSS_MOST};
-use super::pace::{Pace, UNOPPOSED_FAST};
+use super::pace::{Pace, UNOPPOSED_FAST, UNOPPOSED_FASTEST};
 use crate::time::Instant;
 
 /// What answers may take longer while nothing is paced: as long as a burst may take alone.
@@ -72,7 +72,7 @@ impl Observed {
     pub(super) fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
         let drains = (self.latest + base).min(DRAIN_MAX);
         // Of a burst that was lost for the most part nothing tells what the path carries.
-        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
+        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FASTEST };
         Pace::new(now, rate.max(FIRST_RATE_MIN), drains, unopposed)
     }
 }

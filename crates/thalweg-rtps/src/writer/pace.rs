@@ -72,6 +72,8 @@ pub(super) const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_00
 const ADDED_PERIOD: Duration = Duration::from_millis(10);
 /// Rounds without delay or loss after which the rate grows by a quarter in each.
 pub(super) const UNOPPOSED_FAST: u32 = 20;
+/// And after which it doubles in each, as far as the queue has room.
+pub(super) const UNOPPOSED_FASTEST: u32 = 28;
 /// Rounds at a lower rate after which it is judged whether that is in vain, at the earliest.
 const VAIN_MAX: u32 = 2;
 /// And after which it was not.
@@ -150,7 +152,7 @@ impl Pace {
     pub(super) fn speed_up(&mut self, elapsed: Duration, base: Duration, room: u64) {
         let round_trip = base + ADDED_PERIOD;
         let added = rate_of(amount(rate_of(DATAGRAM, round_trip), elapsed), round_trip);
-        let growth = (128 >> (self.unopposed / 4).min(6)).max(2);
+        let growth = 128 >> (self.unopposed / 4).min(7);
         let step = added.min(self.rate / 16).max(self.rate / growth);
         self.rate = (self.rate + step * room / 1_000).min(*RATE_RANGE.end());
         self.burst = (self.burst + self.burst / 64).min(*BURST_RANGE.end());

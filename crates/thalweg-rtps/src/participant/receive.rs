@@ -181,7 +181,9 @@ impl Participant {
         if let Some(shared) = self.endpoints.writer(writer) {
             let outcome = handle(&mut shared.lock());
             self.note_writer_outcome(writer, outcome);
-            self.inbound.answered = Some(Answered { writer, reader, now });
+            if outcome.tells_of_path {
+                self.inbound.answered = Some(Answered { writer, reader, now });
+            }
         }
     }
 

@@ -21,6 +21,8 @@ pub struct WriterOutcome {
     pub all_acknowledged: bool,
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
+    /// It tells of the reader's path: [`Writer::judge_path`] is to be called when the rest of the datagram was handled.
+    pub tells_of_path: bool,
 }
 
 /// What an ACKNACK and an ACKNACK_BATCH have in common.
@@ -171,7 +173,7 @@ impl Writer {
         if !answer.is_final && proxy.repairs.is_empty() && is_owed {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
-        proxy.hear(answered);
+        let tells_of_path = proxy.hear(answered);
         // What it was not told of until now.
         if proves && proxy.matched.vendor.traits().needs_proof_of_match && proxy.acknowledged.sample < unsent.previous()
         {
@@ -201,7 +203,7 @@ impl Writer {
             self.flow.note_arrival();
         }
         let space = progressed && self.release_acknowledged();
-        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
+        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None, tells_of_path }
     }
 
     /// Takes a NACK_FRAG into account.
@@ -263,9 +265,7 @@ impl Writer {
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
         let confirmed = confirms && next_sample && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
-        if confirms {
-            proxy.hear(answered);
-        }
+        let tells_of_path = confirms && proxy.hear(answered);
         let is_news = proxy.is_up_to_date() && told.sample >= proxy.joined;
         if is_news {
             proxy.group.note_fragments(told, nack.state.iter());
@@ -289,7 +289,7 @@ impl Writer {
         }
         // What it confirms may not have been asked about when it came.
         let space = confirmed && self.release_acknowledged();
-        WriterOutcome { space, ..WriterOutcome::default() }
+        WriterOutcome { space, tells_of_path, ..WriterOutcome::default() }
     }
 
     /// The group does not reach a reader. Where nobody is sent to through it any more, what others have lost of what was says nothing of

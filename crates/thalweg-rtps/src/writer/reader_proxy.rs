@@ -306,9 +306,12 @@ impl ReaderProxy {
         is_done || enough
     }
 
-    /// It answers; its path is judged when all is known that it tells at once.
-    pub(super) fn hear(&mut self, answered: Answered) {
-        self.heard = Some(self.heard.map_or(answered, |before| before.and(&answered)));
+    /// It answers; its path, if it has one to be judged, is judged when all is known that it tells at once. Returns whether it has.
+    pub(super) fn hear(&mut self, answered: Answered) -> bool {
+        if self.congestion.is_some() {
+            self.heard = Some(self.heard.map_or(answered, |before| before.and(&answered)));
+        }
+        self.congestion.is_some()
     }
 
     /// It answers, when everything up to `sent` was sent. Returns whether its window or rate changed.

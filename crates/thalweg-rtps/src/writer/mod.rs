@@ -5,6 +5,8 @@ mod adaptation;
 mod ahead;
 mod allowance;
 #[cfg(test)]
+mod allowance_tests;
+#[cfg(test)]
 mod asking_tests;
 mod collection;
 mod congestion;

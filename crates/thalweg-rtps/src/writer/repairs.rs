@@ -50,10 +50,14 @@ impl Repairs {
         self.repaired_at.is_some_and(|repaired| repaired >= at)
     }
 
-    /// A sample that is to be sent again, if there is any; `first_of` is the first one of a pack.
-    pub(super) fn first(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
-        let large = || self.large.iter().find(|large| !large.is_done()).map(|large| large.sequence);
-        self.samples.first().or_else(|| self.packs.first().map(first_of)).or_else(large)
+    /// The first sample that is asked for as a whole, if there is any; `first_of` is the first one of a pack.
+    pub(super) fn first_whole(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
+        self.samples.first().or_else(|| self.packs.first().map(first_of))
+    }
+
+    /// The first sample of which fragments are to be sent again.
+    pub(super) fn first_large(&self) -> Option<&LargeRepair> {
+        self.large.iter().find(|large| !large.is_done())
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that

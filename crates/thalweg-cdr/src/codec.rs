@@ -93,6 +93,14 @@ pub trait Decode: Layout + Sized {
         array_by(|| Self::decode(decoder))
     }
 
+    /// Reads a value into memory of its own; a large array of numbers never lies on the stack.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_boxed(decoder: &mut Decoder<'_>) -> Result<Box<Self>, DecodeError> {
+        Self::decode(decoder).map(Box::new)
+    }
+
     /// Passes over a value without making it.
     ///
     /// # Errors

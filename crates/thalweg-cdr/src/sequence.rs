@@ -225,6 +225,14 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
         decoder.array(|decoder| decode_dimension(decoder, T::decode_key))
     }
 
+    fn decode_boxed(decoder: &mut Decoder<'_>) -> Result<Box<Self>, DecodeError> {
+        if !T::PRIMITIVE {
+            return Self::decode(decoder).map(Box::new);
+        }
+        let elements = T::decode_elements(decoder, N)?.into_boxed_slice();
+        Ok(elements.try_into().unwrap_or_else(|_| unreachable!("as many elements were read as the array has")))
+    }
+
     fn default_value() -> Self {
         std::array::from_fn(|_| T::default_value())
     }
@@ -273,7 +281,7 @@ impl<T: Encode> Encode for Box<T> {
 impl<T: Decode> Decode for Box<T> {
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         decoder.charge(1, size_of::<T>())?;
-        decoder.nested(T::decode).map(Box::new)
+        decoder.nested(T::decode_boxed)
     }
 
     fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Three significant digits, thousands separated by commas: `0.0123`, `4.57`, `104`, `168,000`.
+/// Three significant digits, thousands separated by commas: `0.0123`, `4.57`, `104`, `168,000`; `∞` for what never ends.
 pub fn rounded(value: f64) -> String {
     if !value.is_finite() {
-        return "–".to_owned();
+        return if value == f64::INFINITY { "∞" } else { "–" }.to_owned();
     }
     if value == 0.0 {
         return "0".to_owned();
@@ -97,6 +97,7 @@ mod tests {
             (9.999, "10.0"),
             (-2.5, "-2.50"),
             (f64::NAN, "–"),
+            (f64::INFINITY, "∞"),
         ] {
             assert_eq!(rounded(value), expect, "{value}");
         }

@@ -144,3 +144,23 @@ fn a_short_plain_struct_names_the_member_that_is_missing() {
     let error = decode::<Reading>(&[0, 7, 0, 0, 1, 0, 2, 3, 0, 0]).expect_err("cut off");
     assert_eq!(error.to_string(), "8: expected 4 bytes of f32, 2 left (Reading.height)");
 }
+
+#[derive(Clone, Debug, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", extensibility = "final")]
+struct Picture {
+    pub pixels: Box<[u16; 4 << 20]>,
+    pub number: u32,
+}
+
+#[test]
+fn a_large_array_in_a_box_is_read_without_lying_on_the_stack() {
+    let pixels: Vec<u16> = (0..4 << 20).map(|index: u32| index as u16).collect();
+    let picture = Picture { pixels: pixels.into_boxed_slice().try_into().expect("as long"), number: 7 };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut bytes = Vec::new();
+        encode(&picture, representation, &mut bytes).expect("encoded");
+        let reader = std::thread::Builder::new().stack_size(512 << 10);
+        let read = reader.spawn(move || decode::<Picture>(&bytes)).expect("a thread").join().expect("read");
+        assert!(read.expect("decoded") == picture, "8 MiB come back as they were");
+    }
+}

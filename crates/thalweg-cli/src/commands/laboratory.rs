@@ -38,6 +38,7 @@ pub enum Experiment {
     /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
+        "thalweg lab run scenario.toml --against /tmp/before/thalweg",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
         "thalweg lab run paper1 --peers cyclone,zenoh",
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
@@ -75,7 +76,8 @@ pub enum Experiment {
     /// the same key at a time, until Ctrl-C.
     #[command(after_help = crate::after_help!("thalweg lab agent --make-key lab.key", "thalweg lab agent --bind 10.0.0.2:7300 --key lab.key"))]
     Agent(AgentOptions),
-    /// Compares two directories of `lab run FILE`, cell by cell, runs of the same round paired.
+    /// Shows the figures of two directories of `lab run FILE` side by side, without a verdict, because their runs took no turns; `lab run
+    /// FILE --against PROGRAM` compares two builds.
     #[command(after_help = crate::after_help!("thalweg lab compare /tmp/before /tmp/after --force"))]
     Compare(CompareOptions),
 }

@@ -21,13 +21,13 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --peer-dir, --key and --live, all else stands
+    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --against, --peer-dir, --key and --live, all else stands
     /// in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
 
     /// Of paper1, make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB). Of paper2, make six short runs of each cell, and fewer cells: about eight minutes. Of paper4, make
+    /// (default: twenty runs, 100 MB). Of paper2, make ten short runs of each cell, and fewer cells: about 13 minutes. Of paper4, make
     /// the cells that fit into a quarter of an hour (default: all that this machine carries). Of paper5, make fewer and shorter runs, within
     /// ten minutes (default: five runs of ten seconds, hours).
     #[arg(long)]
@@ -52,11 +52,16 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
 
+    /// Compare this program with PROGRAM, another build of it or of a peer (NAME-perf), in each cell of a scenario or of paper4 that
+    /// measures it: both take turns, PROGRAM is the baseline, and cells of other middleware are left out (default: one build).
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+
     /// Show the runs of a scenario as `thalweg lab top` does while they are being made (default: one line of progress).
     #[arg(long)]
     pub live: bool,
 
-    /// Make N runs of each cell (default: 20, with --quick 5; of paper2 12, with --quick 6; of paper5 5, with --quick 3).
+    /// Make N runs of each cell (default: 20, with --quick 5; of paper2 12, with --quick 10; of paper5 5, with --quick 3).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
     pub runs: Option<u64>,
 
@@ -119,6 +124,9 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if PRESETS.contains(&options.what.as_str()) && options.key.is_some() {
         return Err(Failure::Usage("--key is for scenarios, which can have agents; a preset has none".to_owned()));
     }
+    if PRESETS.contains(&options.what.as_str()) && options.what != "paper4" && options.against.is_some() {
+        return Err(Failure::Usage("--against is for scenarios and paper4".to_owned()));
+    }
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
@@ -160,7 +168,7 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
         remark(format_args!("Left out: {line}"));
     }
     let scenario = Scenario::parse("paper4", &preset.text).map_err(Failure::from_cause)?;
-    study::run_scenario((scenario, preset.text), options, interrupt)
+    study::run_scenario(study::against((scenario, preset.text), options)?, options, interrupt)
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {

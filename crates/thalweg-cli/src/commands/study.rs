@@ -47,15 +47,15 @@ pub struct ResumeOptions {
 /// Options of `lab compare`.
 #[derive(Args, Debug)]
 pub struct CompareOptions {
-    /// The baseline.
+    /// The first directory.
     #[arg(value_name = "A")]
     pub a: PathBuf,
 
-    /// The run that is compared with the baseline.
+    /// The second directory.
     #[arg(value_name = "B")]
     pub b: PathBuf,
 
-    /// Compare although scenario, program, kernel, CPU or settings differ, and say in what (default: refuse).
+    /// Show both although scenario, program, kernel, CPU or settings differ, and say in what (default: refuse).
     #[arg(long)]
     pub force: bool,
 }
@@ -65,8 +65,29 @@ pub struct CompareOptions {
 /// # Errors
 /// The scenario cannot be run or has no result, or one of its expectations does not hold.
 pub fn run(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    run_scenario(load(file, options)?, options, interrupt)
+}
+
+/// The scenario in `file`, with the other build of `--against`.
+pub(super) fn load(file: &Path, options: &RunOptions) -> Result<(Scenario, String), Failure> {
     let scenario = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-    run_scenario(scenario, options, interrupt)
+    against(scenario, options)
+}
+
+/// The same scenario with the other build of `--against`, where one is given.
+pub(super) fn against(
+    (scenario, text): (Scenario, String),
+    options: &RunOptions,
+) -> Result<(Scenario, String), Failure> {
+    let Some(program) = &options.against else { return Ok((scenario, text)) };
+    if scenario.against.is_some() {
+        return Err(Failure::Usage("--against is given, and the scenario names another build itself".to_owned()));
+    }
+    let program = std::fs::canonicalize(program)
+        .map_err(|error| Failure::Usage(format!("--against {}: {error}", program.display())))?;
+    let text = Scenario::text_against(&text, &program);
+    let scenario = Scenario::parse("--against", &text).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok((scenario, text))
 }
 
 /// Makes all runs of a scenario and prints the results.
@@ -174,7 +195,7 @@ pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
     print_line(format_args!("Report: {}", report.display()))
 }
 
-/// Prints how the second directory differs from the first.
+/// Prints two directories side by side.
 ///
 /// # Errors
 /// One of them is no result, or their conditions differ and --force is not given.
@@ -187,7 +208,5 @@ pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
     for cell in &comparison.unpaired {
         print_line(format_args!("UNPAIRED {cell}"))?;
     }
-    let caption =
-        "B against A; they did not take turns, so a drift of the machine between them is part of each difference";
-    print_line(study::difference_table(caption, &comparison.differences).to_text().trim_end())
+    print_line(comparison.table().to_text().trim_end())
 }

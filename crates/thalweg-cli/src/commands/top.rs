@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_lab::scenario::Scenario;
 use thalweg_lab::study::RunWatcher;
 
 use super::laboratory::from_lab;
@@ -71,13 +70,16 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As `lab run`.
 pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (scenario, _) = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (scenario, _) = super::study::load(file, options)?;
     let out = options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name));
     let program = std::env::current_exe().map_err(Failure::from_cause)?;
     let mut command = Command::new(program);
     command.args(["lab", "run"]).arg(file).arg("--out").arg(&out);
     if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(program) = &options.against {
+        command.arg("--against").arg(program);
     }
     if let Some(folder) = &options.peer_dir {
         command.arg("--peer-dir").arg(folder);

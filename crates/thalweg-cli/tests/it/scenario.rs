@@ -134,7 +134,9 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     }
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(0);
     assert!(
-        compared.stdout.contains("response p50") && compared.stdout.contains("inconclusive"),
+        compared.stdout.contains("response p50")
+            && compared.stdout.contains("(range ")
+            && compared.stdout.contains("took no turns, so there is no verdict"),
         "{}",
         compared.stdout
     );
@@ -182,6 +184,39 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
     let said = run(&["lab", "compare", text(&out), text(&other), "--force"]).expect_code(0);
     assert!(said.stdout.contains("DIFFERENT scenario") && said.stdout.contains("is in A only"), "{}", said.stdout);
     assert!(said.stdout.contains("UNPAIRED 2–3 100 B 50 Hz auto thalweg is in B only"), "{}", said.stdout);
+}
+
+#[test]
+fn another_build_takes_turns_with_this_one_and_is_its_baseline() {
+    let folder = folder("against");
+    let file = scenario(&folder, 1, "payload_bytes = 100", "");
+    // A build that tells how often it was started.
+    let (other, starts) = (folder.join("before"), folder.join("starts"));
+    let script =
+        format!("#!/bin/sh\necho \"$1\" >> {}\nexec {} \"$@\"\n", text(&starts), env!("CARGO_BIN_EXE_thalweg"));
+    fs::write(&other, script).expect("written");
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).expect("a program");
+    let out = folder.join("out");
+    run(&["lab", "run", text(&file), "--out", text(&out), "--against", text(&other)]).expect_code(0);
+    assert_eq!(
+        fs::read_to_string(&starts).expect("started"),
+        "worker\n".repeat(4),
+        "two processes in each of two runs"
+    );
+    let results = json(&out.join("results.json"));
+    let names: Vec<&str> = (0..2).filter_map(|cell| results["cells"][cell]["name"].as_str()).collect();
+    assert_eq!(names, ["1–1 100 B 50 Hz auto thalweg (other build)", "1–1 100 B 50 Hz auto thalweg"]);
+    let differences = results["differences"].as_array().expect("differences");
+    assert!(!differences.is_empty());
+    for difference in differences {
+        assert_eq!((difference["baseline"].as_str(), difference["subject"].as_str()), (Some(names[0]), Some(names[1])));
+        assert_eq!(difference["reason"], "fewer than 8 rounds");
+    }
+    run(&["lab", "verify", text(&out)]).expect_code(0);
+    let manifest = fs::read_to_string(out.join("manifest.json")).expect("a manifest");
+    assert!(manifest.contains("program of the other build"), "{manifest}");
+    let said = run(&["lab", "run", text(&file), "--against", text(&folder.join("none"))]).expect_code(2);
+    assert!(said.stderr.contains("--against") && said.stderr.contains("No such file"), "{}", said.stderr);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -132,6 +133,8 @@ struct Peer {
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     words: Arc<Mutex<VecDeque<String>>>,
+    /// Keeps the words until standard error is closed.
+    listening: Option<JoinHandle<()>>,
 }
 
 impl Peer {
@@ -150,12 +153,12 @@ impl Peer {
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || each_line(stdout, |line| heard.send(line).is_ok()));
         }
-        if let Some(stderr) = child.stderr.take() {
+        let listening = child.stderr.take().map(|stderr| {
             let words = Arc::clone(&words);
-            std::thread::spawn(move || each_line(stderr, |line| keep(&words, line)));
-        }
+            std::thread::spawn(move || each_line(stderr, |line| keep(&words, line)))
+        });
         let input = child.stdin.take();
-        Ok(Peer { child, input, lines, words })
+        Ok(Peer { child, input, lines, words, listening })
     }
 
     fn say(&mut self, line: &str) -> bool {
@@ -166,12 +169,14 @@ impl Peer {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
+    /// Waits for its end and its last words.
     fn wait(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
         let deadline = Instant::now() + patience;
         loop {
+            let is_heard = self.listening.as_ref().is_none_or(JoinHandle::is_finished) || Instant::now() >= deadline;
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                Ok(Some(status)) if is_heard => return Some(status),
+                Ok(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
                 _ => return None,
             }
         }

@@ -5,7 +5,7 @@ use crate::figures::size;
 use crate::scenario::Load;
 use crate::station::Addressing;
 use crate::statistics::Buckets;
-use crate::study::{CellResult, RunSummary};
+use crate::study::{CellResult, Measure, Side};
 
 /// A cell of each destination.
 pub(super) struct Group<'a> {
@@ -19,6 +19,11 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Whether the machine was not quiet in some run that counts.
+    pub(super) fn is_disturbed(&self) -> bool {
+        self.cells.iter().any(|cell| cell.is_disturbed())
+    }
+
     pub(super) fn name(&self) -> String {
         format!("{0}–{0}, {1}", self.count, size(self.load.bytes()))
     }
@@ -45,36 +50,14 @@ pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
     cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()
 }
 
-/// Something that a run has a figure of.
-pub(super) struct Measure {
-    pub(super) name: &'static str,
-    pub(super) of: fn(&RunSummary) -> Option<f64>,
-    pub(super) more_is: Side,
-    /// The ratio below which a difference does not matter.
-    pub(super) margin: f64,
-}
-
-/// Whether a larger figure is a better one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Better,
-    Worse,
-}
-
-pub(super) const P50: Measure =
-    Measure { name: "latency p50, µs", of: |run| run.totals.response.p50_us, more_is: Side::Worse, margin: 1.03 };
 pub(super) const P90: Measure =
-    Measure { name: "latency p90, µs", of: |run| run.totals.response.p90_us, more_is: Side::Worse, margin: 1.05 };
-pub(super) const P99: Measure =
-    Measure { name: "latency p99, µs", of: |run| run.totals.response.p99_us, more_is: Side::Worse, margin: 1.05 };
-pub(super) const THROUGHPUT: Measure = Measure {
+    Measure { name: "response p90, µs", of: |run| run.totals.response.p90_us, more_is: Side::Worse, margin: 1.05 };
+pub(super) const RECEIVED: Measure = Measure {
     name: "samples received",
     of: |run| Some(run.totals.received() as f64),
     more_is: Side::Better,
     margin: 1.03,
 };
-pub(super) const CPU: Measure =
-    Measure { name: "CPUs used", of: |run| Some(run.cpu), more_is: Side::Worse, margin: 1.03 };
 pub(super) const WIRE: Measure = Measure {
     name: "bytes sent on the links for each sample received",
     of: |run| Some(run.wire?.sent as f64 / run.totals.received().max(1) as f64),

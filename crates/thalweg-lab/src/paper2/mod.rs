@@ -45,8 +45,8 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
     Ok(Paper2Result {
         schema: Paper2Result::SCHEMA.to_owned(),
         command: plan.command.clone(),
-        winners: parts.iter().flat_map(answers::winners).collect(),
-        checks: parts.iter().flat_map(answers::checks).collect(),
+        winners: answers::winners(&parts),
+        checks: answers::checks(&parts),
         omitted: plan.omitted.clone(),
         parts,
     })

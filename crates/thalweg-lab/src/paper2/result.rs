@@ -1,20 +1,21 @@
 //! The result of the preset.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::answers::NEAR;
+use super::answers::EQUIVALENT;
 use super::groups::{Group, groups};
 use super::plan::Part;
-use crate::statistics::{Buckets, Interval};
+use crate::statistics::{Buckets, Interval, endless};
 use crate::study::StudyResult;
 
 /// All parts of the preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paper2Result {
-    /// Layout of this file: `thalweg.paper2/1`.
+    /// Layout of this file: `thalweg.paper2/2`.
     pub schema: String,
-    /// The command that makes such a result; missing in results of earlier versions.
-    #[serde(default)]
+    /// The command that makes such a result.
     pub command: String,
     /// Each part, in the order of its runs.
     pub parts: Vec<PartResult>,
@@ -27,8 +28,19 @@ pub struct Paper2Result {
 }
 
 impl Paper2Result {
+    /// Checks where there is a better way: not those where unicast and multicast are equivalent, so that `auto` cannot choose wrongly.
+    pub(super) fn choices(&self) -> Vec<&AutoCheck> {
+        let is_choice = |check: &&AutoCheck| {
+            let is_same = |winner: &&Winner| {
+                (&winner.part, &winner.group, &winner.quantity) == (&check.part, &check.group, &check.quantity)
+            };
+            self.winners.iter().find(is_same).is_none_or(|winner| winner.verdict != EQUIVALENT)
+        };
+        self.checks.iter().filter(is_choice).collect()
+    }
+
     /// The only layout there is so far.
-    pub const SCHEMA: &'static str = "thalweg.paper2/1";
+    pub const SCHEMA: &'static str = "thalweg.paper2/2";
 }
 
 /// A part of the preset.
@@ -66,8 +78,9 @@ pub struct Winner {
     /// The compared quantity, with its unit.
     pub quantity: String,
     /// Medians over the runs of unicast, multicast and `auto`.
+    #[serde(with = "endless::three")]
     pub medians: [Option<f64>; 3],
-    /// Multicast by unicast, from runs of the same round; missing where fewer than six rounds have both.
+    /// Multicast by unicast, from runs of the same round; missing where fewer than eight rounds have both.
     pub ratio: Option<Interval>,
     /// The better way, or the reason why it is open.
     pub verdict: String,
@@ -84,23 +97,32 @@ pub struct AutoCheck {
     pub quantity: String,
     /// The way that `auto` chose, judged by the bytes on the wire.
     pub choice: String,
-    /// `auto` by the better one, from runs of the same round.
+    /// What `auto` costs by what the better one costs, from runs of the same round: below 1 it is better. The median with its interval.
     pub ratio: Option<Interval>,
-    /// Whether the estimate is within five per cent.
-    pub holds: bool,
-    /// The same in words, with the reason where it does not hold.
+    /// Whether it is within five per cent.
+    pub answer: AutoAnswer,
+    /// The same in words, with the reason.
     pub text: String,
 }
 
-impl AutoCheck {
-    /// `yes`, `no`, or `open` where the runs do not tell.
-    pub fn answer(&self) -> &'static str {
-        // The end of the interval that is closer to the better one; what does not hold is on the far side of it.
-        let least = |ratio: Interval| if ratio.estimate > 1.0 { ratio.low } else { 1.0 / ratio.high };
-        match self.ratio.map(least) {
-            _ if self.holds => "yes",
-            Some(least) if least > NEAR => "no",
-            _ => "open",
-        }
+/// Whether something is so, as far as the runs tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AutoAnswer {
+    /// All that the runs allow is.
+    Yes,
+    /// Nothing that the runs allow is.
+    No,
+    /// The runs allow both.
+    Open,
+}
+
+impl fmt::Display for AutoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AutoAnswer::Yes => "yes",
+            AutoAnswer::No => "no",
+            AutoAnswer::Open => "open",
+        })
     }
 }

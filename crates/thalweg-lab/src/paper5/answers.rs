@@ -1,8 +1,9 @@
 //! Results of the runs of a cell, and of cells beside each other.
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
+use super::peer::CoapPeer;
 use super::result::{Paper5Result, Run, ServerCellRuns};
-use crate::statistics::{Interval, mean_interval};
+use crate::statistics::{Middle, middle};
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 /// Something that a run has a figure of.
@@ -27,29 +28,14 @@ pub(super) const COST: Measure = |run| {
     (served > 0.0).then(|| cost / served)
 };
 
-/// The mean over the runs of a cell, with its bootstrap interval from five runs on, else with its extremes. `None` without a run that
-/// has the figure.
-pub(super) fn estimate(cell: &ServerCellRuns, measure: Measure) -> Option<Interval> {
-    of_values(&cell.runs.iter().filter_map(measure).collect::<Vec<f64>>())
+/// The median over the runs of a cell with its interval, or with the range of too few runs. `None` without a run that has the figure.
+pub(super) fn estimate(cell: &ServerCellRuns, measure: Measure) -> Option<Middle> {
+    middle(&cell.runs.iter().filter_map(measure).collect::<Vec<f64>>())
 }
 
-pub(super) fn of_values(values: &[f64]) -> Option<Interval> {
-    let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    if finite.is_empty() {
-        return None;
-    }
-    mean_interval(&finite, SEED).or_else(|| {
-        Some(Interval {
-            estimate: finite.iter().sum::<f64>() / finite.len() as f64,
-            low: finite.iter().copied().fold(f64::INFINITY, f64::min),
-            high: finite.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        })
-    })
-}
-
-/// The mean alone.
-pub(super) fn mean(cell: &ServerCellRuns, measure: Measure) -> Option<f64> {
-    estimate(cell, measure).map(|interval| interval.estimate)
+/// The median alone.
+pub(super) fn median_of(cell: &ServerCellRuns, measure: Measure) -> Option<f64> {
+    estimate(cell, measure).map(|middle| middle.estimate)
 }
 
 /// The cell of a part for which `is_meant` holds.
@@ -64,7 +50,7 @@ pub(super) fn find(
 /// Rate of a contender at capacity with `handler`.
 pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: ServerWork) -> Option<f64> {
     let is_meant = |cell: &ServerCell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
-    mean(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
+    median_of(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
 }
 
 /// A pool of one size or law with one handler, and its rate.
@@ -78,7 +64,7 @@ pub(super) struct PoolFigure {
 pub(super) fn pools(result: &Paper5Result, handler: ServerWork) -> Vec<PoolFigure> {
     let of = |cell: &ServerCellRuns| match cell.cell.contender {
         Contender::Thalweg(law) if cell.cell.handler == handler => {
-            Some(PoolFigure { law, served: mean(cell, SERVED)? })
+            Some(PoolFigure { law, served: median_of(cell, SERVED)? })
         }
         _ => None,
     };
@@ -119,32 +105,41 @@ pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Cont
 }
 
 /// Rate of each contender against the number of clients (Figure 9).
-pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Interval)> {
+pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Middle)> {
     let of = |cell: &ServerCellRuns| match cell.cell.load {
         RequestLoad::Open { clients, .. } if cell.cell.contender == contender => {
-            Some((f64::from(clients), estimate(cell, SERVED)?))
+            let is_told = f64::from(clients) <= MANY_CLIENTS || !is_too_young(result, contender);
+            is_told.then_some((f64::from(clients), estimate(cell, SERVED)?))
         }
         _ => None,
     };
     result.cells_of(PaperFigure::Clients).filter_map(of).collect()
 }
 
-/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients.
-pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Interval> {
+/// Whether runs are too short for a contender that compiles while it serves: with `--quick` it is seconds old and answers after 0.4 s do
+/// not count, so that a backlog of its first moments makes it miss all that come after.
+pub(super) fn is_too_young(result: &Paper5Result, contender: Contender) -> bool {
+    result.course.command.contains("--quick") && matches!(contender, Contender::Peer(CoapPeer::Californium, _))
+}
+
+/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients. `None` where some have no figure.
+pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Middle> {
+    if is_too_young(result, contender) {
+        return None;
+    }
     let many: Vec<f64> = by_clients(result, contender)
         .into_iter()
         .filter(|(clients, _)| *clients >= MANY_CLIENTS)
         .map(|(_, served)| served.estimate)
         .collect();
     let mean = many.iter().sum::<f64>() / many.len().max(1) as f64;
-    (!many.is_empty()).then(|| Interval {
+    (!many.is_empty()).then(|| Middle {
         estimate: mean,
         low: many.iter().copied().fold(f64::INFINITY, f64::min),
         high: many.iter().copied().fold(0.0, f64::max),
+        is_range: true,
     })
 }
 
 /// From so many clients on the paper averages.
 const MANY_CLIENTS: f64 = 1_000.0;
-/// Of the bootstrap; any would do, one repeats.
-const SEED: u64 = 5;

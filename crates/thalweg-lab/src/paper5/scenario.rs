@@ -15,7 +15,7 @@ use crate::paper1::Missing;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
 use crate::random::Random;
-use crate::study::median;
+use crate::statistics::median;
 
 /// Runs the preset with processes started by `launcher` and keeps its runs in `out`, so that the same plan goes on after an
 /// interruption; progress goes to standard error, loud words about what is missing by `remark`.
@@ -170,7 +170,7 @@ impl Course<'_> {
             one.is_capacity() && one.contender == cell.contender && one.handler == cell.handler
         };
         let runs = &self.cells.iter().find(is_capacity)?.runs;
-        median(runs.iter().map(|run| run.load.served_per_s).collect())
+        median(runs.iter().map(|run| run.load.served_per_s).collect::<Vec<f64>>())
     }
 }
 

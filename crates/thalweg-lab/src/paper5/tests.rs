@@ -270,6 +270,11 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
     };
     assert!(seen(8_000).contains("price of 247 s of duplicates"));
     assert!(seen(2_000).contains("has another reason here"));
+    let cells = vec![cell(Deduplication::Shipped, 2_000), cell(Deduplication::Off, 8_000)];
+    let mut short = result_of(cells);
+    short.course.command.push_str(" --quick");
+    let short = verdicts::clients_seen(&short).join("\n");
+    assert!(!short.contains("alifornium"), "a short run says nothing of it: {short}");
 }
 
 #[test]
@@ -315,7 +320,7 @@ fn the_page_shows_every_part_and_what_is_missing() {
         "Differences from the equations",
         "the CoAP server with libcoap",
         "it <died>",
-        "10,000 (10,000 … 10,000)",
+        "10,000 (range 10,000 to 10,000)",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }

@@ -2,7 +2,7 @@
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, mean, pools};
+use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, median_of, pools};
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
@@ -175,7 +175,7 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
             cell.contender == contender
                 && matches!(cell.load, RequestLoad::Open { clients: count, .. } if f64::from(count) == *clients)
         };
-        let loss = answers::find(result, PaperFigure::Clients, is_most).and_then(|cell| mean(cell, LOSS));
+        let loss = answers::find(result, PaperFigure::Clients, is_most).and_then(|cell| median_of(cell, LOSS));
         let loss = loss.map_or_else(String::new, |loss| format!(", {} lost", percent(loss)));
         let fall = match last.estimate / peak {
             share if share < FALL => format!("; that is {} of its peak", percent(share)),
@@ -198,6 +198,9 @@ fn duplicates(result: &Paper5Result) -> Option<String> {
         let points = by_clients(result, Contender::Peer(CoapPeer::Californium, deduplication));
         points.last().map(|(_, served)| served.estimate)
     };
+    if answers::is_too_young(result, Contender::Peer(CoapPeer::Californium, Deduplication::Shipped)) {
+        return None;
+    }
     let (with, without) = (last(Deduplication::Shipped)?, last(Deduplication::Off)?);
     Some(if without > with * (2.0 - FALL) {
         format!(
@@ -221,8 +224,8 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
                  the server."
             ));
         }
-        let share = mean(cell, SERVED)? / answers::capacity(result, cell.cell.contender, cell.cell.handler)?;
-        let p99 = mean(cell, answers::P99)
+        let share = median_of(cell, SERVED)? / answers::capacity(result, cell.cell.contender, cell.cell.handler)?;
+        let p99 = median_of(cell, answers::P99)
             .map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
         Some(format!("{name} kept {} of its capacity{p99}.", percent(share)))
     };
@@ -236,7 +239,7 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
             cell.contender == contender
                 && matches!(cell.load, RequestLoad::Open { flood, .. } if flood.is_some() == is_flood)
         };
-        mean(answers::find(result, PaperFigure::Flood, is_meant)?, SERVED)
+        median_of(answers::find(result, PaperFigure::Flood, is_meant)?, SERVED)
     };
     let of = |contender: Contender| {
         let share = served(contender, true)? / served(contender, false)?;

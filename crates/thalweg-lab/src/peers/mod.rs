@@ -84,6 +84,12 @@ impl PeerProgram {
         PeerProgram::ALL.into_iter().find(|peer| peer.name() == name)
     }
 
+    /// The peer that the program in this file measures, by its name `NAME-perf`.
+    pub(crate) fn of_file(program: &Path) -> Option<PeerProgram> {
+        let name = program.file_stem()?.to_str()?.strip_suffix("-perf")?;
+        PeerProgram::ALL.into_iter().find(|peer| peer.name() == name || peer.source() == name)
+    }
+
     /// What its source folder in `peers/` is called, without `-perf`.
     pub fn source(self) -> &'static str {
         if self == PeerProgram::Iceoryx2 { "iceoryx" } else { self.name() }

@@ -4,7 +4,8 @@ use super::scale::Scale;
 use super::svg::{Anchor, Svg};
 use super::{Series, WIDTH};
 
-/// Draws one step curve for each series on a logarithmic axis titled `title`; every value is in the picture, none is smoothed away.
+/// Draws one step curve for each series on a logarithmic axis titled `title`; every value is in the picture, none is smoothed away. Where
+/// values are infinite a curve ends below 100 %.
 ///
 /// A curve further left is faster; a steeper one is steadier.
 pub fn ecdf(title: &str, series: &[Series]) -> String {
@@ -31,7 +32,10 @@ fn steps(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
     let stride = (count / POINTS_MAX).max(1);
-    let kept: Vec<usize> = (0..count).filter(|index| index % stride == 0 || *index + 1 == count).collect();
+    let kept: Vec<usize> = (0..count)
+        .filter(|index| index % stride == 0 || *index + 1 == count)
+        .filter(|index| sorted[*index].is_finite())
+        .collect();
     let mut before = 0.0;
     kept.into_iter().flat_map(move |index| {
         let share = 100.0 * (index + 1) as f64 / count as f64;

@@ -35,11 +35,11 @@ impl Scale {
         Scale { division: Division::Linear, from, to, start, end }
     }
 
-    /// A logarithmic axis that holds all positive `values` with a little air on both sides; latencies belong on such an axis,
+    /// A logarithmic axis that holds all positive and finite `values` with a little air on both sides; latencies belong on such an axis,
     /// because their tail is as interesting as their body.
     pub(super) fn logarithmic(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Scale {
         let (mut from, mut to) = (f64::INFINITY, 0.0_f64);
-        for value in values.filter(|value| *value > 0.0) {
+        for value in values.filter(|value| *value > 0.0 && value.is_finite()) {
             from = from.min(value);
             to = to.max(value);
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,8 @@ pub struct Launcher {
     arguments: Vec<OsString>,
     namespace: Option<String>,
     peer_folder: Option<PathBuf>,
+    /// Another build of the peer that is measured.
+    peer_program: Option<PathBuf>,
     key_file: Option<PathBuf>,
 }
 
@@ -32,7 +34,14 @@ impl Launcher {
     /// Starts `program` with `arguments`.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Launcher { program: program.into(), arguments, namespace: None, peer_folder: None, key_file: None }
+        Launcher {
+            program: program.into(),
+            arguments,
+            namespace: None,
+            peer_folder: None,
+            peer_program: None,
+            key_file: None,
+        }
     }
 
     /// Starts the running executable again with one argument, the sub-command that calls [`run_worker`](crate::run_worker).
@@ -71,7 +80,7 @@ impl Launcher {
     /// # Errors
     /// It is not there.
     pub fn program_of(&self, peer: PeerProgram) -> Result<PathBuf, LabError> {
-        peer.find(self.peer_folder.as_deref()).ok_or_else(|| {
+        self.peer_program.clone().or_else(|| peer.find(self.peer_folder.as_deref())).ok_or_else(|| {
             LabError::Here(format!(
                 "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir"
             ))
@@ -84,6 +93,11 @@ impl Launcher {
     /// Its program is not there.
     pub(crate) fn station_of(&self, peer: PeerProgram) -> Result<Launcher, LabError> {
         Ok(Launcher { program: self.program_of(peer)?, arguments: vec!["station".into()], ..self.clone() })
+    }
+
+    /// The same with `program`, another build of Thalweg or of a peer, in the place of this one.
+    pub(crate) fn of_other_build(&self, program: &Path) -> Launcher {
+        Launcher { program: program.to_owned(), peer_program: Some(program.to_owned()), ..self.clone() }
     }
 
     /// The same program without arguments.

@@ -17,6 +17,9 @@ pub struct Cell {
     pub middleware: CellMiddleware,
     /// What a sample is.
     pub load: Load,
+    /// Which build of it.
+    #[serde(default, skip_serializing_if = "Build::is_this")]
+    pub build: Build,
     /// Samples a second of each publisher.
     pub rate_hz: f64,
     /// Publishers.
@@ -30,6 +33,23 @@ pub struct Cell {
     /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
     #[serde(default)]
     pub reliability: Option<ReliabilitySetting>,
+}
+
+/// Which of two builds of the same middleware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Build {
+    /// The running program, or the peer's program that is set up.
+    #[default]
+    This,
+    /// The program that the scenario names in `against`.
+    Other,
+}
+
+impl Build {
+    fn is_this(&self) -> bool {
+        *self == Build::This
+    }
 }
 
 /// What a sample is.
@@ -95,10 +115,15 @@ impl Cell {
 
     /// Who moves it, and where writers send to where that can be chosen.
     pub fn way(&self) -> String {
+        let build = self.build_in_words();
         match self.middleware {
-            CellMiddleware::Thalweg => format!("{} {}", self.middleware, self.destination),
-            peer @ CellMiddleware::Peer(..) => peer.to_string(),
+            CellMiddleware::Thalweg => format!("{} {}{build}", self.middleware, self.destination),
+            peer @ CellMiddleware::Peer(..) => format!("{peer}{build}"),
         }
+    }
+
+    fn build_in_words(&self) -> &'static str {
+        if self.build == Build::Other { " (other build)" } else { "" }
     }
 
     fn load_in_words(&self) -> String {
@@ -133,6 +158,6 @@ impl fmt::Display for Cell {
         if self.middleware == CellMiddleware::Thalweg {
             write!(f, " {}", self.destination)?;
         }
-        write!(f, "{} {}", self.conditions(), self.middleware)
+        write!(f, "{} {}{}", self.conditions(), self.middleware, self.build_in_words())
     }
 }

@@ -9,7 +9,7 @@ mod fields;
 mod network;
 mod sections;
 
-pub use cells::{Cell, Load, Topics};
+pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
@@ -17,7 +17,7 @@ pub(crate) use sections::CELLS_MAX;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -30,10 +30,12 @@ use crate::station::Wait;
 pub struct Scenario {
     /// Name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// Decides the order of the runs and every resampling. Default 1.
+    /// Decides the order of the runs. Default 1.
     pub seed: u64,
     /// What is compared, in the order of the file; the first one is the baseline.
     pub cells: Vec<Cell>,
+    /// The program of another build of the same middleware, which takes turns with this one and is its baseline.
+    pub against: Option<PathBuf>,
     /// Between which hosts; none means that all endpoints live on this one.
     pub hosts: Option<HostPlan>,
     /// What lies between the hosts.
@@ -76,6 +78,11 @@ impl Scenario {
     /// It is not TOML, has unknown keys, values that are not allowed or a combination that cannot be run.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         sections::read(file, text)
+    }
+
+    /// The text of a scenario with another build to compare with, the program `against`.
+    pub fn text_against(text: &str, against: &Path) -> String {
+        format!("against = {}\n{text}", toml::Value::from(against.display().to_string()))
     }
 
     /// How long all runs take, the smallest number of them and without repetitions.

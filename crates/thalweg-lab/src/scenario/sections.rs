@@ -1,6 +1,7 @@
 //! The sections of a scenario file.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::de::DeTable;
@@ -8,10 +9,10 @@ use toml::de::DeTable;
 use super::fields::{Field, Fields, ScenarioError, Source};
 use super::network;
 use super::{
-    Affinity, Cell, Design, Expectation, Gate, HistorySetting, HostPlan, Load, Precision, Process, ProcessModel,
-    PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Topics, Wake,
+    Affinity, Build, Cell, Design, Expectation, Gate, HistorySetting, HostKind, HostPlan, Load, Precision, Process,
+    ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Topics, Wake,
 };
-use crate::peers::{CellMiddleware, refusal};
+use crate::peers::{CellMiddleware, PeerProgram, refusal};
 use crate::station::{Addressing, Wait};
 
 /// Reads a whole file.
@@ -24,8 +25,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
-            "schema", "name", "seed", "notes", "hosts", "link", "matrix", "qos", "process", "schedule", "expect",
-            "system", "trace",
+            "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "qos", "process", "schedule",
+            "expect", "system", "trace",
         ][..],
         &["paper"][..],
     );
@@ -36,7 +37,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
     let matrix = root.require("matrix")?;
-    let cells = read_matrices(&matrix, hosts.as_ref())?;
+    let (against, cells) = read_against(root.get("against"), read_matrices(&matrix, hosts.as_ref())?, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
     let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
     check_volume(&matrix, &cells, &schedule)?;
@@ -45,6 +46,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
         cells,
+        against,
         link: network::read_link(root.get("link"), hosts.as_ref())?,
         hosts,
         qos,
@@ -57,6 +59,28 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         gate: read_gate(root.get("system"))?,
         trace: read_trace(root.get("trace"))?,
     })
+}
+
+/// The other build, and the cells of its middleware, each behind its twin of that build.
+fn read_against(
+    field: Option<Field<'_>>,
+    cells: Vec<Cell>,
+    hosts: Option<&HostPlan>,
+) -> Result<(Option<PathBuf>, Vec<Cell>), ScenarioError> {
+    let Some(field) = field else { return Ok((None, cells)) };
+    let program = PathBuf::from(field.text()?);
+    if hosts.is_some_and(|plan| plan.kind != HostKind::Namespaces) {
+        return Err(field.error("another build is compared on this machine only; agents have programs of their own"));
+    }
+    let measured = PeerProgram::of_file(&program);
+    let twins = |cell: &Cell| [Build::Other, Build::This].map(|build| Cell { build, ..cell.clone() });
+    let twins: Vec<Cell> = cells.iter().filter(|cell| cell.middleware.peer() == measured).flat_map(twins).collect();
+    let name = measured.map_or("thalweg", PeerProgram::name);
+    match twins.len() {
+        0 => Err(field.error(format!("{} measures {name}, of which the matrix has no cell", program.display()))),
+        1..=CELLS_MAX => Ok((Some(program), twins)),
+        count => Err(field.error(format!("both builds make {count} cells; at most {CELLS_MAX} are allowed"))),
+    }
 }
 
 fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
@@ -130,6 +154,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                     for destination in &destinations {
                         let cell = Cell {
                             middleware: CellMiddleware::Thalweg,
+                            build: Build::This,
                             load: *load,
                             rate_hz: 1.0,
                             publishers,

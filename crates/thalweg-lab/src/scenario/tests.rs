@@ -1,3 +1,4 @@
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
@@ -34,6 +35,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
     let scenario = parse(SMALLEST).expect("a scenario");
     let cell = Cell {
         middleware: CellMiddleware::Thalweg,
+        build: Build::This,
         load: Load::Octets(100),
         rate_hz: 10.0,
         publishers: 1,
@@ -388,4 +390,22 @@ fn damaged_files_never_panic() {
         }
     }
     assert!(scenarios > 100, "some damage is harmless: {scenarios}");
+}
+
+#[test]
+fn another_build_is_the_baseline_of_each_cell_of_its_middleware() {
+    let of = |program: &str| {
+        let text = SMALLEST.replace("[matrix]", "[matrix]\nmiddleware = [\"thalweg\", \"cyclone-tuned\"]");
+        let scenario = parse(&Scenario::text_against(&text, Path::new(program)));
+        scenario.map(|scenario| scenario.cells.iter().map(Cell::way).collect::<Vec<_>>())
+    };
+    assert_eq!(of("/old/thalweg").expect("cells"), ["thalweg auto (other build)", "thalweg auto"]);
+    assert_eq!(of("/old/cyclone-perf").expect("cells"), ["cyclone-tuned (other build)", "cyclone-tuned"]);
+    let error = of("/old/zenoh-perf").expect_err("no such cell");
+    assert!(error.contains("measures zenoh, of which the matrix has no cell"), "{error}");
+    let text = Scenario::text_against(SMALLEST, Path::new("/a \"b\""));
+    assert_eq!(parse(&text).expect("a scenario").against, Some(PathBuf::from("/a \"b\"")));
+    let agents = SMALLEST.replace("[matrix]", "hosts = [\"here\", \"agent:10.0.0.2:7300\"]\n[matrix]");
+    let error = parse(&Scenario::text_against(&agents, Path::new("/old/thalweg"))).expect_err("agents");
+    assert!(error.contains("on this machine only"), "{error}");
 }

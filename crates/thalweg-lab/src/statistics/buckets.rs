@@ -1,4 +1,4 @@
-//! Latencies as the buckets of an HdrHistogram that hold something.
+//! Latencies as the buckets of an HdrHistogram that hold something, and how many samples have none because they never arrived.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,12 +9,15 @@ use hdrhistogram::Histogram;
 use super::is_supported;
 
 /// A distribution of latencies that takes memory for what occurs only: one for each pair and second is affordable, and any two can be
-/// added. Three significant digits; extremes and mean exact.
+/// added. Three significant digits; extremes and mean exact. A sample that never arrived counts in every quantile as infinitely late: to
+/// lose samples makes nothing faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buckets {
     /// Number of values by their bucket's upper edge in nanoseconds.
     counts: BTreeMap<u64, u64>,
     count: u64,
+    /// Samples that never arrived.
+    never: u64,
     min: u64,
     max: u64,
     sum: u128,
@@ -28,6 +31,11 @@ impl Buckets {
         self.max = self.max.max(nanos);
         self.count += 1;
         self.sum += u128::from(nanos);
+    }
+
+    /// Adds samples that never arrived.
+    pub fn record_never(&mut self, count: u64) {
+        self.never += count;
     }
 
     /// Adds so many latencies of one bucket, known by its upper edge: what [`Buckets::iter`] gave.
@@ -44,6 +52,7 @@ impl Buckets {
 
     /// Adds all of another distribution.
     pub fn add(&mut self, other: &Buckets) {
+        self.never += other.never;
         if other.count == 0 {
             return;
         }
@@ -54,9 +63,19 @@ impl Buckets {
         self.sum += other.sum;
     }
 
-    /// Number of latencies.
+    /// Samples that were due: those with a latency and those that never arrived.
+    pub fn due(&self) -> u64 {
+        self.count + self.never
+    }
+
+    /// Samples with a latency.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Samples that never arrived.
+    pub fn never(&self) -> u64 {
+        self.never
     }
 
     /// Shortest latency; zero when there is none.
@@ -74,20 +93,25 @@ impl Buckets {
         Duration::from_nanos(u64::try_from(self.sum / u128::from(self.count.max(1))).unwrap_or(u64::MAX))
     }
 
-    /// The latency that the share `q` of all does not exceed; `None` when too few were recorded to tell (see [`is_supported`]).
-    pub fn quantile(&self, q: f64) -> Option<Duration> {
-        is_supported(q, self.count).then(|| self.at_rank((q * self.count as f64).ceil() as u64))
+    /// The latency in microseconds that the share `q` of the samples due does not exceed, infinite where fewer arrived; `None` when too
+    /// few were due to tell (see [`is_supported`]).
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        is_supported(q, self.due()).then(|| self.at_rank((q * self.due() as f64).ceil() as u64))
     }
 
-    /// The latency with so many latencies up to it, itself included: from 1, the shortest, to the count, the longest.
-    pub fn at_rank(&self, rank: u64) -> Duration {
+    /// The latency in microseconds with so many samples up to it, itself included: from 1, the shortest, to the count, the longest;
+    /// infinite beyond.
+    pub fn at_rank(&self, rank: u64) -> f64 {
+        if rank > self.count {
+            return f64::INFINITY;
+        }
         let mut below = 0;
         let edge = self.counts.iter().find_map(|(edge, count)| {
             below += count;
             (below >= rank).then_some(*edge)
         });
         // A bucket's upper edge may lie beyond the longest latency that was seen.
-        Duration::from_nanos(edge.unwrap_or(self.max).clamp(self.min, self.max))
+        edge.unwrap_or(self.max).clamp(self.min, self.max) as f64 / 1e3
     }
 
     /// Upper edge in nanoseconds and number of latencies of each bucket, shortest first.

@@ -1,16 +1,19 @@
 //! Figures computed from measurements: mean and deviation of a few runs, percentiles of many samples, shares of a whole.
 
-mod bootstrap;
 mod buckets;
+mod distribution;
+pub(crate) mod endless;
+mod inference;
 mod latencies;
-mod paired;
 mod settling;
 mod summary;
 
-pub use bootstrap::{DistributionPoint, distribution, mean_interval, quantile_interval, share_interval};
 pub use buckets::Buckets;
+pub use distribution::{DistributionPoint, distribution};
+pub use inference::{
+    CONFIDENCE, Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
+};
 pub use latencies::Latencies;
-pub use paired::{CONFIDENCE, Interval, Verdict, paired_difference, verdict};
 pub use settling::unsettled;
 pub use summary::Summary;
 
@@ -35,5 +38,7 @@ pub fn jain(values: impl Iterator<Item = f64>) -> f64 {
     if squares == 0.0 { 1.0 } else { sum * sum / (count * squares) }
 }
 
+#[cfg(test)]
+mod coverage;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::figures::micros;
 
 #[track_caller]
 fn check(values: &[f64], mean: f64, min: f64, max: f64, deviation: f64) {
@@ -80,13 +81,29 @@ fn buckets_agree_with_dense_histograms_and_can_be_added() {
     parts.iter().for_each(|part| sum.add(part));
     assert_eq!(sum, whole);
     for q in [0.01, 0.5, 0.9, 0.999] {
-        assert_eq!(whole.quantile(q), dense.quantile(q), "{q}");
+        assert_eq!(whole.quantile(q), dense.quantile(q).map(micros), "{q}");
     }
     assert_eq!(whole.quantile(0.9999), None);
     assert_eq!((whole.min(), whole.mean(), whole.max()), (dense.min(), dense.mean(), dense.max()));
-    assert_eq!((whole.at_rank(1), whole.at_rank(20_000)), (whole.min(), whole.max()));
+    assert_eq!((whole.at_rank(1), whole.at_rank(20_000)), (micros(whole.min()), micros(whole.max())));
     assert_eq!(whole.iter().map(|(_, count)| count).sum::<u64>(), 20_000);
     assert_eq!((parts[2].count(), parts[2].min(), parts[2].quantile(0.5)), (0, Duration::ZERO, None));
+}
+
+#[test]
+fn a_sample_that_never_arrives_is_infinitely_late() {
+    let mut buckets = Buckets::default();
+    (1..=600).for_each(|micros| buckets.record(micros * 1_000));
+    let alone = buckets.quantile(0.5).expect("enough");
+    buckets.record_never(300);
+    let due = buckets.quantile(0.5).expect("enough");
+    assert!((alone - 300.0).abs() < 1.0 && (due - 450.0).abs() < 1.0, "{alone} {due}");
+    assert_eq!((buckets.quantile(0.9), buckets.due(), buckets.count()), (Some(f64::INFINITY), 900, 600));
+    let mut sum = Buckets::default();
+    sum.add(&buckets);
+    sum.record_never(100);
+    assert_eq!(sum.quantile(0.99), Some(f64::INFINITY), "1,000 were due");
+    assert_eq!(sum.max(), buckets.max());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The error of latencies between machines from their clocks.
 
-use super::results::{CellResult, StudyResult, median};
+use super::results::{CellResult, StudyResult};
 use crate::figures::rounded;
+use crate::statistics::median;
 
 /// What a latency between machines may be wrong by in the worst run of these cells, in microseconds; `None` where all endpoints share a
 /// clock.
@@ -24,7 +25,7 @@ pub(super) fn remarks(result: &StudyResult) -> Vec<String> {
 
 fn remark(cell: &CellResult) -> Option<String> {
     let bound = bound_us(std::slice::from_ref(cell)).filter(|us| *us > 0.0)?;
-    let p50 = median(cell.runs.iter().filter_map(|run| run.totals.response.p50_us).collect());
+    let p50 = median(cell.runs.iter().filter_map(|run| run.totals.response.p50_us).collect::<Vec<f64>>());
     if p50.is_some_and(|p50| bound <= SHARE_MAX * p50) {
         return None;
     }

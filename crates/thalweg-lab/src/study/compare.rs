@@ -5,15 +5,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
-use super::order::BLOCK;
-use super::results::{CellResult, RunSummary, load, median};
+use super::judging::{CPU, DELIVERED, Judged, MEMORY, Measure, P50, P99, THROUGHPUT, judge};
+use super::results::{CellResult, load};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
-use crate::scenario::{Cell, Precision};
-use crate::statistics::{Interval, Verdict, paired_difference, verdict};
+use crate::scenario::{Build, Cell, Precision};
+use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
-/// A cell against its baseline in one quantity, of which less is better.
+/// A cell against its baseline in one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// The cell, or the side that is judged.
@@ -23,50 +23,52 @@ pub struct Difference {
     /// The compared quantity, with its unit.
     pub quantity: String,
     /// Medians over the runs: the baseline's and the subject's.
+    #[serde(with = "endless::pair")]
     pub medians: (f64, f64),
-    /// Subject by baseline, from runs of the same round; missing where fewer than six rounds have both.
+    /// Subject by baseline, from runs of the same round: the median with its exact interval; missing where fewer than eight rounds have
+    /// both.
     pub ratio: Option<Interval>,
     /// How far two series of the same thing lie apart, as a ratio above 1: neighbouring runs of each cell compared with each other.
+    #[serde(default, with = "endless::option")]
     pub noise: Option<f64>,
-    /// The verdict.
+    /// The verdict, corrected for the number of cells that the page compares in this quantity.
     pub verdict: Verdict,
+    /// Why it is open, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
-/// A value of a run, where it has one.
-pub(crate) type Value = fn(&RunSummary) -> Option<f64>;
-
-/// What is compared: its name, its value in a run, and the ratio that nobody cares about.
-type Measure = (&'static str, Value, f64);
-
-const MEASURES: [Measure; 3] =
-    [("response p50, µs", p50, 1.03), ("response p99, µs", p99, 1.05), ("CPU", |run| Some(run.cpu), 1.03)];
-
-fn p50(run: &RunSummary) -> Option<f64> {
-    run.totals.response.p50_us
+impl Difference {
+    /// The verdict in words, with the reason where it is open.
+    pub(super) fn told(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}"));
+        format!("{}{}", self.verdict, reason.unwrap_or_default())
+    }
 }
 
-fn p99(run: &RunSummary) -> Option<f64> {
-    run.totals.response.p99_us
-}
+/// What is compared, in the order of the tables.
+const MEASURES: [Measure; 6] = [DELIVERED, P50, P99, THROUGHPUT, CPU, MEMORY];
 
 /// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to its baseline, or the value of a single cell.
 pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
     let Some((baseline, others)) = cells.split_first() else { return true };
-    let is_known = |of: Value, bound: f64, logarithms: &[f64]| {
-        let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| of(run).is_some());
-        is_complete
-            && paired_difference(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
+    let is_known = |measure: &Measure, bound: f64, logarithms: &[f64]| {
+        let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| (measure.of)(run).is_some());
+        is_complete && median_interval(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
     };
-    let bounds: [(Value, Option<f64>); 2] = [(p50, precision.p50), (p99, precision.p99)];
-    bounds.into_iter().filter_map(|(of, bound)| Some((of, bound?))).all(|(of, bound)| match others {
-        [] => is_known(of, bound, &baseline.runs.iter().filter_map(|run| Some(of(run)?.ln())).collect::<Vec<f64>>()),
-        _ => compared(cells).all(|(baseline, cell)| is_known(of, bound, &log_ratios(of, baseline, cell))),
+    let bounds = [(P50, precision.p50), (P99, precision.p99)];
+    bounds.into_iter().filter_map(|(measure, bound)| Some((measure, bound?))).all(|(measure, bound)| match others {
+        [] => {
+            let own = baseline.runs.iter().filter_map(|run| Some((measure.of)(run)?.ln()));
+            is_known(&measure, bound, &own.collect::<Vec<f64>>())
+        }
+        _ => compared(cells).all(|pair| measure.costs(pair).is_some_and(|costs| is_known(&measure, bound, &costs))),
     })
 }
 
 /// Every cell against its baseline.
 pub(super) fn within(cells: &[CellResult]) -> Vec<Difference> {
-    compared(cells).flat_map(|(baseline, cell)| differences((&baseline.name, baseline), (&cell.name, cell))).collect()
+    differences(&compared(cells).collect::<Vec<_>>())
 }
 
 /// Every cell that has a baseline, behind it.
@@ -74,8 +76,13 @@ fn compared(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CellRes
     cells.iter().filter_map(|cell| Some((baseline_of(cells, cell)?, cell)))
 }
 
-/// What a cell is compared with: where several middleware take part the first one with the same data, else the first cell.
+/// What a cell is compared with: the same one of another build where there are two, where several middleware take part the first one with
+/// the same data, else the first cell.
 fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a CellResult> {
+    if cells.iter().any(|other| other.cell.build == Build::Other) {
+        let twin = Cell { build: Build::Other, ..cell.cell.clone() };
+        return cells.iter().find(|other| other.cell == twin).filter(|_| cell.cell.build == Build::This);
+    }
     let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
     let is_same = |other: &&CellResult| {
         let likened =
@@ -85,67 +92,39 @@ fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a Cel
     cells.iter().find(is_same).filter(|baseline| !std::ptr::eq(*baseline, cell))
 }
 
-fn differences(
-    (baseline_name, baseline): (&str, &CellResult),
-    (subject_name, subject): (&str, &CellResult),
-) -> Vec<Difference> {
-    let difference = |(quantity, of, margin): Measure| {
-        let median_of = |cell: &CellResult| {
-            let values: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            values.and_then(median)
+/// Every subject against its baseline, quantity by quantity; those of one quantity are one family.
+fn differences(pairs: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
+    let of = |measure: &Measure| {
+        let judged = judge(pairs, measure).into_iter();
+        let difference = |((baseline, subject), judged): (&(&CellResult, &CellResult), Judged)| {
+            Some(Difference {
+                subject: subject.name.clone(),
+                baseline: baseline.name.clone(),
+                quantity: measure.name.to_owned(),
+                medians: (measure.median(baseline)?, measure.median(subject)?),
+                ratio: judged.ratio,
+                noise: judged.noise.map(f64::exp),
+                verdict: judged.verdict,
+                reason: judged.reason,
+            })
         };
-        let medians = (median_of(baseline)?, median_of(subject)?);
-        let noise = noise(of, &[baseline, subject]);
-        let logarithms = paired_difference(&log_ratios(of, baseline, subject));
-        Some(Difference {
-            subject: subject_name.to_owned(),
-            baseline: baseline_name.to_owned(),
-            quantity: quantity.to_owned(),
-            medians,
-            ratio: logarithms.map(|Interval { estimate, low, high }| Interval {
-                estimate: estimate.exp(),
-                low: low.exp(),
-                high: high.exp(),
-            }),
-            noise: noise.map(f64::exp),
-            verdict: verdict(logarithms, margin.ln(), noise),
-        })
+        pairs.iter().zip(judged).filter_map(difference).collect::<Vec<_>>()
     };
-    MEASURES.into_iter().filter_map(difference).collect()
+    MEASURES.iter().flat_map(of).collect()
 }
 
-/// Logarithms of subject by baseline, of the rounds in which both have a value.
-pub(crate) fn log_ratios(of: Value, baseline: &CellResult, subject: &CellResult) -> Vec<f64> {
-    let ratio = |run: &RunSummary| {
-        let other = baseline.runs.iter().find(|other| other.round == run.round)?;
-        Some((of(run)? / of(other)?).ln())
-    };
-    subject.runs.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).collect()
-}
-
-/// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
-fn noise(of: Value, cells: &[&CellResult]) -> Option<f64> {
-    let apart = |cell: &&CellResult| {
-        let second = |run: &RunSummary| cell.runs.iter().find(|other| other.round == run.round + 1).and_then(of);
-        let firsts = cell.runs.iter().filter(|run| run.round % BLOCK == 0);
-        firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
-    };
-    let all: Vec<f64> = cells.iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();
-    paired_difference(&all).map(|interval| interval.low.abs().max(interval.high.abs()))
-}
-
-/// Two run directories side by side.
+/// Two run directories side by side. Their runs took no turns, so that a drift of the machine is in every difference: nothing is judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Name and both values of everything in which their conditions differ.
     pub conditions: Vec<(String, String, String)>,
     /// Cells that only one of them has.
     pub unpaired: Vec<String>,
-    /// Each cell of the second against the same cell of the first.
-    pub differences: Vec<Difference>,
+    /// Each cell that both have: its name, a quantity, and the figure of each.
+    pub figures: Vec<(String, &'static str, [Middle; 2])>,
 }
 
-/// Compares the complete run directory `b` with `a`.
+/// Puts the complete run directories `a` and `b` side by side.
 ///
 /// # Errors
 /// One of them is no result, or they were measured under different conditions and `conditions` does not allow that.
@@ -155,27 +134,48 @@ pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparis
     if !differing.is_empty() && conditions == Comparability::Same {
         let told: Vec<String> = differing.iter().map(|(name, a, b)| format!("{name}: {a} against {b}")).collect();
         return Err(LabError::Here(format!(
-            "{} and {} were measured under different conditions ({}); --force compares them all the same",
+            "{} and {} were measured under different conditions ({}); --force shows them side by side all the same",
             a.display(),
             b.display(),
             told.join("; ")
         )));
     }
     let (first, second) = (load(a)?, load(b)?);
-    let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), differences: Vec::new() };
+    let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), figures: Vec::new() };
     for cell in &first.cells {
-        match second.cells.iter().find(|other| other.name == cell.name) {
-            Some(other) => {
-                let own = differences(("A", cell), ("B", other)).into_iter();
-                let named = |difference: Difference| Difference { subject: cell.name.clone(), ..difference };
-                comparison.differences.extend(own.map(named));
-            }
-            None => comparison.unpaired.push(format!("{} is in A only", cell.name)),
-        }
+        let Some(other) = second.cells.iter().find(|other| other.name == cell.name) else {
+            comparison.unpaired.push(format!("{} is in A only", cell.name));
+            continue;
+        };
+        let of = |measure: &Measure| {
+            let values = [cell, other].map(|cell| cell.runs.iter().map(measure.of).collect::<Option<Vec<f64>>>());
+            let [Some(a), Some(b)] = values else { return None };
+            Some((cell.name.clone(), measure.name, [middle(&a)?, middle(&b)?]))
+        };
+        comparison.figures.extend(MEASURES.iter().filter_map(of));
     }
     let only_second = second.cells.iter().filter(|cell| first.cells.iter().all(|other| other.name != cell.name));
     comparison.unpaired.extend(only_second.map(|cell| format!("{} is in B only", cell.name)));
     Ok(comparison)
+}
+
+impl Comparison {
+    /// The figures of both as a table.
+    pub fn table(&self) -> Table {
+        let caption = "A and B, medians over the runs with their 95 % intervals, or the ranges of fewer than eight runs; they took no turns, \
+                       so there is no verdict: `thalweg lab run … --against PROGRAM` compares two builds";
+        let mut table = Table::new(caption, &["cell", "quantity", "A", "B"]);
+        let shown = |middle: &Middle| {
+            let [estimate, low, high] = [middle.estimate, middle.low, middle.high].map(rounded);
+            let kind = if middle.is_range { "range " } else { "" };
+            format!("{estimate} ({kind}{low} to {high})")
+        };
+        let row = |(cell, quantity, both): &(String, &'static str, [Middle; 2])| {
+            [cell.clone(), (*quantity).to_owned()].into_iter().chain(both.iter().map(shown)).collect()
+        };
+        table.rows = self.figures.iter().map(row).collect();
+        table
+    }
 }
 
 /// Under what conditions two directories may have been measured.
@@ -188,7 +188,7 @@ pub enum Comparability {
 }
 
 /// The differences as a table.
-pub fn table(caption: &str, differences: &[Difference]) -> Table {
+pub(super) fn table(caption: &str, differences: &[Difference]) -> Table {
     let header = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
     let mut table = Table::new(caption, &header);
     for difference in differences {
@@ -202,7 +202,7 @@ pub fn table(caption: &str, differences: &[Difference]) -> Table {
             difference.ratio.map_or_else(missing, |ratio| format!("{:.3}", ratio.estimate)),
             interval.unwrap_or_else(missing),
             difference.noise.map_or_else(missing, |noise| format!("±{}", percent(noise - 1.0))),
-            difference.verdict.to_string(),
+            difference.told(),
         ]);
     }
     table
@@ -213,6 +213,7 @@ mod tests {
     use super::*;
     use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
     use crate::scenario::Scenario;
+    use crate::study::results::RunSummary;
     use crate::trial::{Fairness, LatencyFigures, Totals};
 
     /// A cell whose runs have these medians in microseconds.
@@ -225,12 +226,14 @@ mod tests {
                 round: round as u32,
                 attempts: 1,
                 contaminated: false,
-                totals: Totals { response, ..Totals::default() },
+                totals: Totals { due: 1_000, in_time: 1_000, response, ..Totals::default() },
                 unsettled_s: 0.0,
                 fairness: Fairness::default(),
                 publishers: Default::default(),
                 pair_p50_us: Vec::new(),
                 cpu: 0.5,
+                memory_mib: Some(20.0),
+                received_per_s: Some(1_000.0),
                 wire: None,
                 clock_bound_us: None,
                 losses: Vec::new(),
@@ -252,7 +255,7 @@ mod tests {
         let difference = all.iter().find(|difference| difference.quantity.contains("p50")).expect("a difference");
         assert_eq!(difference.verdict, expect, "{difference:?}");
         let cpu = all.iter().find(|difference| difference.quantity == "CPU").expect("a difference");
-        let steady = if subject.len() < 6 { Verdict::Inconclusive } else { Verdict::Equivalent };
+        let steady = if subject.len() < 8 { Verdict::Inconclusive } else { Verdict::Equivalent };
         assert_eq!(cpu.verdict, steady);
     }
 
@@ -263,6 +266,62 @@ mod tests {
         check(&[101.0, 101.0, 100.0, 100.0, 101.0, 99.0, 100.0, 101.0], Verdict::Equivalent);
         check(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0], Verdict::Inconclusive);
         check(&[50.0, 50.0], Verdict::Inconclusive);
+        check(&[f64::INFINITY; 8], Verdict::Worse);
+    }
+
+    #[track_caller]
+    fn check_doubt(of: impl Fn(&mut CellResult), expect: (Verdict, Option<&str>)) {
+        let mut subject = cell(&[50.0; 8]);
+        of(&mut subject);
+        let all = within(&[cell(&[100.0; 8]), subject]);
+        let p50 = all.iter().find(|difference| difference.quantity.contains("p50")).expect("a difference");
+        assert_eq!((p50.verdict, p50.reason.as_deref()), expect);
+    }
+
+    #[test]
+    fn who_drops_samples_or_was_disturbed_wins_nothing() {
+        check_doubt(|_| (), (Verdict::Better, None));
+        let drops = |cell: &mut CellResult| cell.runs.iter_mut().for_each(|run| run.totals.in_time -= 20);
+        let fewer = "the one with less delivered fewer samples, or may have";
+        check_doubt(drops, (Verdict::Inconclusive, Some(fewer)));
+        let drops_at_times = |cell: &mut CellResult| cell.runs[3].totals.in_time -= 500;
+        check_doubt(drops_at_times, (Verdict::Inconclusive, Some(fewer)));
+        let disturbed = |cell: &mut CellResult| cell.runs[3].contaminated = true;
+        check_doubt(disturbed, (Verdict::Inconclusive, Some("a run was disturbed in every attempt")));
+        let fewer = |cell: &mut CellResult| cell.runs.truncate(7);
+        check_doubt(fewer, (Verdict::Inconclusive, Some("fewer than 8 rounds")));
+    }
+
+    #[test]
+    fn verdicts_know_loss_throughput_processor_time_and_memory() {
+        let mut subject = cell(&[100.0; 8]);
+        for run in &mut subject.runs {
+            (run.totals.in_time, run.totals.lost) = (900, 100);
+            (run.received_per_s, run.memory_mib, run.cpu) = (Some(900.0), Some(40.0), 0.5);
+        }
+        let all = within(&[cell(&[100.0; 8]), subject]);
+        let told: Vec<(&str, Verdict)> =
+            all.iter().map(|difference| (difference.quantity.as_str(), difference.verdict)).collect();
+        let expect = [
+            ("delivered, share of due", Verdict::Worse),
+            ("response p50, µs", Verdict::Equivalent),
+            ("received a second", Verdict::Worse),
+            ("CPU", Verdict::Equivalent),
+            ("memory, MiB", Verdict::Worse),
+        ];
+        assert_eq!(told, expect);
+        assert!((all[0].ratio.expect("eight").estimate - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_cells_need_more_rounds_than_eight() {
+        let page = |rounds: usize| {
+            let cells: Vec<CellResult> =
+                (0..9).map(|index| cell(&vec![100.0 + 50.0 * f64::from(index); rounds])).collect();
+            within(&cells).into_iter().find(|difference| difference.quantity.contains("p50")).expect("a difference")
+        };
+        assert_eq!(page(8).reason.as_deref(), Some("8 rounds; 8 comparisons need 9"));
+        assert_eq!(page(9).verdict, Verdict::Worse);
     }
 
     #[test]
@@ -309,7 +368,7 @@ mod tests {
         let mut without = cell(&[1.0; 8]);
         without.runs.iter_mut().for_each(|run| run.totals.response.p50_us = None);
         let all = within(&[cell(&[1.0; 8]), without]);
-        assert!(all.iter().all(|difference| difference.quantity == "CPU"), "{all:?}");
+        assert!(all.len() == 4 && all.iter().all(|difference| !difference.quantity.contains("p50")), "{all:?}");
         assert!(within(&[cell(&[1.0])]).is_empty());
     }
 }

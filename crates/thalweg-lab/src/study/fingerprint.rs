@@ -48,6 +48,12 @@ impl Fingerprint {
             }
             parts.extend(ground.map_or_else(|| Ok(Vec::new()), |ground| ground.programs_of(peer))?);
         }
+        if let Some(other) = &scenario.against {
+            if !other.is_file() {
+                return Err(LabError::Here(format!("the program to compare with, {}, is not there", other.display())));
+            }
+            parts.insert("program of the other build".to_owned(), checksum(other));
+        }
         Ok(Fingerprint::of(parts))
     }
 

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
 use super::manifest::{Manifest, State};
-use super::results::{CellResult, RunSummary, counted_runs, median, summarize};
+use super::results::{CellResult, RunSummary, counted_runs, summarize};
 use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
 use crate::host::SecondConditions;
 use crate::scenario::{Cell, Scenario};
-use crate::statistics::is_supported;
+use crate::statistics::{is_supported, median};
 use crate::table::Table;
 use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
 

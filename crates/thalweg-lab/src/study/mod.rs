@@ -8,6 +8,7 @@ mod compare;
 mod course;
 mod directory;
 mod fingerprint;
+mod judging;
 mod live;
 mod manifest;
 mod order;
@@ -16,12 +17,12 @@ mod results;
 mod tables;
 mod verify;
 
-pub(crate) use compare::log_ratios;
-pub use compare::{Comparability, Comparison, Difference, compare, table as difference_table};
+pub use compare::{Comparability, Comparison, Difference, compare};
 pub use course::{resume, run};
 pub use directory::{FoundRun, find};
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
+pub(crate) use judging::{CPU, Judged, Measure, P50, P99, Side, judge};
 pub use live::{RunSnapshot, RunWatcher};
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
@@ -30,7 +31,7 @@ pub use report::{Panel, page, report};
 pub use results::{
     CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes,
 };
-pub(crate) use results::{latencies, load, load_json, median};
+pub(crate) use results::{latencies, load, load_json};
 pub use tables::{to_csv, to_text};
 pub use verify::{Verification, verify};
 

@@ -14,8 +14,8 @@ use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
-use crate::statistics::{Buckets, Interval, quantile_interval};
-use crate::trial::{Fairness, Totals, TrialResult, load_histograms};
+use crate::statistics::{Buckets, Interval, median, median_interval};
+use crate::trial::{Fairness, LatencyFigures, Totals, TrialResult, load_histograms};
 
 /// The results of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct StudyResult {
     pub schema: String,
     /// Name of the scenario.
     pub name: String,
-    /// Decided the order of the runs and every resampling.
+    /// Decided the order of the runs.
     pub seed: u64,
     /// Digest of what the result depends on.
     pub fingerprint: String,
@@ -101,8 +101,15 @@ pub struct CellResult {
     pub name: String,
     /// Each run that counts, by round.
     pub runs: Vec<RunSummary>,
-    /// Quantiles with their intervals; missing below five runs.
+    /// Quantiles with their intervals; missing below eight runs.
     pub intervals: Vec<QuantileInterval>,
+}
+
+impl CellResult {
+    /// Whether the machine was not quiet in some run that counts.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.runs.iter().any(|run| run.contaminated)
+    }
 }
 
 /// A run in short.
@@ -126,6 +133,12 @@ pub struct RunSummary {
     pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,
+    /// The most memory that its processes used, all together, in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<f64>,
+    /// Samples that arrived in a second of the measurement, all subscribers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_per_s: Option<f64>,
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
@@ -162,7 +175,7 @@ pub struct WireBytes {
 pub struct QuantileInterval {
     /// 0.5 is the median.
     pub quantile: f64,
-    /// In microseconds, by resampling runs and seconds within them.
+    /// In microseconds: the median over the runs.
     pub us: Interval,
 }
 
@@ -181,13 +194,12 @@ pub struct Judgement {
 
 /// Reads all runs that count and puts them together.
 pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
-    let counted = counted_runs(directory);
     let failures = load_failures(directory)?;
     let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
     let all = cells(directory, scenario, scenario.schedule.runs.max)?;
     let mut cells: Vec<(usize, CellResult)> =
         all.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
-    for (index, cell) in &mut cells {
+    for (_, cell) in &mut cells {
         let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
         if found < needed {
             return Err(LabError::Here(format!(
@@ -196,7 +208,7 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
                 directory.display()
             )));
         }
-        cell.intervals = intervals(directory, &counted, *index, manifest.seed)?;
+        cell.intervals = intervals(&cell.runs);
     }
     let cells: Vec<CellResult> = cells.into_iter().map(|(_, cell)| cell).collect();
     if cells.is_empty() {
@@ -236,14 +248,20 @@ pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Resul
     scenario.cells.iter().enumerate().map(cell).collect()
 }
 
-fn intervals(directory: &Path, counted: &[RunName], cell: usize, seed: u64) -> Result<Vec<QuantileInterval>, LabError> {
-    let runs = load_seconds(directory, counted, cell)?;
-    let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
-    let interval = |quantile| {
-        let us = quantile_interval(&runs, quantile, seed)?;
-        Some(QuantileInterval { quantile, us })
+/// The median over the runs of each quantile that every run carries.
+fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
+    type Figure = (f64, fn(&LatencyFigures) -> Option<f64>);
+    let figures: [Figure; 4] = [
+        (0.5, |response| response.p50_us),
+        (0.9, |response| response.p90_us),
+        (0.99, |response| response.p99_us),
+        (0.999, |response| response.p999_us),
+    ];
+    let interval = |(quantile, of): Figure| {
+        let all: Option<Vec<f64>> = runs.iter().map(|run| of(&run.totals.response)).collect();
+        Some(QuantileInterval { quantile, us: median_interval(&all?)? })
     };
-    Ok([0.5, 0.9, 0.99, 0.999].into_iter().filter_map(interval).collect())
+    figures.into_iter().filter_map(interval).collect()
 }
 
 /// All response latencies of each cell of the study in `directory`.
@@ -286,6 +304,7 @@ pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, L
 
 fn summary(name: RunName, result: &TrialResult) -> RunSummary {
     let cpu_ns: u64 = result.processes.iter().map(|process| process.usage.cpu_ns).sum();
+    let memory_kib: u64 = result.processes.iter().map(|process| process.usage.resident_max_kib).sum();
     RunSummary {
         round: name.round,
         attempts: name.attempt,
@@ -300,6 +319,8 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         },
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
+        memory_mib: (memory_kib > 0).then_some(memory_kib as f64 / 1024.0),
+        received_per_s: Some(result.totals.received() as f64 / (result.seconds - result.unsettled_s).max(1e-9)),
         wire: WireBytes::of(result),
         clock_bound_us: result.clocks.as_ref().map(|clocks| clocks.bound_us),
         losses: result
@@ -354,7 +375,7 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     let least = |of: fn(&RunSummary) -> f64| cell.runs.iter().map(of).reduce(f64::min);
     let latency = |of: fn(&Totals) -> Option<f64>| {
         let all: Option<Vec<f64>> = cell.runs.iter().map(|run| of(&run.totals)).collect();
-        all.and_then(median)
+        median(&all?)
     };
     match quantity {
         Quantity::InTimePct => least(|run| 100.0 * run.totals.in_time_share()),
@@ -388,17 +409,6 @@ pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError>
     let text = std::fs::read_to_string(file)
         .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
-}
-
-/// The median; `None` for no values.
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    if values.len() % 2 == 1 {
-        Some(upper)
-    } else {
-        values.get(values.len() / 2 - 1).map(|lower| (lower + upper) / 2.0)
-    }
 }
 
 pub(super) const RESULTS: &str = "results.json";

@@ -2,8 +2,9 @@
 
 use super::clocks;
 use super::compare;
-use super::results::{RunSummary, StudyResult, median};
+use super::results::{RunSummary, StudyResult};
 use crate::figures::{grouped, percent, rounded};
+use crate::statistics::median;
 use crate::table::Table;
 use crate::trial::Totals;
 

@@ -1,6 +1,6 @@
 //! From what both ends saw to the fate of each sample.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use thalweg_lab_station::{ArrivalBitmap, PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample};
 
@@ -40,10 +40,10 @@ pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &RawRecords, reports: 
     let mut skew: HashMap<(u32, u64), (u64, u64, u32)> = HashMap::new();
     let (mut response, mut service) = (Buckets::default(), Buckets::default());
     let mut by_pair: Vec<Buckets> = Vec::new();
+    let silent = HashMap::new();
     for (writer, reader) in cell.pairs() {
         let arrivals = raw.received.get(reader as usize).map_or(&[][..], Vec::as_slice);
-        let written = writers.get(writer as usize).map_or(0, HashMap::len) as u64;
-        let fates = join.pair(writer, arrivals, written);
+        let fates = join.pair(writer, arrivals, writers.get(writer as usize).unwrap_or(&silent));
         for (number, received_ns) in fates.first_arrivals {
             let entry = skew.entry((writer, number)).or_insert((received_ns, received_ns, 0));
             *entry = (entry.0.min(received_ns), entry.1.max(received_ns), entry.2 + 1);
@@ -136,16 +136,18 @@ impl Join<'_> {
         }
     }
 
-    fn pair(&self, writer: u32, arrivals: &[ReceivedSample], written: u64) -> Fates {
+    fn pair(&self, writer: u32, arrivals: &[ReceivedSample], written: &HashMap<u64, WrittenSample>) -> Fates {
         let range = self.timetable.measured();
         let mut fates = Fates::default();
         let mut seen = ArrivalBitmap::with_room_for(range.end);
+        let mut missing: HashSet<u64> = range.clone().collect();
         for sample in arrivals.iter().filter(|sample| sample.writer == writer && range.contains(&sample.number)) {
             let before = seen.received();
             seen.note(sample.number);
             if seen.received() == before {
                 continue;
             }
+            missing.remove(&sample.number);
             let due = self.timetable.due_ns(writer, sample.number);
             let response = sample.received_ns.saturating_sub(due);
             if response <= self.in_time_ns {
@@ -160,9 +162,14 @@ impl Join<'_> {
                 fates.first_arrivals.push((sample.number, sample.received_ns));
             }
         }
+        for number in missing {
+            let entry = fates.seconds.entry(self.timetable.second(writer, number)).or_default();
+            entry.0.record_never(1);
+            entry.1.record_never(u64::from(written.contains_key(&number)));
+        }
         fates.totals.due = range.count() as u64;
-        fates.totals.not_sent = fates.totals.due.saturating_sub(written);
-        fates.totals.lost = written.saturating_sub(seen.received());
+        fates.totals.not_sent = fates.totals.due.saturating_sub(written.len() as u64);
+        fates.totals.lost = (written.len() as u64).saturating_sub(seen.received());
         (fates.totals.duplicates, fates.totals.reordered) = (seen.duplicates(), seen.out_of_order());
         fates
     }
@@ -184,7 +191,7 @@ fn sum(pairs: &[PairResult], response: &Buckets, service: &Buckets) -> Totals {
 }
 
 fn fairness(pairs: &[PairResult], responses: &[Buckets], skew: impl Iterator<Item = (u64, u64, u32)>) -> Fairness {
-    let p99: Option<Vec<f64>> = responses.iter().map(|buckets| Some(buckets.quantile(0.99)?.as_secs_f64())).collect();
+    let p99: Option<Vec<f64>> = responses.iter().map(|buckets| buckets.quantile(0.99)).collect();
     let ratio = p99.filter(|all| all.len() > 1).map(|all| {
         let best = all.iter().copied().fold(f64::INFINITY, f64::min);
         all.iter().copied().fold(0.0, f64::max) / best
@@ -194,7 +201,7 @@ fn fairness(pairs: &[PairResult], responses: &[Buckets], skew: impl Iterator<Ite
     Fairness {
         jain_received: jain(pairs.iter().map(|pair| pair.totals.received() as f64)),
         jain_in_time: jain(pairs.iter().map(|pair| pair.totals.in_time as f64)),
-        p99_worst_by_best: ratio.filter(|ratio| ratio.is_finite()),
+        p99_worst_by_best: ratio.filter(|ratio| !ratio.is_nan()),
         last_minus_first: LatencyFigures::of(&last_minus_first),
     }
 }

@@ -1,4 +1,5 @@
-//! `histograms.csv`: the latencies of each pair in each second, one line for each bucket that holds something.
+//! `histograms.csv`: the latencies of each pair in each second, one line for each bucket that holds something, and one for the samples
+//! that never arrived.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,6 +19,9 @@ pub(crate) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
             for (edge, count) in buckets.iter() {
                 // Writing to a string cannot fail.
                 let _ = writeln!(text, "{writer},{reader},{second},{name},{edge},{count}");
+            }
+            if buckets.never() > 0 {
+                let _ = writeln!(text, "{writer},{reader},{second},{name},{NEVER},{}", buckets.never());
             }
         }
     }
@@ -45,7 +49,11 @@ pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
             word.parse().map_err(|_| LabError::Here(format!("{shown}:{}: {word:?} is no number", index + 2)))
         };
         if latency == RESPONSE {
-            seconds.entry(number(second)?).or_default().add_bucket(number(edge)?, number(count)?);
+            let entry: &mut Buckets = seconds.entry(number(second)?).or_default();
+            match edge {
+                NEVER => entry.record_never(number(count)?),
+                edge => entry.add_bucket(number(edge)?, number(count)?),
+            }
         }
     }
     Ok(seconds)
@@ -54,3 +62,4 @@ pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
 const FILE: &str = "histograms.csv";
 const HEADER: &str = "writer,reader,second,latency,up_to_ns,count";
 const RESPONSE: &str = "response";
+const NEVER: &str = "never";

@@ -15,7 +15,7 @@ use super::timetable::timetable;
 use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
-use crate::scenario::Cell;
+use crate::scenario::{Build, Cell};
 use crate::station::{StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
@@ -88,7 +88,11 @@ impl<'a> Processes<'a> {
             }
         };
         match place {
-            Place::Here(launcher) => order.start(launcher, &share.name).map(RunProcess::Here),
+            Place::Here(launcher) => {
+                let other = self.context.scenario.against.as_deref().filter(|_| self.cell.build == Build::Other);
+                let launcher = other.map_or_else(|| launcher.clone(), |program| launcher.of_other_build(program));
+                order.start(&launcher, &share.name).map(RunProcess::Here)
+            }
             Place::There(connection) => {
                 RemoteWorker::start(connection, number, &share.name, order).map(RunProcess::There)
             }

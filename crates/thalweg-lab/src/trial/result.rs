@@ -7,6 +7,7 @@ use crate::figures::micros;
 use crate::host::{Layers, ProcessUsage, SecondConditions};
 use crate::scenario::Cell;
 use crate::statistics::Buckets;
+use crate::statistics::endless::option;
 
 /// One run of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,24 +87,30 @@ impl Totals {
     }
 }
 
-/// A distribution in figures, in microseconds; quantiles that too few values carry are missing.
+/// A distribution in figures, in microseconds; quantiles that too few values carry are missing. A sample that never arrived counts in
+/// the quantiles as infinitely late, which JSON writes as `never`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyFigures {
-    /// Number of values.
+    /// Number of values, those that never arrived left out.
     pub count: u64,
     /// Smallest.
     pub min_us: f64,
     /// Mean.
     pub mean_us: f64,
     /// Median.
+    #[serde(default, with = "option")]
     pub p50_us: Option<f64>,
     /// 90th percentile.
+    #[serde(default, with = "option")]
     pub p90_us: Option<f64>,
     /// 99th percentile.
+    #[serde(default, with = "option")]
     pub p99_us: Option<f64>,
     /// 99.9th percentile.
+    #[serde(default, with = "option")]
     pub p999_us: Option<f64>,
     /// 99.99th percentile.
+    #[serde(default, with = "option")]
     pub p9999_us: Option<f64>,
     /// Largest.
     pub max_us: f64,
@@ -112,7 +119,7 @@ pub struct LatencyFigures {
 impl LatencyFigures {
     /// The figures of a distribution.
     pub fn of(buckets: &Buckets) -> LatencyFigures {
-        let quantile = |q| buckets.quantile(q).map(micros);
+        let quantile = |q| buckets.quantile(q);
         LatencyFigures {
             count: buckets.count(),
             min_us: micros(buckets.min()),
@@ -134,7 +141,8 @@ pub struct Fairness {
     pub jain_received: f64,
     /// Jain's index of the samples in time.
     pub jain_in_time: f64,
-    /// The largest 99th percentile of a pair by the smallest; missing where the pairs have too few samples.
+    /// The largest 99th percentile of a pair by the smallest; missing where the pairs have too few samples or all lost too many.
+    #[serde(default, with = "option")]
     pub p99_worst_by_best: Option<f64>,
     /// For each sample that more than one subscriber got: from its first arrival to its last.
     pub last_minus_first: LatencyFigures,

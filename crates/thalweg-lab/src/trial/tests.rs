@@ -101,12 +101,14 @@ fn response_counts_from_due_and_service_from_written() {
     assert_eq!((first.response.count, first.response.min_us, first.response.max_us), (99, 2_000.0, 20_000.0));
     assert_eq!((first.service.min_us, first.service.max_us), (1_000.0, 19_000.0));
     assert_eq!(
-        (first.response.p50_us.map(f64::round), first.response.p90_us),
-        (Some(2_001.0), None),
-        "99 are too few for p90"
+        (first.response.p50_us.map(f64::round), first.response.p90_us.map(f64::round), first.response.p99_us),
+        (Some(2_001.0), Some(2_001.0), None),
+        "100 were due, of which 99 arrived"
     );
     let by_second: u64 = joined.seconds.values().map(|(response, _)| response.count()).sum();
     assert_eq!(by_second, joined.totals.response.count);
+    let never = joined.seconds.values().fold((0, 0), |sum, (one, other)| (sum.0 + one.never(), sum.1 + other.never()));
+    assert_eq!(never, (4, 2), "two were not sent to either, two were lost");
     assert!(joined.seconds.contains_key(&(0, 1, 0)));
 }
 
@@ -130,6 +132,15 @@ fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
     assert_eq!((joined.pairs[0].totals.lost, joined.pairs[0].totals.not_sent), (10, 0));
     assert_eq!((joined.pairs[1].totals.lost, joined.pairs[1].totals.not_sent), (0, 10));
     assert_eq!((joined.totals.due, joined.fairness.jain_received), (20, 1.0));
+    assert_eq!(joined.totals.response.p50_us, Some(f64::INFINITY), "what never arrives is infinitely late");
+    let text = serde_json::to_string(&joined.totals).expect("json");
+    assert!(text.contains(r#""p50_us":"never""#), "{text}");
+    assert_eq!(serde_json::from_str::<super::Totals>(&text).expect("json"), joined.totals);
+    let folder = folder("never");
+    super::write_histograms(&folder, &joined).expect("written");
+    let second = super::load_histograms(&folder).expect("read").remove(&0).expect("a second");
+    assert_eq!((second.count(), second.never()), (0, 20));
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]

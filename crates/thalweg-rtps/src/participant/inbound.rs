@@ -6,7 +6,7 @@ use super::{KeyOf, KeySource};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
 use crate::reader::{Arrival, BatchRange, Received};
-use crate::time::Timestamp;
+use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
@@ -22,6 +22,8 @@ pub(super) struct Inbound {
     pub(super) readers: Vec<EntityId>,
     /// Readers that another submessage concerns; kept between calls for its memory.
     pub(super) concerned: Vec<EntityId>,
+    /// The latest answer of the present datagram, while the reader's path was not judged by it.
+    pub(super) answered: Option<Answered>,
     gathered: Gathered,
     /// Receive buffers among the slabs.
     sources: Vec<Source>,
@@ -29,6 +31,14 @@ pub(super) struct Inbound {
     datagram: Option<u32>,
     pool: PayloadPool,
     empty: Payload,
+}
+
+/// An answer that a reader sent to a local writer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub writer: EntityId,
+    pub reader: Guid,
+    pub now: Instant,
 }
 
 /// A receive buffer.
@@ -121,6 +131,7 @@ impl Inbound {
             addressed: EntityId::UNKNOWN,
             readers: Vec::new(),
             concerned: Vec::new(),
+            answered: None,
             gathered: Gathered::default(),
             sources: Vec::new(),
             datagram: None,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::inbound::{Instances, change_of};
+use super::inbound::{Answered, Instances, change_of};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
 use crate::history::PayloadKind;
@@ -60,6 +60,7 @@ impl Participant {
                     Err(_) => self.reports.counters.malformed += 1,
                 }
             }
+            self.judge_answered();
             last = Some(LastOrigin { prefix: context.source, ip, origin: context.origin });
         }
         self.flush_inbound(now);
@@ -145,16 +146,19 @@ impl Participant {
             }
             Submessage::AckNack(acknack) => {
                 self.judge_stranger(now, context.source, context.from, &acknack);
-                self.tell_writer(acknack.writer, |writer| {
-                    writer.handle_acknack(now, Guid::new(context.source, acknack.reader), &acknack)
+                let reader = Guid::new(context.source, acknack.reader);
+                self.tell_writer(acknack.writer, reader, now, |writer| writer.handle_acknack(now, reader, &acknack));
+            }
+            Submessage::AckNackBatch(acknack) => {
+                let reader = Guid::new(context.source, acknack.reader);
+                self.tell_writer(acknack.writer, reader, now, |writer| {
+                    writer.handle_acknack_batch(now, reader, &acknack)
                 });
             }
-            Submessage::AckNackBatch(acknack) => self.tell_writer(acknack.writer, |writer| {
-                writer.handle_acknack_batch(now, Guid::new(context.source, acknack.reader), &acknack)
-            }),
-            Submessage::NackFrag(nack) => self.tell_writer(nack.writer, |writer| {
-                writer.handle_nack_frag(now, Guid::new(context.source, nack.reader), &nack)
-            }),
+            Submessage::NackFrag(nack) => {
+                let reader = Guid::new(context.source, nack.reader);
+                self.tell_writer(nack.writer, reader, now, |writer| writer.handle_nack_frag(now, reader, &nack));
+            }
             // Answers go to announced addresses only.
             Submessage::InfoReply { .. } | Submessage::InfoReplyIp4 { .. } => {}
             Submessage::Pad | Submessage::Unknown { .. } => {}
@@ -164,10 +168,31 @@ impl Participant {
         }
     }
 
-    fn tell_writer(&mut self, writer: EntityId, handle: impl FnOnce(&mut Writer) -> WriterOutcome) {
+    fn tell_writer(
+        &mut self,
+        writer: EntityId,
+        reader: Guid,
+        now: Instant,
+        handle: impl FnOnce(&mut Writer) -> WriterOutcome,
+    ) {
+        if self.inbound.answered.is_some_and(|answered| (answered.writer, answered.reader) != (writer, reader)) {
+            self.judge_answered();
+        }
         if let Some(shared) = self.endpoints.writer(writer) {
             let outcome = handle(&mut shared.lock());
             self.note_writer_outcome(writer, outcome);
+            if outcome.tells_of_path {
+                self.inbound.answered = Some(Answered { writer, reader, now });
+            }
+        }
+    }
+
+    /// What a reader told in one datagram is judged as a whole: of one large sample it may lack parts, and the next ones altogether.
+    fn judge_answered(&mut self) {
+        if let Some(Answered { writer, reader, now }) = self.inbound.answered.take()
+            && let Some(shared) = self.endpoints.writer(writer)
+        {
+            shared.lock().judge_path(now, reader);
         }
     }
 

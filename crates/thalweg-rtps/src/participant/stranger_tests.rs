@@ -486,3 +486,23 @@ fn a_participant_that_has_answered_where_it_moved_to_is_not_lost_at_the_end_of_i
     subject.run_for(SECOND * 3);
     assert_eq!(subject.known(), 0, "it has said nothing there for a lease");
 }
+
+#[test]
+fn a_known_participant_is_not_followed_to_an_address_that_answers_with_wrong_numbers() {
+    for (is_right, follows) in [(true, 1), (false, 0)] {
+        let mut subject = Subject::new();
+        let with_lease = |at| ParticipantData { lease_duration: SECOND * 3, ..peer(PREFIX, at) };
+        subject.announce(&with_lease(VICTIM), address(VICTIM));
+        let right = subject.numbers_for(VICTIM);
+        subject.answer(PREFIX, right, 1, address(VICTIM));
+        assert_eq!(subject.known(), 1);
+        subject.announce(&with_lease(FORGER), address(FORGER));
+        let [publications, subscriptions] = subject.numbers_for(FORGER);
+        let wrong = [publications.next(), subscriptions.next()];
+        let numbers = if is_right { [publications, subscriptions] } else { wrong };
+        subject.answer(PREFIX, numbers, 2, address(FORGER));
+        assert_eq!(subject.participant().counters().wrong_proofs, 2 - 2 * follows);
+        subject.run_for(SECOND * 4);
+        assert_eq!(subject.known(), follows as usize, "the victim is silent, and its lease has ended");
+    }
+}

@@ -168,3 +168,17 @@ fn lose_and_find_silently(session: &mut Session) {
     session.reader.unmatch_writer(session.now, WRITER);
     session.reader.match_writer(session.now, matched_writer());
 }
+
+#[test]
+fn what_a_best_effort_writer_sent_long_ago_does_not_arrive_after_newer_samples() {
+    for (vendor, taken, losses) in [(VendorId::THALWEG, &[26][..], 0), (VendorId::CYCLONE, &[11, 26], 14)] {
+        let mut session = Session::new(Reliability::BestEffort, None);
+        let matched = MatchedWriter { vendor, reliable: false, ..matched_writer() };
+        session.reader.unmatch_writer(session.now, WRITER);
+        session.reader.match_writer(session.now, matched.clone());
+        assert_eq!(session.data(&[24, 25]).taken(), [24, 25]);
+        lose_and_find(&mut session, matched);
+        session.data(&[11, 26]);
+        assert_eq!((session.taken().as_slice(), lost(&session)), (taken, losses), "{vendor:?}");
+    }
+}

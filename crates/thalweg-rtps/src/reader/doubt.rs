@@ -35,6 +35,8 @@ pub(super) struct Doubt {
     jump: Option<Claim<(SequenceNumber, SequenceNumber, u32)>>,
     /// A HEARTBEAT says that the writer has not got as far as what was skipped or is held.
     beyond: Option<Beyond>,
+    /// The newest count of a HEARTBEAT since the reader was taken back last.
+    newest: Option<u32>,
     /// A GAP from the first number up to this one, which is how a writer tells a reader that it had lost where to start.
     passed_over: Option<Claim<SequenceNumber>>,
     /// A number far ahead that came to a best-effort reader.
@@ -68,6 +70,9 @@ struct Late {
 
 /// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
 const QUESTION_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long HEARTBEATs must contradict what a newer one has said: longer than a network holds a datagram back.
+const OVERTAKEN_FOR: Duration = Duration::from_millis(200);
 
 /// Numbers that a writer may use up while a GAP and what announces them are under way: several seconds at two million a second.
 const AHEAD_MAX: i64 = 1 << 24;
@@ -162,6 +167,7 @@ impl WriterProxy {
             (None, _) => self.doubt.beyond = None,
             (Some(_), Some(claim)) if self.is_answer(now, heartbeat, &claim) => {
                 self.doubt.beyond = None;
+                self.doubt.newest = None;
                 self.retreat(now, heartbeat.first, last);
             }
             (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => ask_at = Some(self.question(now)),
@@ -170,15 +176,21 @@ impl WriterProxy {
                 ask_at = Some(self.question(now));
             }
         }
+        if self.doubt.newest.is_none_or(|newest| is_newer(heartbeat.count, newest)) {
+            self.doubt.newest = Some(heartbeat.count);
+        }
         self.window.trim();
         self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
         ask_at
     }
 
-    /// Whether a HEARTBEAT answers the question that another one has raised. One that samples or that one have overtaken on the way
-    /// does not: it has a lower count, or comes sooner than what is late on a network.
+    /// Whether a HEARTBEAT answers the question that another one has raised. One that samples or other HEARTBEATs have overtaken on the
+    /// way does not: it has a lower count, or comes sooner than what is late on a network.
     fn is_answer(&self, now: Instant, heartbeat: &Heartbeat, claim: &Beyond) -> bool {
-        let is_later = claim.asked_at.is_some_and(|at| now.since(at) >= self.repeat_period());
+        // The newest may be forged: then the writer's own are older for ever.
+        let is_newest = self.doubt.newest.is_none_or(|newest| is_newer(heartbeat.count, newest));
+        let patience = self.repeat_period().max(if is_newest { Duration::ZERO } else { OVERTAKEN_FOR });
+        let is_later = claim.asked_at.is_some_and(|at| now.since(at) >= patience);
         is_later && is_newer(heartbeat.count, claim.count)
     }
 

@@ -139,6 +139,22 @@ fn heartbeats_that_a_later_one_has_overtaken_take_nothing_back() {
     assert_eq!(session.answer_after(LATER), "samples 10:");
 }
 
+/// Each of them is newer than the one before, and comes long after the question on a path on which answers take no time.
+#[test]
+fn several_overtaken_heartbeats_do_not_confirm_each_other_unless_they_come_for_long() {
+    for (pause, is_taken_back) in [(Duration::from_millis(40), false), (Duration::from_millis(210), true)] {
+        let mut session = reader_of_three();
+        let sent: Vec<_> = (0..5).map(|_| session.heartbeat_of(3, 5)).collect();
+        session.data(&[8, 9]).heartbeat(8, 8);
+        for heartbeat in sent {
+            session.reader.handle_heartbeat(session.now, WRITER, &heartbeat);
+            session.answer_after(pause);
+        }
+        let taken = session.data(&[4, 5]).taken();
+        assert_eq!(taken, if is_taken_back { vec![8, 9, 4, 5] } else { vec![8, 9] }, "{pause:?}");
+    }
+}
+
 #[test]
 fn writers_near_the_end_of_the_numbers_are_read_to_it() {
     let last = i64::MAX - 1_000;

@@ -118,6 +118,20 @@ fn what_is_lost_of_a_large_sample_is_asked_for_while_the_rest_arrives() {
 }
 
 #[test]
+fn a_repair_puts_the_next_request_off_unless_it_comes_when_that_is_due() {
+    for (early, asks) in [(Duration::from_nanos(1), false), (Duration::ZERO, true)] {
+        let mut stream = Stream::of(40 * FRAGMENT_BYTES, VendorId::THALWEG);
+        let mut is_first = true;
+        stream.send(|| std::mem::take(&mut is_first));
+        let due = stream.session.reader.writers[0].requests.due.expect("it asks again");
+        stream.session.now += due.since(stream.session.now) - early;
+        stream.fragment(1);
+        stream.session.now = due;
+        assert_eq!(!stream.answers().is_empty(), asks, "{early:?} before");
+    }
+}
+
+#[test]
 fn a_writer_that_waits_for_progress_hears_of_it() {
     let mut stream = Stream::of(100 * FRAGMENT_BYTES, VendorId::THALWEG);
     stream.send(|| false);

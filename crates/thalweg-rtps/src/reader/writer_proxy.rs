@@ -181,11 +181,14 @@ impl WriterProxy {
     }
 
     /// Where to go on if the writer leaves and comes back. Discovery's writers tell everything anew, since everything of theirs
-    /// is forgotten; best-effort ones repeat nothing.
+    /// is forgotten.
     pub(super) fn place_to_resume(&self) -> Option<LeftOff> {
+        if !self.matched.reliable {
+            return self.place_beyond_stragglers();
+        }
         // Where nothing has arrived, only claims tell where this reader is, and nobody could contradict them any more.
         let has_arrived = !self.window.skips.cover(SequenceNumber::FIRST, self.window.next());
-        let is_known = self.matched.reliable && self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
+        let is_known = self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         let (next, acknowledged) = (self.window.next(), self.window.acknowledged_by(told));
         let went_on = acknowledged < next && self.window.skips.end() < next;
@@ -194,6 +197,13 @@ impl WriterProxy {
             false => LeftOff { next: acknowledged, told: acknowledged.previous(), skips: Skips::default() },
         };
         is_known.then_some(left_off).filter(|left_off| left_off.next > SequenceNumber::FIRST)
+    }
+
+    /// A best-effort writer repeats nothing, but what it sent long ago may still arrive. One of another vendor may be a new one under an old
+    /// GUID, and begin at its first number.
+    fn place_beyond_stragglers(&self) -> Option<LeftOff> {
+        let (told, is_thalweg) = (self.window.highest(), self.matched.vendor == VendorId::THALWEG);
+        (self.started && is_thalweg).then(|| LeftOff { next: told.next(), told, skips: Skips::default() })
     }
 
     /// The writer was matched before.

@@ -1,12 +1,12 @@
 //! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
 
-use std::time::Duration;
-
 use super::Writer;
 use super::flow::{Position, kernel_cost};
-use super::reader_proxy::{Owed, ReaderProxy};
+use super::reader_proxy::{MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::repairs::Repairs;
+use super::transmission::Place;
+use crate::history::{HeldSample, WriterHistory};
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber};
 use crate::wire::batch::AckNackBatch;
@@ -21,6 +21,8 @@ pub struct WriterOutcome {
     pub all_acknowledged: bool,
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
+    /// It tells of the reader's path: [`Writer::judge_path`] is to be called when the rest of the datagram was handled.
+    pub tells_of_path: bool,
 }
 
 /// What an ACKNACK and an ACKNACK_BATCH have in common.
@@ -72,11 +74,18 @@ impl Writer {
         let told = acknack.state.last().unwrap_or(answer.told);
         let answer = Answer { told, ..answer };
         let old = self.excused(reader);
-        self.handle_answer(now, reader, &answer, |repairs, suppression| {
+        let (place, usual_cost) = (self.outgoing.place, self.usual_cost());
+        let uses_group = self.route.uses_group();
+        self.handle_answer(now, reader, &answer, |proxy, history| {
+            let suppression = proxy.suppression();
             // Large ones leave part by part.
-            let Repairs { samples, large, .. } = repairs;
+            let Repairs { samples, large, .. } = &mut proxy.repairs;
             let leaves = |number| large.iter().any(|large| large.sequence == number && !large.is_done());
-            samples.request(now, acknack.state, unsent, old, suppression, leaves)
+            let lost = samples.request(now, acknack.state, unsent, old, suppression, leaves);
+            let tells = !uses_group || proxy.group.has_brought_any();
+            let usual_cost = if tells { usual_cost } else { 0 };
+            let whole = |number| proxy.lose_whole(now, history.get(number)?, place, tells);
+            lost.iter().map(whole).map(|cost| cost.unwrap_or(usual_cost)).sum()
         })
     }
 
@@ -90,8 +99,11 @@ impl Writer {
         let unsent = self.history.pack_of(self.outgoing.place.sample);
         let answer = Answer::new(base, &acknack.state, unsent, acknack.count, acknack.is_final);
         let old = self.history.pack_of(self.excused(reader).next()).previous();
-        self.handle_answer(now, reader, &answer, |repairs, suppression| {
-            repairs.packs.request(now, acknack.state, unsent, old, suppression, |_| false)
+        let usual_cost = self.usual_cost();
+        self.handle_answer(now, reader, &answer, |proxy, _| {
+            let suppression = proxy.suppression();
+            let lost = proxy.repairs.packs.request(now, acknack.state, unsent, old, suppression, |_| false);
+            lost.iter().count() as u64 * usual_cost
         })
     }
 
@@ -106,14 +118,13 @@ impl Writer {
         now: Instant,
         reader: Guid,
         answer: &Answer,
-        request: impl FnOnce(&mut Repairs, Duration) -> u64,
+        request: impl FnOnce(&mut ReaderProxy, &WriterHistory) -> u64,
     ) -> WriterOutcome {
         if !self.believes_base(reader, answer.base) {
             return WriterOutcome::default();
         }
         let unsent = self.outgoing.place.sample;
         let was_behind = !self.all_acknowledged();
-        let usual_cost = self.usual_cost();
         let place = self.outgoing.place.position();
         let uses_group = self.route.uses_group();
         let Some(mut proxy) = self.readers.get_mut(reader) else {
@@ -148,11 +159,11 @@ impl Writer {
             proxy.note_progress();
             proxy.repairs.forget_below(answer.base);
         }
-        let suppression = proxy.suppression();
         proxy.repairs.paused_until = None;
         if answer.asks {
-            let lost = request(&mut proxy.repairs, suppression);
-            proxy.note_loss(lost * usual_cost);
+            proxy.shorten_pause();
+            let lost = request(&mut proxy, &self.history);
+            proxy.note_loss(lost);
         } else {
             proxy.repairs.withdraw_samples();
         }
@@ -162,38 +173,37 @@ impl Writer {
         if !answer.is_final && proxy.repairs.is_empty() && is_owed {
             proxy.owed = proxy.owed.max_with(if first_contact { Owed::Greeting } else { Owed::Heartbeat });
         }
-        let path_changed = proxy.adapt_path(now, &answered, place);
+        let tells_of_path = proxy.hear(answered);
         // What it was not told of until now.
         if proves && proxy.matched.vendor.traits().needs_proof_of_match && proxy.acknowledged.sample < unsent.previous()
         {
             proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
         }
-        proxy.group.note_acknack(answer.asks, place);
+        if !answer.asks_in_vain {
+            proxy.group.note_acknack(answer.asks, progressed, place);
+        }
         let group_fails = uses_group && proxy.judge_group();
         if group_fails {
             proxy.change_path(now, &answered, place);
         }
+        let asks_soon = answer.asks && proxy.is_awaited();
         let counts_otherwise = was_active != proxy.active || proves;
         let leaves_group = group_fails.then(|| proxy.matched.clone());
         drop(proxy);
         if let Some(matched) = &leaves_group {
-            self.route.insert(matched);
+            self.leave_group(matched);
         }
         if counts_otherwise || group_fails {
             self.readers_changed();
-        } else if path_changed {
-            self.paths_changed();
         }
-        if progressed {
-            if self.heartbeat.due.is_some() {
-                self.hasten_heartbeat(now);
-            }
-            if was_large {
-                self.flow.note_arrival();
-            }
+        if (progressed || asks_soon) && self.heartbeat.due.is_some() {
+            self.hasten_heartbeat(now);
+        }
+        if progressed && was_large {
+            self.flow.note_arrival();
         }
         let space = progressed && self.release_acknowledged();
-        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None }
+        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None, tells_of_path }
     }
 
     /// Takes a NACK_FRAG into account.
@@ -225,7 +235,8 @@ impl Writer {
         match held.map(|sample| cut_of(&sample, limit, self.outgoing.place)) {
             Some(Some(cut)) => {
                 let slowed_at = proxy.slowed_at;
-                let is_first_cut = first_cut.is_none_or(|bytes| bytes == cut.fragment_bytes);
+                let tells = !uses_group || proxy.group.has_brought_any();
+                let is_first_cut = tells && first_cut.is_none_or(|bytes| bytes == cut.fragment_bytes);
                 let counts =
                     |fragments| is_first_cut && Position { sample: nack.sequence.previous(), fragments } > slowed_at;
                 let lost = proxy.repairs.request_fragments(now, nack.sequence, cut, &nack.state, suppression, counts);
@@ -254,7 +265,7 @@ impl Writer {
         let next_sample = proxy.acknowledged.sample.next() == nack.sequence;
         let confirmed = confirms && next_sample && position >= proxy.acknowledged;
         let progressed = confirmed && position > proxy.acknowledged;
-        let path_changed = confirms && proxy.adapt_path(now, &answered, self.outgoing.place.position());
+        let tells_of_path = confirms && proxy.hear(answered);
         let is_news = proxy.is_up_to_date() && told.sample >= proxy.joined;
         if is_news {
             proxy.group.note_fragments(told, nack.state.iter());
@@ -273,14 +284,41 @@ impl Writer {
             self.hasten_heartbeat(now);
         }
         if let Some(matched) = &leaves_group {
-            self.route.insert(matched);
+            self.leave_group(matched);
             self.readers_changed();
-        } else if path_changed {
-            self.paths_changed();
         }
         // What it confirms may not have been asked about when it came.
         let space = confirmed && self.release_acknowledged();
-        WriterOutcome { space, ..WriterOutcome::default() }
+        WriterOutcome { space, tells_of_path, ..WriterOutcome::default() }
+    }
+
+    /// The group does not reach a reader. Where nobody is sent to through it any more, what others have lost of what was says nothing of
+    /// their paths either.
+    fn leave_group(&mut self, matched: &MatchedReader) {
+        self.route.insert(matched);
+        if self.route.uses_group() {
+            return;
+        }
+        let sent = self.outgoing.place.position();
+        let excuse = |reader: &mut ReaderProxy| {
+            if !reader.group.has_brought_any() {
+                reader.slowed_at = reader.slowed_at.max(sent);
+            }
+        };
+        self.readers.change(|_, _| true, excuse);
+    }
+
+    /// To be called when a datagram of a reader was handled: its path is judged by all that it has told together.
+    pub fn judge_path(&mut self, now: Instant, reader: Guid) {
+        let Some(answered) = self.readers.get(reader).and_then(|proxy| proxy.heard) else { return };
+        let place = self.outgoing.place.position();
+        let has_changed = self.readers.get_mut(reader).is_some_and(|mut proxy| {
+            proxy.heard = None;
+            proxy.adapt_path(now, &answered, place)
+        });
+        if has_changed {
+            self.paths_changed();
+        }
     }
 
     /// Frees what was sent and every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
@@ -302,6 +340,25 @@ impl Writer {
         let has_room = self.room.is_drained(&self.history) || self.is_waiting_for_nobody();
         let drained = self.room.take_awaited(has_room);
         self.note_movement() || drained
+    }
+}
+
+impl ReaderProxy {
+    /// It asks for all of `sample`, of which no part has arrived; where its first transmission `tells` of the path, that counts. Returns the kernel memory of what that tells to be lost; `None` where the
+    /// sample has no parts, or the reader asks for all when it lacks some.
+    fn lose_whole(&mut self, now: Instant, sample: HeldSample<'_>, place: Place, tells: bool) -> Option<u64> {
+        let cut = cut_of(&sample, self.repair_bytes, place)?;
+        if !self.matched.vendor.traits().confirms_fragments {
+            return None;
+        }
+        let (before, slowed_at) = (sample.sequence.previous(), self.slowed_at);
+        let is_first_cut = tells && sample.fragment_bytes.is_none_or(|bytes| bytes == cut.fragment_bytes);
+        let counts = |fragments| is_first_cut && Position { sample: before, fragments } > slowed_at;
+        let lost = self.repairs.lose_whole(now, sample.sequence, cut, self.suppression(), counts);
+        if self.is_up_to_date() {
+            self.group.note_fragments(Position { sample: before, fragments: cut.fragments }, 1..=cut.fragments);
+        }
+        Some(lost * kernel_cost(usize::from(cut.fragment_bytes)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::Writer;
 use super::flow::kernel_cost;
 use super::pack::{SAMPLE_OVERHEAD_BYTES, batch_bytes, fragment_datagram_bytes, sample_bytes};
-use super::route::fragment_bytes_in;
+use super::repair::cut_of;
 use crate::history::HeldSample;
 use crate::outbox::Outbox;
 use crate::qos::Method;
@@ -199,22 +199,25 @@ impl Writer {
         write::GAP_MIN_LEN + next.map_or(0, |next| sample_bytes(&next))
     }
 
+    /// What the next datagram with a repair costs at most: a sample that is asked for as a whole may have to wait until fragments of
+    /// others were sent.
     fn repair_cost(&self, now: Instant) -> Option<u64> {
         let reader = self.readers.at(self.next_repair(now)?);
-        let first = reader.repairs.first(|pack| self.history.pack(pack).0)?;
-        let limit = reader.repair_bytes;
-        let frame = self.history.frame_with(first).map(|at| batch_bytes(at.frame));
-        let bytes = match self.history.get(first) {
-            Some(sample) if reader.repairs.large.is_empty() && sample.fragment_bytes.is_none() => {
-                frame.unwrap_or_else(|| sample_bytes(&sample))
-            }
-            Some(sample) => {
-                let fitting = fragment_bytes_in(limit);
-                fragment_datagram_bytes(&sample, sample.fragment_bytes.map_or(fitting, |bytes| bytes.min(fitting)))
-            }
+        let whole = reader.repairs.first_whole(|pack| self.history.pack(pack).0).map(|first| {
             // A GAP that has used up what the rest of its pack costs would be repeated for ever.
-            None => self.gap_cost(first),
-        };
+            let Some(sample) = self.history.get(first) else { return self.gap_cost(first) };
+            match cut_of(&sample, reader.repair_bytes, self.outgoing.place) {
+                Some(cut) => fragment_datagram_bytes(&sample, cut.fragment_bytes),
+                None => {
+                    self.history.frame_with(first).map_or_else(|| sample_bytes(&sample), |at| batch_bytes(at.frame))
+                }
+            }
+        });
+        let large = reader.repairs.first_large().map(|large| match self.history.get(large.sequence) {
+            Some(sample) => fragment_datagram_bytes(&sample, large.cut.fragment_bytes),
+            None => self.gap_cost(large.sequence),
+        });
+        let bytes = whole.max(large)?;
         Some((bytes + write::HEADER_LEN + write::INFO_DST_LEN) as u64)
     }
 }

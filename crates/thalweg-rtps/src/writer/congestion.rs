@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::judged::Judged;
 use super::observed::Observed;
-use super::pace::{Pace, RATE_RANGE, UNOPPOSED_FAST, amount, rate_of, time_for};
+use super::pace::{Pace, RATE_RANGE, amount, rate_of};
 use super::path::Path;
 use crate::time::Instant;
 
@@ -79,6 +79,13 @@ pub(super) struct Answered {
     pub window: u64,
 }
 
+impl Answered {
+    /// Both together; `later` came later.
+    pub(super) fn and(&self, later: &Answered) -> Answered {
+        Answered { reached: self.reached.max(later.reached), took: later.took.or(self.took), ..*later }
+    }
+}
+
 /// What an answer changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
@@ -97,41 +104,27 @@ const WINDOW_START: u64 = 64 * DATAGRAM;
 const WINDOW_MAX: u64 = 64 << 20;
 /// A round has at least so much, so that its loss is more than chance.
 const ROUND_MIN: u64 = 16 * DATAGRAM;
-/// What answers may take longer before a link counts as full.
-const DELAY_MIN: Duration = Duration::from_micros(300);
-/// Who sends less than others may let more wait: the geometric mean of this and of the time between two of its datagrams.
-const DELAY_SHARED: Duration = Duration::from_millis(1);
 /// For how long answers must be late before what is sent slows down for it.
 const LATE_MIN: Duration = Duration::from_millis(8);
-/// By how many thousandths delay slows down.
-const CUT_RANGE: std::ops::RangeInclusive<u64> = 40..=400;
 /// Answers in a row, each later than the one before, that show a queue.
 const RISES_MIN: u32 = 2;
 /// What a round may take beyond four round trips until what it waits for has arrived.
 const ROUND_SPARE: Duration = Duration::from_millis(20);
 /// Loss in thousandths that is nobody's fault.
 pub(super) const LOSS_MIN: u64 = 20;
-/// Loss in thousandths at which the next decision waits for nothing.
-const LOSS_HEAVY: u64 = 300;
 /// And at which a burst has met a link that carries far less.
 pub(super) const LOSS_MOST: u64 = 400;
 /// Most loss that a path is believed to have of its own, in thousandths.
-const BACKGROUND_MAX: u64 = 350;
+pub(super) const BACKGROUND_MAX: u64 = 350;
 /// Rounds in a row that lose as much, after which a link counts as full however little was sent.
 const DROWNED_MAX: u32 = 3;
-/// The first round that loses much slows down by no more, in thousandths: what it lost may have been lost before.
-const CUT_MAX: u64 = 500;
-/// Rounds in a row that lose much although less is sent, after which the loss counts as the path's own.
-const VAIN_MAX: u32 = 4;
 /// Losses that a path of its own loss would have, in the round that tries it.
 const DOUBTED_LOSSES: u64 = 8;
-/// Rounds after which that is tried again.
-const TRUSTED_MAX: u32 = 16;
 /// What a lost request for an acknowledgement costs, twice: it must not stop what is paced anyway.
 const ANSWER_LOST: Duration = Duration::from_millis(45);
 /// So often nothing is sent for about a round trip, and for no longer than this.
 const EMPTY_PERIOD: Duration = Duration::from_secs(2);
-const EMPTY_MAX: Duration = Duration::from_millis(20);
+pub(super) const EMPTY_MAX: Duration = Duration::from_millis(20);
 /// While what leaves is paced, the reader is asked so often, but not before so much has left.
 const ASK_PERIOD: Duration = Duration::from_millis(1);
 const ASK_MIN: u64 = 4 * DATAGRAM;
@@ -241,6 +234,11 @@ impl Congestion {
         if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.max(LOSS_MIN) } else { ROUND_MIN }
     }
 
+    /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
+    fn has_drowned(&self) -> bool {
+        matches!(&self.phase, Phase::Open { window, .. } if self.round.lost >= *window)
+    }
+
     fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
         let Phase::Paced(pace) = &self.phase else { return false };
         delay.is_some_and(|delay| delay > pace.target(self.path.base()))
@@ -288,7 +286,8 @@ impl Congestion {
         // Where nothing but repairs leave, what was lost of them is known when they may be repeated; a rate that grows faster than that
         // would have filled the link many times over by then.
         let unknown = self.path.smoothed.is_zero() && self.is_paced();
-        if elapsed < if unknown { assumed } else { self.path.smoothed } || !over {
+        let has_to_wait = elapsed < if unknown { assumed } else { self.path.smoothed };
+        if (has_to_wait || !over) && !self.has_drowned() {
             return Change::Nothing;
         }
         let base = self.path.base();
@@ -332,6 +331,25 @@ impl Congestion {
             ..Round::default()
         };
         let change = self.decide(now, &observed);
+        if std::env::var("DBG").is_ok() {
+            let r = match &self.phase {
+                Phase::Paced(p) => p.rate,
+                _ => 0,
+            };
+            eprintln!(
+                "{:?} sent {} known {} lost {} share {} delay {:?} el {:?} -> {:?} rate {} bg {}",
+                now,
+                observed.sent / 2560,
+                observed.known / 2560,
+                observed.lost / 2560,
+                observed.share,
+                observed.delay,
+                observed.elapsed,
+                change,
+                r / 2560,
+                self.background
+            );
+        }
         self.empty_queue(now);
         if change == Change::Slower {
             self.round.settled_from = answer.sent;
@@ -379,144 +397,5 @@ impl Congestion {
     }
 }
 
-impl Pace {
-    /// What the quickest answer of a round may take beyond the shortest.
-    fn target(&self, base: Duration) -> Duration {
-        let packet = time_for(DATAGRAM, self.rate);
-        DELAY_MIN + base / 8 + (packet * 5 / 4).max(geometric_mean(packet, DELAY_SHARED))
-    }
-
-    /// Changes the rate, or the length of bursts, after a round.
-    fn adapt(&mut self, observed: &Observed, lossy: bool, base: Duration, background: &mut u64) -> Change {
-        let target = self.target(base);
-        let delay = observed.delay.unwrap_or_default();
-        let (late, lossy) = (delay > target, lossy && self.waited);
-        let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
-        // Shorter bursts may be all that it takes.
-        let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
-        // No path loses more by itself.
-        let is_own = lossy && !observed.exceeds(BACKGROUND_MAX);
-        self.in_vain.note(is_own.then_some(self.rate), observed.known, observed.lost);
-        self.lossy = if lossy { self.lossy + 1 } else { 0 };
-        self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };
-        if let Some(before) = self.doubted.take() {
-            if observed.share * 2 < *background {
-                // The loss was the link's, which was full.
-                *background = observed.share;
-            } else {
-                self.rate = before;
-            }
-        } else if lossy && self.in_vain.rounds >= VAIN_MAX {
-            let cuts = std::mem::take(&mut self.in_vain);
-            *background = (cuts.lost * 1_000 / cuts.known.max(1)).min(BACKGROUND_MAX);
-            self.rate = self.rate.midpoint(cuts.uncut.max(self.rate));
-            self.unopposed = UNOPPOSED_FAST;
-        } else if late {
-            // What was too much has gathered in the queue since the round began.
-            let excess = (delay - target).as_nanos() * 1_000 / observed.elapsed.as_nanos().max(1);
-            self.drain(delay.min(EMPTY_MAX + base));
-            self.slow_down(u64::try_from(excess).unwrap_or(u64::MAX).clamp(*CUT_RANGE.start(), *CUT_RANGE.end()));
-        } else if shortens {
-            self.waited = false;
-        } else if lossy {
-            let most = if self.lossy > 1 { 1_000 } else { CUT_MAX };
-            self.slow_down(observed.share.saturating_sub(*background).min(most) + CUT_RANGE.start());
-        } else {
-            *background = ((*background * 7 + observed.share) / 8).min(BACKGROUND_MAX);
-            self.trusted += 1;
-            if *background > LOSS_MIN && self.trusted >= TRUSTED_MAX {
-                self.doubt(*background);
-                return Change::Slower;
-            }
-            if std::mem::take(&mut self.waited) {
-                let room = target.saturating_sub(observed.latest).as_nanos() * 1_000 / target.as_nanos();
-                self.speed_up(observed.elapsed, base, u64::try_from(room).unwrap_or(0));
-            }
-        }
-        if late || lossy { Change::Slower } else { Change::Other }
-    }
-}
-
-fn geometric_mean(one: Duration, other: Duration) -> Duration {
-    Duration::from_nanos((one.as_nanos() * other.as_nanos()).isqrt() as u64)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A first window of which each quarter is answered after so many microseconds.
-    fn first_window(answers: [u64; 4]) -> Congestion {
-        let mut path = Congestion::new(Instant::ZERO);
-        for (quarter, micros) in (1..).zip(answers) {
-            let took = Some(Duration::from_micros(micros));
-            let reached = Some(quarter * WINDOW_START / 4);
-            let busy_since = (Instant::ZERO, 0);
-            let answered = Answered { sent: WINDOW_START, busy_since, reached, took, window: 1 << 22 };
-            path.handle_answer(Instant::from_nanos(micros * 1_000), &answered, Duration::ZERO);
-        }
-        path
-    }
-
-    #[test]
-    fn answers_of_a_burst_that_come_later_and_later_tell_what_a_link_carries() {
-        let mut path = first_window([10_000, 20_000, 30_000, 40_000]);
-        assert!(path.is_paced());
-        let now = Instant::from_nanos(40_000_000);
-        let drained = path.resume_at(now).since(now);
-        assert!(drained > Duration::from_millis(40), "what is on its way passes first: {drained:?}");
-        let a_second_later = now + drained + Duration::from_secs(1);
-        let burst = path.credit(a_second_later);
-        assert!((7_000..8_000).contains(&burst), "2 ms of 95 % of 64 datagrams in 40 ms: {burst}");
-    }
-
-    /// A round of 20 datagrams that ends at so many milliseconds, of which so many are lost.
-    fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assumed: Duration) -> Change {
-        let sent = round * 20 * DATAGRAM;
-        path.note_loss(lost * DATAGRAM);
-        let busy_since = (Instant::ZERO, 0);
-        let answered = Answered { sent, busy_since, reached: Some(sent), took: None, window: 43_690 };
-        path.handle_answer(Instant::from_nanos(millis * 1_000_000), &answered, assumed)
-    }
-
-    #[test]
-    fn a_path_that_drowns_round_after_round_is_paced_however_little_was_sent() {
-        for (losses, paced) in [([12, 12, 12], true), ([12, 4, 12], false), ([0, 12, 12], false)] {
-            let mut path = Congestion::new(Instant::ZERO);
-            for (round, lost) in (1..).zip(losses) {
-                assert!(!path.is_paced());
-                small_round(&mut path, round, round * 100, lost, Duration::ZERO);
-            }
-            assert_eq!(path.is_paced(), paced, "{losses:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_loss_that_a_path_may_have_by_itself_counts_as_its_own() {
-        for (lost, background) in [(6, 240..=320), (16, 0..=100)] {
-            let mut path = Congestion::new(Instant::ZERO);
-            (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
-            for round in 4..=20 {
-                path.resume_at(Instant::from_nanos(round * 100_000_000));
-                small_round(&mut path, round, round * 100, lost, Duration::ZERO);
-            }
-            assert!(background.contains(&path.background), "{lost} of 20 lost: {}", path.background);
-        }
-    }
-
-    #[test]
-    fn while_no_round_trip_is_known_a_rate_grows_no_sooner_than_losses_are_told() {
-        let mut path = Congestion::new(Instant::ZERO);
-        (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
-        let assumed = Duration::from_millis(100);
-        assert_eq!(small_round(&mut path, 5, 399, 0, assumed), Change::Nothing);
-        assert_eq!(small_round(&mut path, 6, 400, 0, assumed), Change::Other);
-    }
-
-    #[test]
-    fn a_busy_reader_is_no_link() {
-        assert!(!first_window([300, 500, 700, 900]).is_paced());
-        assert!(!first_window([300, 10_000, 9_900, 9_800]).is_paced());
-        assert_eq!(first_window([300, 500, 700, 900]).window(), WINDOW_START * 2);
-    }
-}
+mod tests;

@@ -25,11 +25,13 @@ pub(super) struct GroupReception {
     asked: u32,
     /// Spans in a row of which hardly anything came by itself.
     barren: u32,
+    has_brought: bool,
 }
 
 impl GroupReception {
-    /// An ACKNACK that came after `sent`. The samples that it asks for are sent again and may then arrive.
-    pub(super) fn note_acknack(&mut self, asks: bool, sent: Position) {
+    /// An ACKNACK that came after `sent` and acknowledges more than the last one where it `progressed`. The samples that it asks for are sent again and may then arrive.
+    pub(super) fn note_acknack(&mut self, asks: bool, progressed: bool, sent: Position) {
+        self.has_brought |= progressed && !asks && self.losses == 0;
         if asks {
             self.repairing = true;
             self.losses += 1;
@@ -46,13 +48,21 @@ impl GroupReception {
             return;
         }
         self.judged = told;
-        self.covered = self.covered.saturating_add(told.fragments.saturating_sub(known));
-        self.asked += asked.filter(|number| *number > known).count() as u32;
+        let (covered, asked) =
+            (told.fragments.saturating_sub(known), asked.filter(|number| *number > known).count() as u32);
+        self.has_brought |= asked < covered;
+        self.covered = self.covered.saturating_add(covered);
+        self.asked += asked;
         if self.covered >= SPAN_FRAGMENTS {
             let is_barren = u64::from(self.asked) * 100 > u64::from(self.covered) * u64::from(ASKED_MAX_PERCENT);
             self.barren = if is_barren { self.barren + 1 } else { 0 };
             (self.covered, self.asked) = (0, 0);
         }
+    }
+
+    /// True when something came by itself: what is lost tells of the path.
+    pub(super) fn has_brought_any(&self) -> bool {
+        self.has_brought
     }
 
     pub(super) fn brings_nothing(&self) -> bool {
@@ -69,7 +79,7 @@ mod tests {
     fn a_group_is_given_up_after_requests_without_a_complete_reception() {
         let mut group = GroupReception::default();
         let mut note = |asks| {
-            group.note_acknack(asks, Position::default());
+            group.note_acknack(asks, true, Position::default());
             group.brings_nothing()
         };
         for _ in 0..10 {
@@ -90,7 +100,7 @@ mod tests {
             group.note_fragments(told, first..first + asked);
             // Asked for again, they are old news; an ACKNACK that asks for nothing is none.
             group.note_fragments(told, first..first + asked);
-            group.note_acknack(false, told);
+            group.note_acknack(false, false, told);
         }
         assert_eq!(group.brings_nothing(), expect);
     }
@@ -105,10 +115,32 @@ mod tests {
     }
 
     #[test]
+    fn a_group_has_brought_something_once_a_part_or_a_sample_came_by_itself() {
+        let at = |fragments| Position { fragments, ..Position::whole(SequenceNumber::FIRST) };
+        let mut group = GroupReception::default();
+        group.note_fragments(at(8), 1..=8);
+        assert!(!group.has_brought_any());
+        group.note_fragments(at(16), 9..=15);
+        assert!(group.has_brought_any());
+        let mut group = GroupReception::default();
+        // It asks, has what was sent again, and only then something of its own.
+        for (asks, progressed, has_brought_any) in [
+            (false, false, false),
+            (true, false, false),
+            (false, true, false),
+            (false, true, false),
+            (false, true, true),
+        ] {
+            group.note_acknack(asks, progressed, Position::default());
+            assert_eq!(group.has_brought_any(), has_brought_any);
+        }
+    }
+
+    #[test]
     fn fragments_that_came_again_are_no_evidence_for_the_group() {
         let mut group = GroupReception::default();
         let at = |fragments| Position { fragments, ..Position::whole(SequenceNumber::FIRST) };
-        group.note_acknack(true, at(64));
+        group.note_acknack(true, false, at(64));
         group.note_fragments(at(64), std::iter::empty());
         group.note_fragments(at(80), 65..=80);
         group.note_fragments(at(96), 81..=96);

@@ -14,6 +14,8 @@ pub(super) const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
 
 /// The slowest repetition while samples wait to be sent until somebody acknowledges others.
 pub(super) const HEARTBEAT_PERIOD_BLOCKED_MAX: Duration = Duration::from_millis(80);
+/// The slowest repetition of discovery: until it has told a reader, writes wait for room or go astray.
+pub(super) const HEARTBEAT_PERIOD_BUILTIN_MAX: Duration = Duration::from_secs(1);
 /// And while a write waits for room.
 pub(super) const HEARTBEAT_PERIOD_REFUSED_MAX: Duration = Duration::from_millis(200);
 

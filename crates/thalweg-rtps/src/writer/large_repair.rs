@@ -92,6 +92,17 @@ impl LargeRepair {
         }
     }
 
+    /// No part of it has arrived. Returns how many losses that tells of, as [`LargeRepair::request`] does.
+    pub(super) fn lose_all(&mut self, now: Instant, suppression: Duration, counts: impl Fn(u32) -> bool) -> u64 {
+        self.age(now, suppression);
+        let fragments = self.cut.fragments;
+        let is_lost = |number: &u32| {
+            let is_on_its_way = self.lately.contains(*number) || self.before.contains(*number);
+            !is_on_its_way && self.count_loss(*number, counts(*number))
+        };
+        (1..=fragments).filter(is_lost).count() as u64
+    }
+
     /// The reader sees it cut into `cut` now.
     pub(super) fn follow(&mut self, cut: Cut) {
         if self.cut.fragment_bytes != cut.fragment_bytes {

@@ -1,8 +1,11 @@
 //! RTPS writer, best-effort and reliable (RTPS 2.5 §8.4.7, §8.4.9): history, first transmission, repair, heartbeats.
 
 mod acknowledge;
+mod adaptation;
 mod ahead;
 mod allowance;
+#[cfg(test)]
+mod allowance_tests;
 #[cfg(test)]
 mod asking_tests;
 mod collection;
@@ -18,6 +21,8 @@ mod group_reception;
 mod heartbeat;
 mod heartbeat_state;
 mod judged;
+#[cfg(test)]
+mod judgement_tests;
 mod large_repair;
 pub mod neighbourhood;
 mod observed;
@@ -75,8 +80,8 @@ use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
 use heartbeat_state::{
-    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN, HEARTBEAT_PERIOD_REFUSED_MAX,
-    HeartbeatState,
+    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN,
+    HEARTBEAT_PERIOD_REFUSED_MAX, HeartbeatState,
 };
 use outgoing::Outgoing;
 use reader_proxy::ReaderProxy;
@@ -393,7 +398,7 @@ impl Writer {
     fn readers_changed(&mut self) {
         let together = *self.readers.summary();
         self.flow.set_receive_buffer(together.receive_buffer);
-        self.flow.set_unacknowledged_buffer(together.unacknowledged_buffer);
+        self.flow.set_unacknowledged_buffer(lowest(together.unacknowledged_buffer, together.given_up_buffer));
         self.paths_changed();
         let awaited = together.awaited_count as usize;
         self.ahead.readers_on_this_host = (awaited > 0 && !together.any.elsewhere).then_some(awaited);

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use super::congestion::{DATAGRAM, LOSS_MIN, LOSS_MOST};
-use super::pace::{Pace, UNOPPOSED_FAST};
+use super::pace::{Pace, UNOPPOSED_FAST, UNOPPOSED_FASTEST};
 use crate::time::Instant;
 
 /// What answers may take longer while nothing is paced: as long as a burst may take alone.
 const DELAY_OPEN: Duration = Duration::from_millis(3);
+/// Rate in a second at which pacing begins, at least: when next to nothing arrives, that may be for a reader that does not run, and at the
+/// lowest rate it takes long to find out.
+const FIRST_RATE_MIN: u64 = 300_000;
 /// A path that was found to be full gets at most so long to drain.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 
@@ -37,11 +40,16 @@ pub(super) struct Observed {
     pub window: u64,
 }
 
+/// True when a lost `share` of what is `known` is more than a path with so much loss of its own loses, and more than chance makes of that.
+pub(super) fn exceeds(share: u64, known: u64, background: u64) -> bool {
+    let chance = background * (1_000 - background) * DATAGRAM / known.max(DATAGRAM);
+    share > 2 * LOSS_MIN + background + chance.isqrt() * 3
+}
+
 impl Observed {
     /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
     pub(super) fn exceeds(&self, background: u64) -> bool {
-        let chance = background * (1_000 - background) * DATAGRAM / self.known.max(DATAGRAM);
-        self.share > 2 * LOSS_MIN + background + chance.isqrt() * 3
+        exceeds(self.share, self.known, background)
     }
 
     /// What the path seems to carry.
@@ -64,7 +72,7 @@ impl Observed {
     pub(super) fn start_pacing(&self, now: Instant, rate: u64, base: Duration) -> Pace {
         let drains = (self.latest + base).min(DRAIN_MAX);
         // Of a burst that was lost for the most part nothing tells what the path carries.
-        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FAST };
-        Pace::new(now, rate, drains, unopposed)
+        let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FASTEST };
+        Pace::new(now, rate.max(FIRST_RATE_MIN), drains, unopposed)
     }
 }

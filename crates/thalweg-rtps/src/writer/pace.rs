@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::congestion::DATAGRAM;
+use super::observed::exceeds;
 use crate::time::Instant;
 
 /// Paced output.
@@ -28,28 +29,40 @@ pub(super) struct Pace {
     pub doubted: Option<u64>,
 }
 
-/// Rounds in a row that lost much although less was sent than before, and no more than a path may lose by itself.
+/// Rounds after one that lost much, in which far less was sent than in that one. Judged together, they tell whether less was lost as well.
 #[derive(Debug, Default)]
 pub(super) struct CutsInVain {
     pub rounds: u32,
-    /// The rate before the first of them.
-    pub uncut: u64,
-    /// Datagrams whose fate became known in them, and the lost ones among these.
+    /// The rate of the round that lost much.
+    pub uncut: Option<u64>,
+    /// Kernel memory of which it became known in them whether it arrived, and of what was lost.
     pub known: u64,
     pub lost: u64,
 }
 
 impl CutsInVain {
-    /// Another round is over; `rate` is that of one that counts.
-    pub(super) fn note(&mut self, rate: Option<u64>, known: u64, lost: u64) {
-        let Some(rate) = rate else {
-            *self = CutsInVain::default();
-            return;
+    /// Another round is over; `is_lossy` if it lost much.
+    pub(super) fn note(&mut self, rate: u64, is_lossy: bool, known: u64, lost: u64) {
+        let uncut = match self.uncut {
+            Some(uncut) => uncut,
+            None if is_lossy => *self.uncut.insert(rate),
+            None => return,
         };
-        self.uncut = if self.rounds == 0 { rate } else { self.uncut };
-        self.rounds += 1;
-        self.known += known;
-        self.lost += lost;
+        if rate <= uncut / 4 * 3 || rate <= *RATE_RANGE.start() {
+            self.rounds += 1;
+            self.known += known;
+            self.lost += lost;
+        }
+        if self.rounds > CUT_ROUNDS_MAX {
+            *self = CutsInVain::default();
+        }
+    }
+
+    /// What was lost of what was sent at the lower rates, in thousandths, if that is more than chance and a loss of `background` make:
+    /// sending less does not help.
+    pub(super) fn loss(&self, background: u64) -> Option<u64> {
+        let share = self.lost * 1_000 / self.known.max(1);
+        (self.rounds >= VAIN_MAX && exceeds(share, self.known, background)).then_some(share)
     }
 }
 
@@ -59,6 +72,12 @@ pub(super) const RATE_RANGE: std::ops::RangeInclusive<u64> = 60_000..=500_000_00
 const ADDED_PERIOD: Duration = Duration::from_millis(10);
 /// Rounds without delay or loss after which the rate grows by a quarter in each.
 pub(super) const UNOPPOSED_FAST: u32 = 20;
+/// And after which it doubles in each, as far as the queue has room.
+pub(super) const UNOPPOSED_FASTEST: u32 = 28;
+/// Rounds at a lower rate after which it is judged whether that is in vain, at the earliest.
+const VAIN_MAX: u32 = 2;
+/// And after which it was not.
+const CUT_ROUNDS_MAX: u32 = 32;
 /// Largest burst.
 const BURST_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_micros(15)..=Duration::from_micros(500);
 /// Latecoming timers are made up for up to so many bursts, or so long.
@@ -133,7 +152,7 @@ impl Pace {
     pub(super) fn speed_up(&mut self, elapsed: Duration, base: Duration, room: u64) {
         let round_trip = base + ADDED_PERIOD;
         let added = rate_of(amount(rate_of(DATAGRAM, round_trip), elapsed), round_trip);
-        let growth = (128 >> (self.unopposed / 4).min(6)).max(2);
+        let growth = 128 >> (self.unopposed / 4).min(7);
         let step = added.min(self.rate / 16).max(self.rate / growth);
         self.rate = (self.rate + step * room / 1_000).min(*RATE_RANGE.end());
         self.burst = (self.burst + self.burst / 64).min(*BURST_RANGE.end());
@@ -191,14 +210,41 @@ mod tests {
         assert!(!Pace::new(Instant::ZERO, 1_000_000, Duration::ZERO, 0).shorten_bursts());
     }
 
+    const ROUND: u64 = 20 * DATAGRAM;
+
     #[test]
-    fn cuts_in_vain_are_judged_together() {
+    fn what_is_lost_at_lower_rates_is_judged_together() {
         let mut cuts = CutsInVain::default();
-        cuts.note(Some(900), 20, 10);
-        cuts.note(Some(600), 20, 2);
-        assert_eq!((cuts.rounds, cuts.uncut, cuts.known, cuts.lost), (2, 900, 40, 12));
-        cuts.note(None, 20, 0);
-        assert_eq!(cuts.rounds, 0);
+        cuts.note(900_000, false, ROUND, ROUND / 10);
+        assert_eq!(cuts.uncut, None);
+        cuts.note(900_000, true, ROUND, ROUND / 2);
+        cuts.note(700_000, true, ROUND, ROUND / 4);
+        assert_eq!((cuts.uncut, cuts.rounds), (Some(900_000), 0), "hardly less was sent");
+        for lost in [ROUND / 2, 0] {
+            assert_eq!(cuts.loss(0), None);
+            cuts.note(600_000, lost > 0, ROUND, lost);
+        }
+        assert_eq!(cuts.loss(0), Some(250));
+        assert_eq!(cuts.loss(150), None, "of 40 datagrams 10 may be lost by chance");
+    }
+
+    #[test]
+    fn a_loss_that_went_away_with_the_rate_is_forgotten() {
+        let mut cuts = CutsInVain::default();
+        cuts.note(900_000, true, ROUND, ROUND / 2);
+        (0..CUT_ROUNDS_MAX).for_each(|_| cuts.note(400_000, false, ROUND, 0));
+        assert_eq!(cuts.loss(0), None);
+        assert_eq!(cuts.uncut, Some(900_000));
+        cuts.note(400_000, false, ROUND, 0);
+        assert_eq!(cuts.uncut, None);
+    }
+
+    #[test]
+    fn where_no_less_can_be_sent_every_round_counts() {
+        let mut cuts = CutsInVain::default();
+        let lowest = *RATE_RANGE.start();
+        (0..VAIN_MAX).for_each(|_| cuts.note(lowest, true, ROUND, ROUND / 4));
+        assert_eq!(cuts.loss(0), Some(250));
     }
 
     #[test]

@@ -131,6 +131,8 @@ pub(super) struct ReaderProxy {
     /// Its path, unless it runs on this host or does not answer.
     pub congestion: Option<Box<Congestion>>,
     pub group: GroupReception,
+    /// What it has told since its path was last judged.
+    pub heard: Option<Answered>,
     acknack_counts: CountFilter,
     nack_frag_counts: CountFilter,
 }
@@ -165,6 +167,7 @@ impl ReaderProxy {
             owed,
             repairs: Repairs::default(),
             group: GroupReception::default(),
+            heard: None,
             acknack_counts: CountFilter::default(),
             nack_frag_counts: CountFilter::default(),
         }
@@ -223,6 +226,7 @@ impl ReaderProxy {
             path.start_anew(now, answered);
         }
         self.slowed_at = sent;
+        self.heard = None;
         self.repairs.forget_lost(now);
     }
 
@@ -302,6 +306,14 @@ impl ReaderProxy {
         is_done || enough
     }
 
+    /// It answers; its path, if it has one to be judged, is judged when all is known that it tells at once. Returns whether it has.
+    pub(super) fn hear(&mut self, answered: Answered) -> bool {
+        if self.congestion.is_some() {
+            self.heard = Some(self.heard.map_or(answered, |before| before.and(&answered)));
+        }
+        self.congestion.is_some()
+    }
+
     /// It answers, when everything up to `sent` was sent. Returns whether its window or rate changed.
     pub(super) fn adapt_path(&mut self, now: Instant, answered: &Answered, sent: Position) -> bool {
         let assumed = self.suppression();
@@ -325,6 +337,11 @@ impl ReaderProxy {
     /// may be slow, so its pause shrinks by halves until an answer tells how long it takes.
     pub(super) fn note_progress(&mut self) {
         self.behind_since = None;
+        self.shorten_pause();
+    }
+
+    /// It may be asked sooner again: it has come further, or has told what it lacks.
+    pub(super) fn shorten_pause(&mut self) {
         let halved = (self.asking.pause / 2).max(HEARTBEAT_PERIOD_MIN);
         self.asking.pause = if self.asking.ambiguous { halved } else { HEARTBEAT_PERIOD_MIN };
     }

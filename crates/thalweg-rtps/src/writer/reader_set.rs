@@ -34,6 +34,8 @@ pub(super) struct ReaderSummary {
     pub receive_buffer: Option<u32>,
     /// The smallest receive buffer of a reader that does not acknowledge, in bytes.
     pub unacknowledged_buffer: Option<u32>,
+    /// The smallest receive buffer of a reader that was given up, in bytes.
+    pub given_up_buffer: Option<u32>,
     /// Awaited readers.
     pub awaited_count: u32,
     pub any: AnyReader,
@@ -123,6 +125,7 @@ impl ReaderSummary {
             following_paths: if follows { paths } else { PathBounds::default() },
             receive_buffer: awaited.then_some(buffer),
             unacknowledged_buffer: (!matched.reliable).then_some(buffer),
+            given_up_buffer: reader.is_given_up().then_some(buffer),
             awaited_count: u32::from(awaited),
             any: AnyReader {
                 owed: reader.owed != Owed::Nothing,
@@ -161,6 +164,7 @@ impl Summary for ReaderSummary {
             following_paths: self.following_paths.join(other.following_paths),
             receive_buffer: lowest(self.receive_buffer, other.receive_buffer),
             unacknowledged_buffer: lowest(self.unacknowledged_buffer, other.unacknowledged_buffer),
+            given_up_buffer: lowest(self.given_up_buffer, other.given_up_buffer),
             awaited_count: self.awaited_count + other.awaited_count,
             any: self.any.join(other.any),
         }

@@ -50,10 +50,14 @@ impl Repairs {
         self.repaired_at.is_some_and(|repaired| repaired >= at)
     }
 
-    /// A sample that is to be sent again, if there is any; `first_of` is the first one of a pack.
-    pub(super) fn first(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
-        let large = || self.large.iter().find(|large| !large.is_done()).map(|large| large.sequence);
-        self.samples.first().or_else(|| self.packs.first().map(first_of)).or_else(large)
+    /// The first sample that is asked for as a whole, if there is any; `first_of` is the first one of a pack.
+    pub(super) fn first_whole(&self, first_of: impl Fn(SequenceNumber) -> SequenceNumber) -> Option<SequenceNumber> {
+        self.samples.first().or_else(|| self.packs.first().map(first_of))
+    }
+
+    /// The first sample of which fragments are to be sent again.
+    pub(super) fn first_large(&self) -> Option<&LargeRepair> {
+        self.large.iter().find(|large| !large.is_done())
     }
 
     /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
@@ -70,6 +74,26 @@ impl Repairs {
         self.large_of(sequence, cut).map_or(0, |large| large.request(now, wanted, suppression, counts))
     }
 
+    /// All of a sample cut into `cut` is asked for, and no part of it has arrived. Returns how many losses that tells of: the fragments
+    /// that `counts` names, each once, and those that were sent again since [`Repairs::forget_lost`].
+    pub(super) fn lose_whole(
+        &mut self,
+        now: Instant,
+        sequence: SequenceNumber,
+        cut: Cut,
+        suppression: Duration,
+        counts: impl Fn(u32) -> bool,
+    ) -> u64 {
+        let was_repeated = self.samples.was_repeated(sequence);
+        let is_known = self.large.binary_search_by_key(&sequence, |large| large.sequence).is_ok();
+        let told = match self.large_of(sequence, cut) {
+            Some(large) => large.lose_all(now, suppression, &counts),
+            None => (1..=cut.fragments).filter(|number| counts(*number)).count() as u64,
+        };
+        // Which of its fragments were sent again is forgotten when it makes room for others.
+        if was_repeated && !is_known { u64::from(cut.fragments) } else { told }
+    }
+
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
     pub(super) fn forget_lost(&mut self, now: Instant) {
         self.samples.forget_lost(now);
@@ -78,7 +102,7 @@ impl Repairs {
     }
 
     /// All of a large sample is asked for. It is sent again once; asked for again before a round trip has passed since, the
-    /// request has crossed it. False when too many are under repair.
+    /// request has crossed it. False when too many are under repair that come before it.
     pub(super) fn request_whole(
         &mut self,
         now: Instant,
@@ -91,15 +115,18 @@ impl Repairs {
         true
     }
 
-    /// The sample's repair, new where there is none. Those that are done make room.
+    /// The sample's repair, new where there is none. Those that are done make room, and a later one for an earlier one: what a reader can
+    /// hand over next goes first, and its cache may have no room for the others.
     fn large_of(&mut self, sequence: SequenceNumber, cut: Cut) -> Option<&mut LargeRepair> {
         let index = match self.large.binary_search_by_key(&sequence, |large| large.sequence) {
             Ok(index) => index,
             Err(mut index) => {
                 if self.large.len() >= LARGE_MAX {
-                    let done = self.large.iter().position(LargeRepair::is_done)?;
-                    self.large.remove(done);
-                    index -= usize::from(done < index);
+                    let last = LARGE_MAX - 1;
+                    let is_earlier = || (index <= last).then_some(last);
+                    let spare = self.large.iter().position(LargeRepair::is_done).or_else(is_earlier)?;
+                    self.large.remove(spare);
+                    index -= usize::from(spare < index);
                 }
                 self.large.insert(index, LargeRepair::new(sequence, cut));
                 index
@@ -201,12 +228,36 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_again_of_a_sample_that_made_room_is_lost_as_a_whole() {
+        let mut repairs = Repairs::default();
+        for number in (0..=LARGE_MAX as i64).map(SequenceNumber) {
+            assert!(repairs.request_whole(at(0), number, CUT, ROUND_TRIP));
+            let index = repairs.large.iter().position(|large| large.sequence == number).expect("it was asked for");
+            (1..=CUT.fragments).for_each(|fragment| repairs.large[index].record(at(0), fragment, ROUND_TRIP));
+            repairs.record(at(0), Numbered::Samples, number, ROUND_TRIP);
+        }
+        assert!(repairs.large[0].sequence > SequenceNumber(0), "the first one made room");
+        let lose = |repairs: &mut Repairs, number| {
+            repairs.lose_whole(at(5_000), SequenceNumber(number), CUT, ROUND_TRIP, |_| false)
+        };
+        assert_eq!([0, 5, 50].map(|number| lose(&mut repairs, number)), [100, 100, 0]);
+        repairs.forget_lost(at(6_000));
+        assert_eq!(lose(&mut repairs, 1), 0);
+    }
+
+    #[test]
     fn only_so_many_large_samples_are_repaired_at_a_time() {
         let mut repairs = Repairs::default();
         for number in 0..LARGE_MAX as i64 {
             assert!(repairs.request_whole(at(0), SequenceNumber(number), CUT, ROUND_TRIP));
         }
         assert!(!repairs.request_whole(at(0), SequenceNumber(50), CUT, ROUND_TRIP));
+        assert!(
+            repairs.request_whole(at(0), SequenceNumber(-1), CUT, ROUND_TRIP),
+            "an earlier one takes the place of the last"
+        );
+        let held: Vec<i64> = repairs.large.iter().map(|large| large.sequence.0).collect();
+        assert_eq!(held, (-1..LARGE_MAX as i64 - 1).collect::<Vec<_>>());
         serve(&mut repairs, at(0), 100);
         assert!(repairs.request_whole(at(0), SequenceNumber(50), CUT, ROUND_TRIP), "one is done");
         assert!(repairs.large.is_sorted_by_key(|large| large.sequence));

@@ -28,7 +28,7 @@ impl Requests {
 
     /// Notes which of `wanted` to send again, in place of what waits: what was sent before and not again lately. Numbers from
     /// `unsent` on were never sent: a reader that asks for them was lied to, and an answer would only make it ask again. Returns
-    /// how many losses that tells of: numbers beyond `old`, and those that were sent again since [`Requests::forget_lost`], as far
+    /// those that this tells to be lost: numbers beyond `old`, and those that were sent again since [`Requests::forget_lost`], as far
     /// as they do not wait already and are not still `is_being_sent`.
     pub(super) fn request(
         &mut self,
@@ -38,15 +38,22 @@ impl Requests {
         old: SequenceNumber,
         suppression: Duration,
         is_being_sent: impl Fn(SequenceNumber) -> bool,
-    ) -> u64 {
+    ) -> SequenceSet {
         let waiting = self.wanted.take();
         self.wanted = self.lately.fresh(now, &wanted, unsent, suppression);
         let waits = |number: SequenceNumber| waiting.is_some_and(|waiting| waiting.contains(number));
         let was_sent = |number: SequenceNumber| {
             number > old || self.lately.was_sent(number, self.forgotten_at) && !is_being_sent(number)
         };
-        let is_lost = |number: &SequenceNumber| !waits(*number) && was_sent(*number);
-        self.wanted.map_or(0, |fresh| fresh.iter().filter(is_lost).count() as u64)
+        let mut lost = SequenceSet::new(wanted.base());
+        let fresh = self.wanted.iter().flat_map(SequenceSet::iter);
+        fresh.filter(|number| !waits(*number) && was_sent(*number)).for_each(|number| _ = lost.insert(number));
+        lost
+    }
+
+    /// True when it was sent again since [`Requests::forget_lost`], as far as that is remembered.
+    pub(super) fn was_repeated(&self, number: SequenceNumber) -> bool {
+        self.lately.was_sent(number, self.forgotten_at)
     }
 
     /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
@@ -85,19 +92,19 @@ impl Requests {
 
     /// It was sent again.
     pub(super) fn record(&mut self, now: Instant, number: SequenceNumber, suppression: Duration) {
-        self.lately.record(now, number, suppression);
+        self.lately.record(now, number, suppression, self.forgotten_at);
     }
 }
 
-/// Numbers that were sent again, with when; the oldest entries go first.
+/// Numbers that were sent again, with when. Of a reader whose answers are rare, all must be known that it was sent since the last one.
 #[derive(Debug, Default)]
 struct Lately(VecDeque<(Instant, SequenceSet)>);
 
-/// Entries kept: enough for eight parts of a round trip, twice.
+/// Entries kept: enough for eight parts of a round trip, twice; older ones become one.
 const LATELY_MAX: usize = 16;
 
 impl Lately {
-    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration) {
+    fn record(&mut self, now: Instant, sequence: SequenceNumber, suppression: Duration, forgotten_at: Instant) {
         if let Some((at, set)) = self.0.back_mut()
             && now.since(*at) <= suppression / 8
             && set.insert(sequence)
@@ -105,11 +112,25 @@ impl Lately {
             return;
         }
         if self.0.len() >= LATELY_MAX {
-            self.0.pop_front();
+            self.join_oldest(forgotten_at);
         }
         let mut set = SequenceSet::new(sequence);
         set.insert(sequence);
         self.0.push_back((now, set));
+    }
+
+    /// Makes one entry of the two oldest, as far as numbers have a place in it and the older one still tells something.
+    fn join_oldest(&mut self, forgotten_at: Instant) {
+        if let Some((at, oldest)) = self.0.pop_front()
+            && let Some((_, next)) = self.0.front_mut()
+            && at > forgotten_at
+        {
+            let mut both = SequenceSet::new(oldest.base().min(next.base()));
+            if next.iter().all(|number| both.insert(number)) {
+                oldest.iter().for_each(|number| _ = both.insert(number));
+                *next = both;
+            }
+        }
     }
 
     /// True when it was sent again after `after`, as far as that is remembered.
@@ -174,15 +195,46 @@ mod tests {
     fn what_is_old_is_repaired_and_tells_nothing_of_the_path() {
         let mut requests = Requests::default();
         let (unsent, old) = (SequenceNumber(10), SequenceNumber(5));
-        assert_eq!(requests.request(at(0), samples(&[4, 5, 6, 8]), unsent, old, ROUND_TRIP, |_| false), 2);
+        let request = |requests: &mut Requests, micros, numbers: &[i64]| {
+            let lost = requests.request(at(micros), samples(numbers), unsent, old, ROUND_TRIP, |_| false);
+            lost.iter().map(|number| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(request(&mut requests, 0, &[4, 5, 6, 8]), [6, 8]);
         assert_eq!(requests.take().map_or(0, |wanted| wanted.iter().count()), 4);
         requests.record(at(0), SequenceNumber(4), ROUND_TRIP);
-        let mut ask = |micros| requests.request(at(micros), samples(&[4, 5]), unsent, old, ROUND_TRIP, |_| false);
-        assert_eq!(ask(500), 0, "its repair is on its way");
-        assert_eq!(ask(1_500), 1, "its repair is lost");
-        assert_eq!(ask(1_600), 0, "that is known");
+        assert_eq!(request(&mut requests, 500, &[4, 5]), [0; 0], "its repair is on its way");
+        assert_eq!(request(&mut requests, 1_500, &[4, 5]), [4], "its repair is lost");
+        assert_eq!(request(&mut requests, 1_600, &[4, 5]), [0; 0], "that is known");
         requests.withdraw();
         requests.forget_lost(at(1_700));
-        assert_eq!(requests.request(at(3_000), samples(&[4]), unsent, old, ROUND_TRIP, |_| false), 0);
+        assert_eq!(request(&mut requests, 3_000, &[4]), [0; 0]);
+    }
+
+    #[test]
+    fn what_was_sent_again_since_a_rare_answer_is_known_to_be_lost() {
+        let mut requests = Requests::default();
+        let numbers: Vec<i64> = (1..=100).collect();
+        let unsent = SequenceNumber(200);
+        for number in &numbers {
+            requests.record(at(*number as u64 * 500), SequenceNumber(*number), ROUND_TRIP);
+        }
+        let ask = |requests: &mut Requests, micros| {
+            let old = SequenceNumber(100);
+            let lost = requests.request(at(micros), samples(&numbers), unsent, old, ROUND_TRIP, |_| false);
+            requests.withdraw();
+            lost.iter().map(|number| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&mut requests, 100_000), numbers);
+        requests.forget_lost(at(150_000));
+        for number in (1..=100).rev() {
+            requests.record(at(150_000 + number * 500), SequenceNumber(number as i64), ROUND_TRIP);
+        }
+        assert_eq!(ask(&mut requests, 300_000), numbers, "in whatever order");
+        requests.forget_lost(at(400_000));
+        (90..=99).for_each(|number| {
+            requests.record(at(310_000 + number * 1_000), SequenceNumber(number as i64), ROUND_TRIP)
+        });
+        assert_eq!(ask(&mut requests, 500_000), (91..=99).collect::<Vec<_>>(), "after 400 ms");
+        assert!(requests.lately.0.len() <= LATELY_MAX);
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: S
 }
 
 /// Reader 1 asks for a pack again.
-fn ask_for_pack(writer: &mut Writer, now: Instant, pack: SequenceNumber) {
+pub(super) fn ask_for_pack(writer: &mut Writer, now: Instant, pack: SequenceNumber) {
     let mut state = SequenceSet::new(pack);
     state.insert(pack);
     let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
@@ -396,53 +396,6 @@ fn an_asynchronous_writer_forgets_what_was_overwritten_before_it_was_sent() {
     (0..20_000_u64).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 1_000));
     let asynchronous = writer.outgoing.asynchronous.as_ref().expect("it is one");
     assert!(writer.held() == 1 && asynchronous.written() < 100, "{} entries", asynchronous.written());
-}
-
-#[test]
-fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
-    let mut writer = collecting(Method::asynchronous("slow"), History::KeepAll);
-    (0..10).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 1_000));
-    assert_eq!(writer.footprint().waiting, 10);
-    writer.unmatch_reader(reader(1));
-    assert_eq!((writer.footprint().waiting, writer.held()), (0, 0));
-    write_stamped(&mut writer, START + Duration::from_millis(1), 1_000);
-    let mut outbox = Outbox::new();
-    writer.poll_transmit_within(START + Duration::from_millis(2), u64::MAX, &mut outbox);
-    assert_eq!((writer.footprint().waiting, outbox.len()), (0, 0), "nobody is there to get it");
-}
-
-/// Had the GAP for its first sample used up the tokens, it would have been all that the answer ever held.
-#[test]
-fn a_pack_whose_first_sample_is_gone_is_repaired_with_the_tokens_that_its_repair_asks_for() {
-    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(2));
-    (0..2).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 200));
-    let mut outbox = Outbox::new();
-    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
-    write_stamped(&mut writer, START, 200);
-    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
-    let (now, repaired) = (START + Duration::from_secs(1), writer.counters().repaired);
-    let pack = writer.history.pack_of(SequenceNumber(1));
-    ask_for_pack(&mut writer, now, pack);
-    let cost = writer.backlog(now).expect("a repair waits").next_cost;
-    outbox.clear();
-    writer.poll_transmit_within(now, cost, &mut outbox);
-    assert_eq!(writer.counters().repaired - repaired, 1, "with {cost} bytes");
-}
-
-#[test]
-fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
-    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(1));
-    write_stamped(&mut writer, START, 400_000);
-    let mut outbox = Outbox::new();
-    while writer.poll_transmit_within(START, u64::MAX, &mut outbox).more {
-        outbox.clear();
-    }
-    let stopped = writer.outgoing.place;
-    assert!(stopped.sample == SequenceNumber(1) && stopped.fragment > 0, "the window closes in its middle");
-    write_stamped(&mut writer, START, 400_000);
-    assert!(writer.backlog(START).is_some(), "the readers are to be told that the rest will not come");
-    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
-    assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
 }
 
 #[test]

@@ -9,11 +9,11 @@ use super::reader_set::ReaderSet;
 use super::reader_set_tests::{change, proxy};
 use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, write};
 use super::timers::{AskRule, NextQuestion};
-use super::{Writer, WriterOutcome};
+use super::{Writer, WriterOptions, WriterOutcome};
 use crate::outbox::Outbox;
 use crate::rng::Rng;
 use crate::time::{INFINITE, Instant};
-use crate::types::SequenceNumber;
+use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber};
 
 fn rule(rng: &mut Rng) -> AskRule {
     let sent = Position { sample: SequenceNumber(rng.below(50) as i64), fragments: rng.below(3) as u32 };
@@ -117,6 +117,49 @@ fn a_timeout_looks_at_the_readers_that_are_due_and_not_at_all() {
         assert!(looks <= 5, "{looks} of 240 readers");
     }
     assert_eq!(writer.silent_readers().collect::<Vec<_>>(), [reader(1)], "it was asked");
+}
+
+/// How long after `now`, at the latest, reader 1 is asked.
+fn asked_after(writer: &mut Writer, now: Instant) -> Duration {
+    let mut at = now;
+    let before = writer.counters().heartbeats;
+    while writer.counters().heartbeats == before {
+        at = writer.poll_timeout().expect("it owes an acknowledgement");
+        writer.handle_timeout(at);
+        writer.poll_transmit(at, &mut Outbox::default());
+    }
+    at.since(now)
+}
+
+#[test]
+fn a_reader_that_is_back_is_asked_again_soon_although_it_has_come_no_further() {
+    let mut writer = crowd_that_waits_for_one(1);
+    let mut now = START;
+    while now < START + Duration::from_secs(30) {
+        now += asked_after(&mut writer, now);
+    }
+    assert_eq!(asked_after(&mut writer, now), Duration::from_secs(3), "it was silent for long");
+    now += Duration::from_secs(3);
+    (0..3).for_each(|_| acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]));
+    writer.poll_transmit(now, &mut Outbox::default());
+    let after = asked_after(&mut writer, now);
+    assert!(after < Duration::from_millis(400), "it asks again and again, and its writer only after {after:?}");
+}
+
+#[test]
+fn discovery_asks_a_silent_reader_at_least_once_a_second() {
+    for (entity, pause) in [(EntityId::PUBLICATIONS_WRITER, 1), (EntityId::user_writer(1, Keyed::No), 3)] {
+        let guid = Guid::new(GuidPrefix([99; 12]), entity);
+        let mut writer = Writer::new(guid, Arc::default(), &WriterOptions::default());
+        writer.match_reader(START, matched_reader(1));
+        writer.poll_transmit(START, &mut Outbox::default());
+        let (mut now, mut longest) = (START, Duration::ZERO);
+        for _ in 0..15 {
+            let pause = asked_after(&mut writer, now);
+            (now, longest) = (now + pause, longest.max(pause));
+        }
+        assert_eq!(longest, Duration::from_secs(pause), "{entity:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use super::flow::Position;
 use super::reader_proxy::{Owed, ReaderProxy};
 use super::reader_set::ReaderSummary;
 use super::{
-    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX, Writer, WriterOutcome, lowest,
+    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX,
+    Writer, WriterOutcome, lowest,
 };
 use crate::proxies::Summary;
 use crate::time::Instant;
@@ -239,6 +240,7 @@ impl Writer {
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {
             self.readers_changed();
+            self.pass_over_forgone();
             outcome.space |= self.release_acknowledged();
         }
         if let Some(since) = self.first_behind_since() {
@@ -260,6 +262,7 @@ impl Writer {
             longest: match (self.collection.was_blocked(), self.room.is_awaited()) {
                 (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
                 (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
+                (false, false) if self.guid.entity.is_builtin() => HEARTBEAT_PERIOD_BUILTIN_MAX,
                 (false, false) => HEARTBEAT_PERIOD_MAX,
             },
             crowd: self.heartbeat.round_trip.estimate(),

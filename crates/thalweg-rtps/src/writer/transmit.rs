@@ -134,6 +134,20 @@ impl Writer {
             None if self.readers.is_empty() => next,
             _ => return,
         };
+        self.pass_over_up_to(owed);
+    }
+
+    /// A reader was given up. Counts as sent what nobody else is owed: a link that carries nothing would be flooded with it, and no answer
+    /// would slow that down.
+    pub(super) fn pass_over_forgone(&mut self) {
+        let next = self.history.last().next();
+        let together = self.readers.summary();
+        if together.unacknowledged_buffer.is_none() {
+            self.pass_over_up_to(together.awaited().map_or(next, |acknowledged| acknowledged.next().min(next)));
+        }
+    }
+
+    fn pass_over_up_to(&mut self, owed: SequenceNumber) {
         if owed > self.outgoing.place.sample {
             self.pass_over(owed);
         }

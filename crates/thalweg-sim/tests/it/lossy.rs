@@ -65,7 +65,7 @@ fn a_path_that_loses_a_quarter_by_itself_is_filled_all_the_same() {
 
 #[test]
 fn large_samples_do_not_crawl_over_a_lossy_path() {
-    for seed in [118_083, 429_451, 457_836_504, 800_016_591] {
+    for seed in [118_083, 429_451, 446_519_514, 457_836_504, 800_001_889, 800_016_591, 1_200_004_734, 3_000_002_801] {
         World::new(seed).run().check_all();
     }
 }

@@ -50,7 +50,7 @@ impl Scene {
                 guid: guid(2, EntityId([0, 0, 1, 4])),
                 vendor: VendorId::THALWEG,
                 reliable: true,
-                wants_history: false,
+                qos: Arc::default(),
                 unicast: vec![Locator::from(SocketAddr::from(([10, 0, 0, 2], 7411)))],
                 multicast: None,
                 on_this_host: false,

@@ -2,7 +2,7 @@
 
 use super::{figure, missing, runs};
 use crate::figures::{percent, rounded};
-use crate::paper5::answers::{LOSS, P50, P99, mean};
+use crate::paper5::answers::{LOSS, P50, P99, median_of};
 use crate::paper5::cell::{Contender, PaperFigure};
 use crate::paper5::ramp::{self, RampFigures};
 use crate::paper5::result::{Paper5Result, Run, ServerCellRuns};
@@ -54,7 +54,7 @@ fn course_seen(cell: &ServerCellRuns) -> Option<String> {
     let (least, most) = ramp::threads(run)
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(least, most), (_, threads)| (least.min(*threads), most.max(*threads)));
-    let served = percent(1.0 - mean(cell, LOSS)?);
+    let served = percent(1.0 - median_of(cell, LOSS)?);
     Some(format!(
         "{}: {} requests behind at the end, {served} served, {least:.0} to {most:.0} threads.",
         cell.cell.contender.law_name(),
@@ -159,9 +159,9 @@ fn table(result: &Paper5Result, part: PaperFigure) -> Table {
             vec![
                 cell.cell.contender.law_name(),
                 runs(cell),
-                figure(mean(cell, LOSS).map(|share| share * 1e2)),
-                figure(mean(cell, P50).map(|us| us / 1e3)),
-                figure(mean(cell, P99).map(|us| us / 1e3)),
+                figure(median_of(cell, LOSS).map(|share| share * 1e2)),
+                figure(median_of(cell, P50).map(|us| us / 1e3)),
+                figure(median_of(cell, P99).map(|us| us / 1e3)),
             ],
             figures.map_or_else(|| vec![missing(); 7], |figures| ramp_columns(&figures)),
         ]

@@ -12,7 +12,7 @@ use super::{answers, verdicts};
 use crate::figures::{duration, grouped, rounded};
 use crate::quick::presentation::utc;
 use crate::report::{Page, Section, Tile};
-use crate::statistics::Interval;
+use crate::statistics::Middle;
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
@@ -102,8 +102,8 @@ fn tiles(result: &Paper5Result) -> Vec<Tile> {
         value.map(|value| Tile { figure: rounded(value), meaning: meaning.to_owned() })
     };
     let tiles = [
-        tile(answers::mean(cell, answers::SERVED), "requests/s at capacity"),
-        tile(answers::mean(cell, answers::PER_CPU_S), "requests for each processor second of the server"),
+        tile(answers::median_of(cell, answers::SERVED), "requests/s at capacity"),
+        tile(answers::median_of(cell, answers::PER_CPU_S), "requests for each processor second of the server"),
     ];
     tiles.into_iter().flatten().collect()
 }
@@ -155,8 +155,9 @@ fn method(result: &Paper5Result) -> Vec<String> {
          and payload. In an open loop latency counts from the scheduled time. An answer that comes too late is a loss."
             .to_owned(),
         format!(
-            "A run is the unit: {} of each cell at most, in rounds whose order is shuffled from the seed {}. A figure is the mean of the \
-             runs; the interval beside it is a bootstrap over the runs (95 %) from five runs on, below that the least and the largest run.",
+            "A run is the unit: {} of each cell at most, in rounds whose order is shuffled from the seed {}. A figure is the median of \
+             the runs, with its exact 95 % interval from eight runs on; below that the range from the least to the largest run, which \
+             promises nothing.",
             course.runs, course.seed
         ),
         "Thalweg and the other servers as they are shipped, with the detection of duplicates, except where `without deduplication` is \
@@ -179,10 +180,17 @@ fn method(result: &Paper5Result) -> Vec<String> {
     out
 }
 
-/// A figure with its interval.
-fn with_interval(interval: Option<Interval>) -> String {
-    interval
-        .map_or_else(missing, |one| format!("{} ({} … {})", rounded(one.estimate), rounded(one.low), rounded(one.high)))
+/// A figure with its interval, or with the range of too few runs.
+fn with_interval(middle: Option<Middle>) -> String {
+    let shown = |one: Middle| {
+        let [estimate, low, high] = [one.estimate, one.low, one.high].map(rounded);
+        if one.is_range {
+            format!("{estimate} (range {low} to {high})")
+        } else {
+            format!("{estimate} ({low} to {high})")
+        }
+    };
+    middle.map_or_else(missing, shown)
 }
 
 /// A figure alone.
@@ -196,7 +204,7 @@ fn missing() -> String {
 
 /// Columns common to every table.
 fn shared(cell: &ServerCellRuns) -> [String; 6] {
-    let of = |quantity, by: f64| figure(answers::mean(cell, quantity).map(|mean| mean * by));
+    let of = |quantity, by: f64| figure(answers::median_of(cell, quantity).map(|mean| mean * by));
     [
         of(answers::LOSS, 1e2),
         of(answers::P50, 1e-3),

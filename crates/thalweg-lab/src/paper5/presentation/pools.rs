@@ -3,13 +3,13 @@
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
-use crate::paper5::answers::{self, HANDLED, RECEIVED, SERVED, estimate, mean};
+use crate::paper5::answers::{self, HANDLED, RECEIVED, SERVED, estimate, median_of};
 use crate::paper5::cell::{Contender, PaperFigure, ServerWork};
 use crate::paper5::result::{Paper5Result, ServerCellRuns};
 use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::statistics::Interval;
+use crate::statistics::Middle;
 use crate::table::Table;
 
 pub(super) fn section(result: &Paper5Result) -> Section {
@@ -59,7 +59,7 @@ fn by_size(handler: ServerWork, cells: &[&ServerCellRuns]) -> String {
 }
 
 /// Points joined by a line, with whiskers.
-pub(super) fn marked(name: &str, colour: usize, points: &[(f64, Interval)]) -> Layer {
+pub(super) fn marked(name: &str, colour: usize, points: &[(f64, Middle)]) -> Layer {
     Layer {
         name: name.to_owned(),
         colour,
@@ -88,8 +88,8 @@ fn table(handler: ServerWork, cells: &[&ServerCellRuns]) -> Table {
             cell.cell.contender.law_name(),
             runs(cell),
             with_interval(estimate(cell, SERVED)),
-            figure(mean(cell, RECEIVED)),
-            figure(mean(cell, HANDLED)),
+            figure(median_of(cell, RECEIVED)),
+            figure(median_of(cell, HANDLED)),
         ];
         own.into_iter().chain(shared(cell)).collect()
     };

@@ -3,14 +3,14 @@
 use super::pools::marked;
 use super::{SHARED_TITLES, figure, runs, shared, with_interval};
 use crate::figures::percent;
-use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, mean};
+use crate::paper5::answers::{self, COST, OFFERED, P50, P99, PER_CPU_S, SERVED, THREADS, estimate, median_of};
 use crate::paper5::cell::{Contender, PaperFigure, RequestLoad, ServerWork};
 use crate::paper5::result::{Paper5Result, ServerCellRuns};
 use crate::paper5::usage::Moment;
 use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, Section};
-use crate::statistics::Interval;
+use crate::statistics::Middle;
 use crate::table::Table;
 
 pub(super) fn clients(result: &Paper5Result) -> Section {
@@ -114,8 +114,8 @@ fn size_seen(result: &Paper5Result, contender: Contender) -> Option<String> {
         .filter(|cell| cell.cell.contender == contender && !cell.runs.is_empty())
         .collect();
     let (first, last) = (own.first()?, own.last()?);
-    let share = mean(last, SERVED)? / mean(first, SERVED)?;
-    let cpu = mean(last, PER_CPU_S)? / mean(first, PER_CPU_S)?;
+    let share = median_of(last, SERVED)? / median_of(first, SERVED)?;
+    let cpu = median_of(last, PER_CPU_S)? / median_of(first, PER_CPU_S)?;
     Some(format!(
         "{}: {} of the answers with the largest requests, {} for each processor second.",
         contender.middleware_name(),
@@ -134,7 +134,7 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
         })
     };
     let row = |contender: &Contender| {
-        let marks = |colour: usize, value: Option<Interval>| {
+        let marks = |colour: usize, value: Option<Middle>| {
             value.map(|value| RowMark { colour, value: value.estimate, interval: Some((value.low, value.high)) })
         };
         let full = cell(contender, true)?;
@@ -157,7 +157,7 @@ pub(super) fn capacity(result: &Paper5Result) -> Section {
             contender.middleware_name(),
             runs(alone),
             with_interval(estimate(alone, P50)),
-            figure(mean(alone, P99)),
+            figure(median_of(alone, P99)),
         ])
     };
     trips.rows = contenders.iter().filter_map(trip).collect();
@@ -203,12 +203,12 @@ fn table(result: &Paper5Result, part: PaperFigure, caption: &str) -> Table {
             cell.cell.server_name(),
             cell.cell.load.to_string(),
             runs(cell),
-            figure(mean(cell, OFFERED)),
+            figure(median_of(cell, OFFERED)),
             with_interval(estimate(cell, SERVED)),
         ];
         own.into_iter()
             .chain(shared(cell))
-            .chain([THREADS, COST].map(|quantity| figure(mean(cell, quantity))))
+            .chain([THREADS, COST].map(|quantity| figure(median_of(cell, quantity))))
             .collect()
     };
     table.rows = result.cells_of(part).map(row).collect();

@@ -56,7 +56,7 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
                 .resting_on(format!("{}; mean over the subscribers.", source.amount()))
                 .with_table(table(&all, "offered, Mbit/s")),
             Figure::of_many("Latency that climbs before the knee is queueing.", FigureLayout::Grid, latency)
-                .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount())),
+                .resting_on(format!("{}; whiskers are 95 % intervals, from eight runs on.", source.amount())),
         ],
         ..Section::default()
     })
@@ -89,7 +89,7 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
                 FigureLayout::Grid,
                 pictures,
             )
-            .resting_on(format!("{}; whiskers are 95 % intervals, from five runs on.", source.amount()))
+            .resting_on(format!("{}; whiskers are 95 % intervals, from eight runs on.", source.amount()))
             .with_table(table(&all, "N")),
         ],
         ..Section::default()

@@ -2,9 +2,10 @@
 
 use crate::figures::{percent, rounded};
 use crate::report::Section;
+use crate::statistics::median;
 use crate::study::CellFailure;
 use crate::study::compare::Difference;
-use crate::study::results::{CellResult, RunSummary, StudyResult, median};
+use crate::study::results::{CellResult, RunSummary, StudyResult};
 use crate::table::Table;
 use crate::trial::Totals;
 

@@ -39,7 +39,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
             figure(slowest.and_then(|pair| pair.p50_us)),
             slowest.map_or_else(String::new, |pair| pair.name.clone()),
             rounded(jain(cell)),
-            figure(crate::study::results::median(skew)),
+            figure(crate::statistics::median(skew)),
         ]);
     }
     let worst = runs(source.result).map(|run| run.fairness.jain_in_time).fold(1.0, f64::min);

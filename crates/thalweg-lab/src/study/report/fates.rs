@@ -4,15 +4,14 @@ use super::source::Source;
 use crate::figures::grouped;
 use crate::plot::{Stack, stacks};
 use crate::report::{Figure, Section};
-use crate::statistics::share_interval;
+use crate::statistics::median_interval;
 use crate::study::results::{CellResult, RunSummary};
 use crate::study::tables;
 
 pub(super) fn section(source: &Source<'_>) -> Section {
     let result = source.result;
-    let bars = |of: fn(&RunSummary) -> Vec<u64>| -> Vec<Stack> {
-        result.cells.iter().map(|cell| stack(cell, of, result.seed)).collect()
-    };
+    let bars =
+        |of: fn(&RunSummary) -> Vec<u64>| -> Vec<Stack> { result.cells.iter().map(|cell| stack(cell, of)).collect() };
     let readers = bars(|run| vec![run.totals.in_time, run.totals.late, run.totals.lost, run.totals.not_sent]);
     let writers = bars(|run| vec![run.publishers.in_time, run.publishers.late, run.publishers.not_sent]);
     let sum = |bars: &[Stack], class: usize| -> u64 { bars.iter().filter_map(|bar| bar.counts.get(class)).sum() };
@@ -26,7 +25,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     };
     let basis = |bars: &[Stack], what: &str| {
         format!(
-            "n = {} samples due, {what}; the whisker is the 95 % interval of the share in time between runs, from five runs on.",
+            "n = {} samples due, {what}; the whisker is the 95 % interval of the share in time between runs, from eight runs on.",
             grouped(whole(bars))
         )
     };
@@ -62,15 +61,18 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     }
 }
 
-fn stack(cell: &CellResult, of: fn(&RunSummary) -> Vec<u64>, seed: u64) -> Stack {
+fn stack(cell: &CellResult, of: fn(&RunSummary) -> Vec<u64>) -> Stack {
     let runs: Vec<Vec<u64>> = cell.runs.iter().map(of).collect();
     let classes = runs.first().map_or(0, Vec::len);
-    let shares: Vec<(u64, u64)> =
-        runs.iter().map(|counts| (counts.first().copied().unwrap_or(0), counts.iter().sum())).collect();
+    let share = |counts: &Vec<u64>| {
+        let due = counts.iter().sum::<u64>().max(1);
+        100.0 * counts.first().copied().unwrap_or(0) as f64 / due as f64
+    };
+    let shares: Vec<f64> = runs.iter().map(share).collect();
     Stack {
         name: cell.name.clone(),
         counts: (0..classes).map(|class| runs.iter().map(|counts| counts[class]).sum()).collect(),
-        interval: share_interval(&shares, seed).map(|share| (100.0 * share.low, 100.0 * share.high)),
+        interval: median_interval(&shares).map(|share| (share.low, share.high)),
     }
 }
 

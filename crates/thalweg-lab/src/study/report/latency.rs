@@ -43,7 +43,7 @@ fn overview(source: &Source<'_>) -> Figure {
         rows(&Axis::micros("response latency"), &kinds, &all),
     )
     .resting_on(format!(
-        "{}; 95 % intervals from runs and seconds resampled, from five runs on; a quantile with too few samples beyond it has no mark.",
+        "{}; the quantiles are those of the samples due, of which one that never arrived is infinitely late and stands at the right edge; exact 95 % intervals of the median over the runs from eight runs on; a quantile with too few samples beyond it has no mark.",
         source.amount()
     ))
     .with_table(interval_table(source.result))
@@ -67,7 +67,7 @@ fn tail(source: &Source<'_>) -> Figure {
     let mut table =
         Table::new("Response latency in µs", &["cell", "p90", "p99", "p99.9", "p99.99", "p99.999", "longest"]);
     for (cell, data) in &all {
-        let quantile = |q| data.all.quantile(q).map_or_else(|| "–".to_owned(), |latency| rounded(micros(latency)));
+        let quantile = |q| data.all.quantile(q).map_or_else(|| "–".to_owned(), rounded);
         let figures = [0.9, 0.99, 0.999, 0.9999, 0.99999].map(quantile);
         let longest = rounded(micros(data.all.max()));
         table.rows.push([cell.name.clone()].into_iter().chain(figures).chain([longest]).collect());
@@ -77,7 +77,10 @@ fn tail(source: &Source<'_>) -> Figure {
         FigureLayout::Column,
         all.chunks(COLOURS).map(picture).collect(),
     )
-    .resting_on(format!("{}; each curve ends where ten samples lie beyond it.", source.amount()))
+    .resting_on(format!(
+        "{}; each curve ends where ten samples lie beyond it; ∞ is a sample that never arrived.",
+        source.amount()
+    ))
     .with_table(table)
 }
 
@@ -106,22 +109,21 @@ pub(super) fn distribution(source: &Source<'_>) -> Section {
     let pictures = source.each().enumerate().take(source.detail.distributions).map(picture).collect();
     let beside = if source.cells.len() > 1 { " The thin grey curve is the first cell." } else { "" };
     let mut table = Table::new(
-        "Share of the samples that arrived within so many µs",
+        "Share of the samples due that arrived within so many µs",
         &["cell", "1 %", "10 %", "25 %", "50 %", "75 %", "90 %", "99 %"],
     );
     for (cell, data) in source.each() {
-        let at =
-            |share: f64| rounded(micros(data.all.at_rank((share * data.all.count() as f64).ceil().max(1.0) as u64)));
+        let at = |share: f64| rounded(data.all.at_rank((share * data.all.due() as f64).ceil().max(1.0) as u64));
         let figures = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99].map(at);
         table.rows.push([cell.name.clone()].into_iter().chain(figures).collect());
     }
     Section {
         title: "Distributions".to_owned(),
-        lead: "The share of the samples that arrived within each time, one picture a cell, all on the same logarithmic axis.".to_owned(),
+        lead: "The share of the samples due that arrived within each time, one picture a cell, all on the same logarithmic axis.".to_owned(),
         figures: vec![
             Figure::of_many(format!("A curve further left is faster, a steeper one steadier.{beside}"), FigureLayout::Grid, pictures)
                 .resting_on(format!(
-                    "{}; the band holds 95 % of the curves of resampled runs and seconds, from five runs on.",
+                    "{}; the curve is the median over the runs, the band its exact 95 % interval at each place, from eight runs on.",
                     source.amount()
                 ))
                 .with_table(table),
@@ -135,10 +137,8 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
     if source.cells.iter().all(|cell| cell.course.len() < COURSE_MIN) {
         return None;
     }
-    let unsteadiness = |data: &CellData| {
-        let middle = data.all.quantile(0.5).map_or(f64::INFINITY, |middle| middle.as_secs_f64());
-        data.all.max().as_secs_f64() / middle.max(1e-9)
-    };
+    let unsteadiness =
+        |data: &CellData| micros(data.all.max()) / data.all.quantile(0.5).unwrap_or(f64::INFINITY).max(1e-3);
     let mut order: Vec<usize> = (0..source.cells.len()).collect();
     order.sort_by(|one, other| unsteadiness(&source.cells[*other]).total_cmp(&unsteadiness(&source.cells[*one])));
     order.truncate(source.detail.courses);
@@ -157,7 +157,7 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
         };
         let layers = vec![
             layer(1, Form::Dots, &|all| (all.count() > 0).then(|| micros(all.max()))),
-            layer(0, Form::Line, &|all| all.quantile(0.5).map(micros)),
+            layer(0, Form::Line, &|all| all.quantile(0.5)),
         ];
         let (x, y) = (Axis::count("second of the measurement"), Axis::micros("response latency").over(from, to));
         Chart { title: cell.name.clone(), x, y, layers, size: Size::Small }.to_svg()
@@ -169,12 +169,12 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
     );
     for index in &order {
         let (cell, data) = (&source.result.cells[*index], &source.cells[*index]);
-        let medians = || data.course.values().filter_map(|second| second.quantile(0.5)).map(micros);
+        let medians = || data.course.values().filter_map(|second| second.quantile(0.5));
         let longest = data.course.iter().max_by_key(|(_, second)| second.max());
         table.rows.push(vec![
             cell.name.clone(),
-            rounded(medians().fold(f64::INFINITY, f64::min)),
-            rounded(medians().fold(f64::NEG_INFINITY, f64::max)),
+            medians().reduce(f64::min).map_or_else(|| "–".to_owned(), rounded),
+            medians().reduce(f64::max).map_or_else(|| "–".to_owned(), rounded),
             rounded(micros(data.all.max())),
             longest.map_or_else(String::new, |(second, _)| second.to_string()),
         ]);
@@ -204,7 +204,7 @@ fn interval_table(result: &StudyResult) -> Table {
     let mut header = vec!["cell"];
     header.extend(QUANTILES.map(|(name, _)| name));
     let mut table = Table::new(
-        "Quantiles of the response latency in µs with 95 % intervals (runs and seconds resampled); five runs are needed",
+        "Quantiles of the response latency in µs over what was due: the median over the runs with its exact 95 % interval; eight runs are needed",
         &header,
     );
     for cell in &result.cells {
@@ -226,8 +226,8 @@ fn nines(all: &Buckets) -> Vec<(f64, f64)> {
     let quantiles =
         (0..=NINES_STEPS).map(|step| 10_f64.powf(f64::from(step) / 2.0)).map(|beyond| (beyond, 1.0 - 1.0 / beyond));
     quantiles
-        .filter(|(beyond, q)| *beyond >= 1.5 && is_supported(*q, all.count()))
-        .filter_map(|(beyond, q)| Some((beyond, micros(all.quantile(q)?))))
+        .filter(|(beyond, q)| *beyond >= 1.5 && is_supported(*q, all.due()))
+        .filter_map(|(beyond, q)| Some((beyond, all.quantile(q)?)))
         .collect()
 }
 

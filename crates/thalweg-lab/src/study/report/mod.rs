@@ -151,7 +151,7 @@ pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + 
     let debug = debug.then(|| "This is a debug build, several times slower than a release build.".to_owned());
     let quiet = (disturbed > 0).then(|| {
         format!(
-            "In {disturbed} of {all} runs the machine was not quiet in any attempt: maxima and small differences are not the middleware's."
+            "In {disturbed} of {all} runs the machine was not quiet in any attempt: their cells have no verdict, and maxima are not the middleware's."
         )
     });
     debug.into_iter().chain(quiet).collect()
@@ -224,12 +224,14 @@ fn thinning(source: &Source<'_>) -> String {
 
 /// Name of the file.
 pub(super) const REPORT: &str = "report.html";
-const METHOD: [&str; 5] = [
+const METHOD: [&str; 7] = [
     "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.",
     "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
     "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
     "A quantile is shown only where ten samples lie beyond it.",
-    "A run during which other programs used more of the machine than the scenario allows is repeated, and marked if no attempt is quiet.",
+    "A sample that never arrived counts as infinitely late in every quantile.",
+    "Intervals are exact ones of the median over the runs, from eight runs on; verdicts are sign tests with Holm's correction for the number of cells.",
+    "A run during which other programs used more of the machine than the scenario allows is repeated; if no attempt is quiet its cell has no verdict.",
 ];
 
 #[cfg(test)]

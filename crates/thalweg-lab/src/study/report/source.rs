@@ -5,12 +5,11 @@ use std::path::Path;
 
 use super::waterfall::{self, Layers as Traces};
 use crate::error::LabError;
-use crate::figures::micros;
 use crate::host::{Layers, SecondConditions};
 use crate::scenario::Scenario;
-use crate::statistics::{Buckets, DistributionPoint, distribution};
+use crate::statistics::{Buckets, DistributionPoint, distribution, median};
 use crate::study::directory::{RunName, load_run, load_scenario};
-use crate::study::results::{CellResult, StudyResult, counted_runs, load_seconds, median};
+use crate::study::results::{CellResult, StudyResult, counted_runs, load_seconds};
 use crate::trial::TrialResult;
 
 /// A study with what its runs hold.
@@ -90,7 +89,7 @@ impl<'a> Source<'a> {
         for index in result.places() {
             let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
             let mut cell = CellData::default();
-            cell.read_latencies(load_seconds(directory, &names, index)?, detail, result.seed);
+            cell.read_latencies(load_seconds(directory, &names, index)?, detail);
             cell.traces = waterfall::read(directory, &own)?;
             let mut runs = Vec::new();
             for name in own {
@@ -121,13 +120,17 @@ impl<'a> Source<'a> {
 }
 
 impl CellData {
-    fn read_latencies(&mut self, runs: Vec<BTreeMap<u64, Buckets>>, detail: Detail, seed: u64) {
+    fn read_latencies(&mut self, runs: Vec<BTreeMap<u64, Buckets>>, detail: Detail) {
         for (second, buckets) in runs.iter().flatten() {
             self.all.add(buckets);
             self.course.entry(*second).or_default().add(buckets);
         }
-        let runs: Vec<Vec<Buckets>> = runs.into_iter().map(|seconds| seconds.into_values().collect()).collect();
-        self.distribution = distribution(&runs, detail.curve_points, seed);
+        let whole = |seconds: BTreeMap<u64, Buckets>| {
+            let mut run = Buckets::default();
+            seconds.values().for_each(|second| run.add(second));
+            run
+        };
+        self.distribution = distribution(&runs.into_iter().map(whole).collect::<Vec<_>>(), detail.curve_points);
         thin(&mut self.course, detail.course_points);
     }
 
@@ -136,7 +139,7 @@ impl CellData {
         let known = cell.intervals.iter().find(|interval| interval.quantile == q).map(|interval| interval.us);
         match known {
             Some(us) => Some((us.estimate, Some((us.low, us.high)))),
-            None => self.all.quantile(q).map(|latency| (micros(latency), None)),
+            None => self.all.quantile(q).map(|latency| (latency, None)),
         }
     }
 }

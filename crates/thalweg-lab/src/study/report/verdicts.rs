@@ -69,7 +69,10 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     };
     let mut figures: Vec<Figure> =
         quantities.into_iter().filter_map(|quantity| forest(quantity, &of(quantity))).collect();
-    let table = compare::table("Against the baseline; less is better", &result.differences);
+    let table = compare::table(
+        "Against the baseline; more is better of what is delivered and received, less of everything else",
+        &result.differences,
+    );
     let mut tables = Vec::new();
     match figures.first_mut() {
         Some(figure) => figure.table = Some(table),
@@ -79,8 +82,9 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
         title: "Verdicts".to_owned(),
         lead: format!(
             "Every cell against the first one, {}, or, where several middleware take part, against the first one with the same data. Runs of \
-             the same round are paired; the ratio is that of the cell to its baseline. A/A noise is how far neighbouring runs of one cell \
-             lie apart: a smaller difference is none.",
+             the same round are paired; the ratio is that of the cell to its baseline, the median over the rounds. A/A noise is how far \
+             neighbouring runs of one cell lie apart: a smaller difference is none. The cells of one quantity are corrected for their \
+             number (Holm). A cell with a disturbed run has no verdict, and one that delivers fewer samples is better in nothing else.",
             baseline.name
         ),
         seen: vec![format!(
@@ -117,12 +121,12 @@ fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
         let kinds = [("ratio with its 95 % interval", 0), ("no difference, with the A/A noise", crate::plot::BESIDE)];
         Figure::new(
             format!(
-                "{quantity}: left of 1 is better than the baseline; an interval outside the grey noise is a difference."
+                "{quantity}: an interval outside the grey noise and away from 1 is a difference, if the verdict beside it stands."
             ),
             rows(&axis, &kinds, &all),
         )
         .resting_on(format!(
-            "{pairs} comparisons; Hodges–Lehmann estimate of paired runs with its exact 95 % interval."
+            "{pairs} comparisons; median of paired runs with its exact 95 % interval, that of each cell alone."
         ))
     })
 }

@@ -1,0 +1,78 @@
+//! What an asynchronous writer asks its flow controller for, and what it gets for that.
+
+use super::tests::{START, acknowledge, ask_for_pack, collecting, matched_reader, reader, write_stamped};
+use super::*;
+use crate::qos::{History, Method};
+
+#[test]
+fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepAll);
+    (0..10).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 1_000));
+    assert_eq!(writer.footprint().waiting, 10);
+    writer.unmatch_reader(reader(1));
+    assert_eq!((writer.footprint().waiting, writer.held()), (0, 0));
+    write_stamped(&mut writer, START + Duration::from_millis(1), 1_000);
+    let mut outbox = Outbox::new();
+    writer.poll_transmit_within(START + Duration::from_millis(2), u64::MAX, &mut outbox);
+    assert_eq!((writer.footprint().waiting, outbox.len()), (0, 0), "nobody is there to get it");
+}
+
+/// Had the GAP for its first sample used up the tokens, it would have been all that the answer ever held.
+#[test]
+fn a_pack_whose_first_sample_is_gone_is_repaired_with_the_tokens_that_its_repair_asks_for() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(2));
+    (0..2).for_each(|number| write_stamped(&mut writer, START + Duration::from_nanos(number), 200));
+    let mut outbox = Outbox::new();
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    write_stamped(&mut writer, START, 200);
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    let (now, repaired) = (START + Duration::from_secs(1), writer.counters().repaired);
+    let pack = writer.history.pack_of(SequenceNumber(1));
+    ask_for_pack(&mut writer, now, pack);
+    let cost = writer.backlog(now).expect("a repair waits").next_cost;
+    outbox.clear();
+    writer.poll_transmit_within(now, cost, &mut outbox);
+    assert_eq!(writer.counters().repaired - repaired, 1, "with {cost} bytes");
+}
+
+/// Samples that were sent whole are repaired in fragments as large as a path that became narrower carries; one that was written since has
+/// two equal ones. It waits for its turn: if the cost of its fragments were said to be that of the next datagram, nothing would ever leave.
+#[test]
+fn repairs_of_large_samples_are_paid_for_while_another_one_waits_for_its_turn() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepAll);
+    let mut outbox = Outbox::new();
+    let wide = || MatchedReader { receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
+    let narrow = || MatchedReader { datagram_bytes: 800, ..wide() };
+    for (reader, samples) in [(wide(), 8), (narrow(), 1)] {
+        writer.match_reader(START, reader);
+        (0..samples).for_each(|_| write_stamped(&mut writer, START, 800));
+        while writer.poll_transmit_within(START, u64::MAX, &mut outbox).more {
+            outbox.clear();
+        }
+    }
+    let now = START + Duration::from_secs(1);
+    acknowledge(&mut writer, now, 1, SequenceNumber::FIRST, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let repaired = writer.counters().repaired;
+    while let Some(backlog) = writer.backlog(now) {
+        outbox.clear();
+        let paid = writer.poll_transmit_within(now, backlog.next_cost, &mut outbox);
+        assert!(paid.spent > 0 || !paid.more, "nothing leaves for {} bytes", backlog.next_cost);
+    }
+    assert_eq!(writer.counters().repaired - repaired, 9 * 2);
+}
+
+#[test]
+fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
+    let mut writer = collecting(Method::asynchronous("slow"), History::KeepLast(1));
+    write_stamped(&mut writer, START, 400_000);
+    let mut outbox = Outbox::new();
+    while writer.poll_transmit_within(START, u64::MAX, &mut outbox).more {
+        outbox.clear();
+    }
+    let stopped = writer.outgoing.place;
+    assert!(stopped.sample == SequenceNumber(1) && stopped.fragment > 0, "the window closes in its middle");
+    write_stamped(&mut writer, START, 400_000);
+    assert!(writer.backlog(START).is_some(), "the readers are to be told that the rest will not come");
+    writer.poll_transmit_within(START, u64::MAX, &mut outbox);
+    assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
+}

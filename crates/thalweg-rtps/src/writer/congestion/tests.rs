@@ -1,0 +1,105 @@
+//! Rounds of answers, and what they change.
+
+use super::*;
+
+/// A first window of which each quarter is answered after so many microseconds.
+fn first_window(answers: [u64; 4]) -> Congestion {
+    let mut path = Congestion::new(Instant::ZERO);
+    for (quarter, micros) in (1..).zip(answers) {
+        let took = Some(Duration::from_micros(micros));
+        let reached = Some(quarter * WINDOW_START / 4);
+        let busy_since = (Instant::ZERO, 0);
+        let answered = Answered { sent: WINDOW_START, busy_since, reached, took, window: 1 << 22 };
+        path.handle_answer(Instant::from_nanos(micros * 1_000), &answered, Duration::ZERO);
+    }
+    path
+}
+
+#[test]
+fn answers_of_a_burst_that_come_later_and_later_tell_what_a_link_carries() {
+    let mut path = first_window([10_000, 20_000, 30_000, 40_000]);
+    assert!(path.is_paced());
+    let now = Instant::from_nanos(40_000_000);
+    let drained = path.resume_at(now).since(now);
+    assert!(drained > Duration::from_millis(40), "what is on its way passes first: {drained:?}");
+    let a_second_later = now + drained + Duration::from_secs(1);
+    let burst = path.credit(a_second_later);
+    assert!((7_000..8_000).contains(&burst), "2 ms of 95 % of 64 datagrams in 40 ms: {burst}");
+}
+
+/// A round of 20 datagrams that ends at so many milliseconds, of which so many are lost.
+fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assumed: Duration) -> Change {
+    let sent = round * 20 * DATAGRAM;
+    path.note_loss(lost * DATAGRAM);
+    let busy_since = (Instant::ZERO, 0);
+    let answered = Answered { sent, busy_since, reached: Some(sent), took: None, window: 43_690 };
+    path.handle_answer(Instant::from_nanos(millis * 1_000_000), &answered, assumed)
+}
+
+#[test]
+fn a_window_that_is_lost_as_a_whole_ends_its_round_at_once() {
+    for (lost, change) in [(WINDOW_START - DATAGRAM, Change::Nothing), (WINDOW_START, Change::Slower)] {
+        let mut path = Congestion::new(Instant::ZERO);
+        path.note_loss(lost);
+        let (sent, busy_since) = (WINDOW_START, (Instant::ZERO, 0));
+        let answered = Answered { sent, busy_since, reached: None, took: None, window: 1 << 22 };
+        assert_eq!(path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO), change);
+    }
+}
+
+#[test]
+fn a_path_that_drowns_round_after_round_is_paced_however_little_was_sent() {
+    for (losses, paced) in [([12, 12, 12], true), ([12, 4, 12], false), ([0, 12, 12], false)] {
+        let mut path = Congestion::new(Instant::ZERO);
+        for (round, lost) in (1..).zip(losses) {
+            assert!(!path.is_paced());
+            small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+        }
+        assert_eq!(path.is_paced(), paced, "{losses:?}");
+    }
+}
+
+#[test]
+fn after_bursts_that_were_lost_for_the_most_part_the_rate_doubles_until_something_speaks_against_it() {
+    let mut path = Congestion::new(Instant::ZERO);
+    (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+    let mut rate_after = |round, lost| {
+        path.resume_at(Instant::from_nanos(round * 100_000_000));
+        small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+        let Phase::Paced(pace) = &path.phase else { unreachable!("nothing is known that ends it") };
+        pace.rate
+    };
+    let first = rate_after(4, 0);
+    assert_eq!((rate_after(5, 0), rate_after(6, 0)), (first * 2, first * 4));
+    let slower = rate_after(7, 6);
+    assert!(slower < first * 4 && rate_after(8, 0) < slower * 11 / 10, "{slower}");
+}
+
+#[test]
+fn only_a_loss_that_a_path_may_have_by_itself_counts_as_its_own() {
+    for (lost, background) in [(6, 240..=320), (16, 0..=100)] {
+        let mut path = Congestion::new(Instant::ZERO);
+        (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+        for round in 4..=20 {
+            path.resume_at(Instant::from_nanos(round * 100_000_000));
+            small_round(&mut path, round, round * 100, lost, Duration::ZERO);
+        }
+        assert!(background.contains(&path.background), "{lost} of 20 lost: {}", path.background);
+    }
+}
+
+#[test]
+fn while_no_round_trip_is_known_a_rate_grows_no_sooner_than_losses_are_told() {
+    let mut path = Congestion::new(Instant::ZERO);
+    (1..=3).for_each(|round| _ = small_round(&mut path, round, round * 100, 12, Duration::ZERO));
+    let assumed = Duration::from_millis(100);
+    assert_eq!(small_round(&mut path, 5, 399, 0, assumed), Change::Nothing);
+    assert_eq!(small_round(&mut path, 6, 400, 0, assumed), Change::Other);
+}
+
+#[test]
+fn a_busy_reader_is_no_link() {
+    assert!(!first_window([300, 500, 700, 900]).is_paced());
+    assert!(!first_window([300, 10_000, 9_900, 9_800]).is_paced());
+    assert_eq!(first_window([300, 500, 700, 900]).window(), WINDOW_START * 2);
+}

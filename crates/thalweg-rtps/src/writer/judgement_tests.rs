@@ -1,0 +1,126 @@
+//! Laws of how answers are judged: what counts as lost, and when a path is slowed down for it.
+
+use super::tests::{
+    START, acknowledge, drain, impatient_writer, locator, matched_reader, patient_writer, reader, run_until_given_up,
+    send, write,
+};
+use super::*;
+use crate::time::INFINITE;
+use crate::types::Locator;
+use crate::wire::{FragmentSet, NackFrag};
+
+const SAMPLE_BYTES: usize = 26_000;
+const FRAGMENTS: u64 = 20;
+
+fn after(millis: u64) -> Instant {
+    START + Duration::from_millis(millis)
+}
+
+/// A writer whose reader has room for a few large samples.
+fn roomy_writer(multicast: Option<Locator>) -> Writer {
+    let mut writer = patient_writer(INFINITE);
+    let receive_buffer_bytes = Some(4 << 20);
+    writer.match_reader(START, MatchedReader { receive_buffer_bytes, multicast, ..matched_reader(1) });
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    writer.judge_path(START, reader(1));
+    drain(&mut writer, START);
+    writer
+}
+
+/// Datagrams that are known to be lost since the path was last judged.
+fn lost(writer: &Writer) -> u64 {
+    let proxy = writer.readers.get(reader(1)).expect("it is matched");
+    proxy.congestion.as_ref().expect("it is elsewhere").lost() / congestion::DATAGRAM
+}
+
+fn is_paced(writer: &Writer) -> bool {
+    writer.flow.paced
+}
+
+fn ask_for_fragments(writer: &mut Writer, now: Instant, sequence: i64, fragments: std::ops::RangeInclusive<u32>) {
+    let mut state = FragmentSet::new(*fragments.start());
+    fragments.for_each(|number| _ = state.insert(number));
+    let (entity, sequence) = (writer.guid().entity, SequenceNumber(sequence));
+    let count = writer.counters().acknacks as u32 + 1;
+    let nack = NackFrag { reader: reader(1).entity, writer: entity, sequence, state, count };
+    writer.handle_nack_frag(now, reader(1), &nack);
+}
+
+#[test]
+fn a_large_sample_that_is_asked_for_as_a_whole_is_lost_with_all_its_parts_each_time_that_it_was_sent() {
+    let mut writer = roomy_writer(None);
+    write(&mut writer, SAMPLE_BYTES);
+    drain(&mut writer, START);
+    let ask = |writer: &mut Writer, millis| {
+        acknowledge(writer, after(millis), 1, SequenceNumber(1), &[1]);
+        lost(writer)
+    };
+    assert_eq!(ask(&mut writer, 10), FRAGMENTS);
+    assert_eq!(ask(&mut writer, 11), FRAGMENTS, "that is known");
+    drain(&mut writer, after(11));
+    assert_eq!(writer.counters().repaired, FRAGMENTS);
+    assert_eq!(ask(&mut writer, 12), FRAGMENTS, "the repair is on its way");
+    assert_eq!(ask(&mut writer, 2_000), 2 * FRAGMENTS, "the repair is lost");
+}
+
+#[test]
+fn what_a_reader_tells_in_one_datagram_is_judged_together() {
+    let mut writer = roomy_writer(None);
+    (0..3).for_each(|_| write(&mut writer, SAMPLE_BYTES));
+    drain(&mut writer, START);
+    ask_for_fragments(&mut writer, after(30), 1, 1..=8);
+    assert_eq!(lost(&writer), 8);
+    acknowledge(&mut writer, after(30), 1, SequenceNumber(1), &[2, 3]);
+    assert_eq!(lost(&writer), 8 + 2 * FRAGMENTS, "one round, not two");
+    assert!(!is_paced(&writer));
+    writer.judge_path(after(30), reader(1));
+    assert_eq!((lost(&writer), is_paced(&writer)), (0, true));
+}
+
+#[test]
+fn what_was_sent_to_a_group_that_has_brought_nothing_yet_tells_nothing_of_the_path() {
+    let group = Locator::from(std::net::SocketAddr::from(([239, 255, 0, 7], 7401)));
+    for has_brought_any in [false, true] {
+        let mut writer = roomy_writer(Some(group));
+        let receive_buffer_bytes = Some(4 << 20);
+        for number in 2..=4 {
+            let multicast = Some(group);
+            writer.match_reader(START, MatchedReader { receive_buffer_bytes, multicast, ..matched_reader(number) });
+            acknowledge(&mut writer, START, number, SequenceNumber(1), &[]);
+        }
+        drain(&mut writer, START);
+        writer.route.set_neighbourhood(std::sync::Arc::default());
+        assert!(writer.route.uses_group());
+        write(&mut writer, SAMPLE_BYTES);
+        drain(&mut writer, START);
+        let first = if has_brought_any { 2 } else { 1 };
+        ask_for_fragments(&mut writer, after(1), 1, first..=10);
+        assert_eq!(lost(&writer), 0);
+        ask_for_fragments(&mut writer, after(2), 1, 11..=20);
+        assert_eq!(lost(&writer), if has_brought_any { 10 } else { 0 });
+    }
+}
+
+#[test]
+fn what_nobody_else_is_owed_is_not_sent_once_a_reader_is_given_up() {
+    let mut writer = impatient_writer(1);
+    (0..40).for_each(|_| write(&mut writer, 1_000));
+    send(&mut writer, START);
+    let (next, sent) = (writer.outgoing.place.sample, writer.counters().transmitted);
+    assert!(next < SequenceNumber(25), "the window closes");
+    let (_, now) = run_until_given_up(&mut writer);
+    assert_eq!((writer.outgoing.place.sample, writer.counters().transmitted), (SequenceNumber(41), sent));
+    write(&mut writer, 1_000);
+    assert_eq!(send(&mut writer, now), [locator(1)], "what is new leaves for it");
+}
+
+#[test]
+fn large_samples_leave_in_pieces_for_readers_that_were_all_given_up() {
+    let mut writer = impatient_writer(1);
+    write(&mut writer, 8);
+    send(&mut writer, START);
+    let (_, now) = run_until_given_up(&mut writer);
+    write(&mut writer, 4 << 20);
+    let burst = drain(&mut writer, now);
+    assert!(burst < 200, "{burst} datagrams at once");
+}

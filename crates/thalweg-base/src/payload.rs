@@ -216,7 +216,11 @@ impl PayloadPool {
         PayloadPool { classes: (SMALLEST_CLASS_BITS..=LARGEST_CLASS_BITS).map(class).collect() }
     }
 
-    /// Lets `fill` write into an empty recycled buffer with room for `bytes_hint` and returns what it wrote.
+    /// Lets `fill` write into an empty recycled buffer with room for `bytes_hint` bytes, which grows where it writes more, and returns
+    /// what it wrote. Hints above the largest size class get a new buffer, which is not recycled.
+    ///
+    /// # Errors
+    /// Those of `fill`; the buffer is recycled all the same.
     #[inline]
     pub fn fill<E>(
         &mut self,

@@ -178,7 +178,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an appendable type's members; members that a newer sender added behind them are skipped.
+    /// Reads an appendable type's members. Members that a newer sender added behind them are skipped in XCDR2, whose length in front
+    /// tells where they end; XCDR1 has none.
+    ///
+    /// # Errors
+    /// Those of `read`; when fewer bytes are left than the length says.
     #[inline]
     pub fn appendable_type<T>(
         &mut self,
@@ -218,7 +222,10 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the elements of a collection, in the frame that the encoding gives to collections of such elements.
+    /// Reads the elements of a collection, in XCDR2 behind their length in bytes unless they are primitive.
+    ///
+    /// # Errors
+    /// Those of `read`; when fewer bytes are left than that length says.
     #[inline]
     pub fn collection<T>(
         &mut self,

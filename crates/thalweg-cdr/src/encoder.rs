@@ -101,12 +101,18 @@ impl<'b> Encoder<'b> {
     }
 
     /// Writes a final type's members; nothing is added to them.
+    ///
+    /// # Errors
+    /// Those of `write`.
     #[inline]
     pub fn final_type(&mut self, write: impl FnOnce(&mut Self) -> Result<(), EncodeError>) -> Result<(), EncodeError> {
         write(self)
     }
 
-    /// Writes an appendable type's members, with their length in front where the encoding has one.
+    /// Writes an appendable type's members, with their length in bytes in front in a payload of XCDR2 (DDS-XTypes 1.3 §7.4.3.5).
+    ///
+    /// # Errors
+    /// Those of `write`; when that length does not fit into 32 bits.
     #[inline]
     pub fn appendable_type(
         &mut self,
@@ -118,7 +124,11 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Writes a mutable type's members, each written by [`parameter`](Self::parameter).
+    /// Writes a mutable type's members, each written by [`parameter`](Self::parameter): with their length in bytes in front in XCDR2, with an
+    /// end mark in XCDR1, and with neither for a key hash.
+    ///
+    /// # Errors
+    /// Those of `write`; when that length does not fit into 32 bits.
     #[inline]
     pub fn mutable_type(
         &mut self,
@@ -137,7 +147,10 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Writes the elements of a collection, with their length in front where the encoding wants one for these elements.
+    /// Writes the elements of a collection, in XCDR2 with their length in bytes in front unless they are primitive.
+    ///
+    /// # Errors
+    /// Those of `write`; when that length does not fit into 32 bits.
     #[inline]
     pub fn collection(
         &mut self,
@@ -164,7 +177,11 @@ impl<'b> Encoder<'b> {
         self.in_array = true;
     }
 
-    /// Writes one member of a mutable type behind a header with its id and length.
+    /// Writes one member of a mutable type behind a header with its id and length. XCDR1 states the length in bytes itself and leaves
+    /// `code` out of account.
+    ///
+    /// # Errors
+    /// Those of `write`; when a stated length does not fit into 32 bits.
     #[inline]
     pub fn parameter(
         &mut self,
@@ -188,7 +205,11 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Writes an optional member of a final or appendable type: whether it is there, and the value if it is.
+    /// Writes an optional member of a final or appendable type: in XCDR2 a byte, 1 where it is there, and the value; in XCDR1 a parameter,
+    /// empty where it is not.
+    ///
+    /// # Errors
+    /// Those of `write`; when a length of XCDR1 does not fit into 32 bits.
     #[inline]
     pub fn optional<T: ?Sized>(
         &mut self,

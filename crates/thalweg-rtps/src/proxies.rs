@@ -11,7 +11,9 @@ use crate::types::Guid;
 
 /// What an endpoint knows of one that it is matched with.
 pub(crate) trait Proxy {
+    /// What several have in common exactly.
     type Summary: Summary;
+    /// What several have at least.
     type Bounds: Summary;
 
     fn guid(&self) -> Guid;
@@ -100,21 +102,28 @@ impl<P: Proxy> ProxySet<P> {
         self.places.get(&guid).copied()
     }
 
+    /// The proxy of an endpoint, for one look.
     pub fn get(&self, guid: Guid) -> Option<&P> {
         Some(self.at(self.place(guid)?))
     }
 
+    /// The proxy of an endpoint, to be changed; the summaries above it are brought up to date when the reference goes.
     pub fn get_mut(&mut self, guid: Guid) -> Option<ProxyMut<'_, P>> {
         let place = self.place(guid)?;
         Some(self.at_mut(place))
     }
 
+    /// The proxy at a place.
+    ///
+    /// # Panics
+    /// When the place is not below [`ProxySet::len`].
     #[inline]
     pub fn at(&self, place: usize) -> &P {
         self.note_looks(1);
         &self.proxies[place]
     }
 
+    /// As [`ProxySet::get_mut`] for the proxy at a place.
     pub fn at_mut(&mut self, place: usize) -> ProxyMut<'_, P> {
         self.note_looks(1);
         ProxyMut { set: self, place, is_changed: false }

@@ -107,7 +107,9 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Held {
     pub change: Change,
+    /// The place of its instance in the table of instances.
     pub instance: usize,
+    /// The next change of the instance that is held; zero for none.
     pub next_of_instance: SequenceNumber,
     /// False once KEEP_LAST has overwritten it, although it is still to be sent.
     pub is_live: bool,

@@ -21,8 +21,11 @@ pub(super) struct PackRing {
 pub(super) struct Removed {
     /// The pack's slot.
     pub index: usize,
+    /// The place of its instance in the table of instances.
     pub instance: usize,
+    /// The next change of the instance that is held; zero for none.
     pub next_of_instance: SequenceNumber,
+    /// False for the end of an instance.
     pub is_value: bool,
     /// Bytes of its payload.
     pub bytes: usize,
@@ -44,6 +47,7 @@ impl PackRing {
         std::mem::replace(&mut self.slots[index].content, Content::Empty)
     }
 
+    /// Takes the oldest slot, which may have lost its content before.
     pub fn pop_front(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
         self.empty -= usize::from(matches!(slot.content, Content::Empty));

@@ -55,7 +55,8 @@ pub struct ParticipantConfig {
     pub lease_duration: Duration,
     /// Addresses of this participant.
     pub addresses: LocalAddresses,
-    /// Receive buffer of the user-data socket, announced so that writers size their windows by it.
+    /// Receive buffer of the user-data socket in bytes, announced so that writers size their windows by it. Default 212,992, that of
+    /// Linux.
     pub receive_buffer_bytes: u32,
     /// Identifies this host: equal for participants that can reach each other by loopback.
     pub host: [u8; 16],

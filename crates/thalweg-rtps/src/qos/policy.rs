@@ -117,7 +117,7 @@ pub enum History {
 pub struct ResourceLimits {
     /// Samples of all instances together.
     pub max_samples: Option<u32>,
-    /// Instances.
+    /// Instances; without a limit a reader knows [`INSTANCES_DEFAULT`](crate::history::INSTANCES_DEFAULT) at most.
     pub max_instances: Option<u32>,
     /// Samples of any one instance.
     pub max_samples_per_instance: Option<u32>,

@@ -61,7 +61,7 @@ mod id {
     pub const HEARTBEAT_FRAG: u8 = 0x13;
     pub const DATA: u8 = 0x15;
     pub const DATA_FRAG: u8 = 0x16;
-    /// RTI's, as the three that follow.
+    /// RTI's, as the two that follow.
     pub const ACKNACK_BATCH: u8 = 0x17;
     pub const DATA_BATCH: u8 = 0x18;
     pub const HEARTBEAT_BATCH: u8 = 0x19;

@@ -188,7 +188,10 @@ impl<'a> ParameterReader<'a> {
         self.cursor.array("more bytes in the parameter")
     }
 
-    /// A byte that must be 0 or 1.
+    /// A boolean, one byte.
+    ///
+    /// # Errors
+    /// Also when it is neither 0 nor 1.
     pub fn boolean(&mut self) -> Result<bool, WireError> {
         let error = self.error("boolean 0 or 1");
         match self.array()? {
@@ -229,6 +232,9 @@ impl<'a> ParameterReader<'a> {
     }
 
     /// The bytes of a string without its final NUL, whatever their encoding. Length 0 reads as the empty string.
+    ///
+    /// # Errors
+    /// Also when it does not end with its only NUL.
     pub fn string_bytes(&mut self) -> Result<&'a [u8], WireError> {
         let error = self.error("string that ends with its only NUL");
         match self.octets()? {

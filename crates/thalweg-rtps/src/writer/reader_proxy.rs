@@ -37,7 +37,7 @@ pub struct MatchedReader {
     pub batches: bool,
     /// What a HEARTBEAT and its answer are taken to need before the first ones.
     pub round_trip: Duration,
-    /// The receive buffer it announced.
+    /// The receive buffer that it announced, in bytes; those of Thalweg and Cyclone DDS do.
     pub receive_buffer_bytes: Option<u32>,
 }
 

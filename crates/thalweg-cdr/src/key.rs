@@ -17,7 +17,7 @@ pub fn key_hash<T: Topic>(value: &T) -> Result<[u8; 16], EncodeError> {
     }
     with_scratch(|scratch| {
         value.encode_key(&mut Encoder::for_key_hash(scratch))?;
-        Ok(hash(scratch, T::KEY_FITS_HASH))
+        hash(scratch, T::KEY_FITS_HASH).ok_or_else(|| EncodeError::new(format!("expected {OVER_BOUND}")))
     })
 }
 
@@ -27,7 +27,7 @@ pub fn key_hash<T: Topic>(value: &T) -> Result<[u8; 16], EncodeError> {
 /// of those, once a thread has made a hash.
 ///
 /// # Errors
-/// When the key members are not where the type has them.
+/// When the key members are not where the type has them, or make a key that should fit into 16 bytes longer.
 pub fn key_hash_of_payload<T: Topic>(payload: &[u8], key_only: bool) -> Result<[u8; 16], DecodeError> {
     if !T::KEYED {
         return Ok([0; 16]);
@@ -39,17 +39,21 @@ pub fn key_hash_of_payload<T: Topic>(payload: &[u8], key_only: bool) -> Result<[
     with_scratch(|scratch| {
         let mut encoder = Encoder::for_key_hash(scratch);
         decoder.outermost(T::EXTENSIBILITY, encapsulation, |decoder| T::transfer_key(decoder, &mut encoder))?;
-        Ok(hash(scratch, T::KEY_FITS_HASH))
+        hash(scratch, T::KEY_FITS_HASH).ok_or_else(|| decoder.error(OVER_BOUND))
     })
 }
 
-fn hash(key: &[u8], fits: bool) -> [u8; 16] {
+/// What stands where a key has a string or sequence over its bound.
+const OVER_BOUND: &str = "a key of at most 16 bytes, as the bounds of its members allow";
+
+/// `None` for a key that would fit if its members kept their bounds.
+fn hash(key: &[u8], fits: bool) -> Option<[u8; 16]> {
     if !fits {
-        return md5::compute(key).0;
+        return Some(md5::compute(key).0);
     }
     let mut hash = [0; 16];
-    hash[..key.len()].copy_from_slice(key);
-    hash
+    hash.get_mut(..key.len())?.copy_from_slice(key);
+    Some(hash)
 }
 
 fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {

@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 
-use thalweg_cdr::{Topic, decode, decode_key, key_hash_of_payload};
+use thalweg_cdr::{Representation, Topic, decode, decode_key, encode, key_hash_of_payload};
 use thalweg_derive::Topic;
 
-use crate::types::{BoundedEnums, Choice, FinalOptionals, Mutable, MutableKey, Numbers, Sequences, ShapeType};
+use crate::types::{
+    BoundedEnums, Choice, FinalOptionals, LongTextKey, Mutable, MutableKey, Numbers, Sequences, ShapeType, TextKey,
+};
 use crate::zoo::{Collections, Keyed, Mutating, Nothing, Tree};
 
 #[derive(Debug, Clone, PartialEq, Topic)]
@@ -222,4 +224,17 @@ fn an_appendable_type_without_its_key_is_an_error_for_all_who_read_it() {
     assert_eq!(error.to_string(), expected);
     let error = decode_key::<ShapeType>(&payload).expect_err("no key");
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_key_over_its_bound_has_no_hash() {
+    for (length, has_hash) in [(11, true), (12, false), (10_000, false)] {
+        let mut payload = Vec::new();
+        let unbounded = LongTextKey { a: "x".repeat(length), b: 0 };
+        if encode(&unbounded, Representation::Xcdr2, &mut payload).is_err() {
+            payload = [&[0, 7, 0, 0], &(length as u32 + 1).to_le_bytes()[..], &vec![b'x'; length], &[0; 8]].concat();
+        }
+        assert_eq!(key_hash_of_payload::<TextKey>(&payload, false).is_ok(), has_hash, "{length}");
+        assert_eq!(decode::<TextKey>(&payload).is_ok(), has_hash, "{length}");
+    }
 }

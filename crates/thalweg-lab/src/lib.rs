@@ -21,10 +21,10 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod circumstances;
 pub mod coap_load;
 mod error;
 pub mod figures;
-pub mod host;
 mod length;
 pub mod nearest;
 mod network;
@@ -52,4 +52,5 @@ mod worker;
 
 pub use error::LabError;
 pub use length::Length;
+pub use thalweg_host as host;
 pub use worker::run_worker;

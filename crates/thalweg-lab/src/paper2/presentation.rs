@@ -2,6 +2,7 @@
 
 use super::groups::{Group, P90, RECEIVED, WIRE};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
+use crate::circumstances;
 use crate::figures::{grouped, rounded};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::quick::presentation::utc;
@@ -67,7 +68,7 @@ pub fn page(result: &Paper2Result) -> Page {
         ],
         warnings: study::disturbances(studies()),
         sections,
-        facts: first.environment.facts(),
+        facts: circumstances::facts(&first.environment),
         conditions: studies()
             .map(|study| {
                 format!(

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thalweg_coap::endpoint::Confirmability;
-use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
+use thalweg_host::{monotonic_nanos, pin_to_cpu};
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
 use super::plan::Paper5Plan;

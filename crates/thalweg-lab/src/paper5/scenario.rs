@@ -4,13 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cell::{Contender, PaperFigure, ServerCell};
-use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
 use super::result::{Paper5Facts, Paper5Result, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
 use crate::error::LabError;
-use crate::host::{ConditionsWatch, Environment};
+use crate::host::{ConditionsWatch, Energy, Environment};
 use crate::paper1::Missing;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};

@@ -3,9 +3,7 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::monotonic_nanos;
-
-use super::energy::Energy;
+use thalweg_host::{Energy, monotonic_nanos};
 
 /// Resources that a server had used at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The result as tables, as text for the terminal and as a page.
 
+use crate::circumstances;
 use crate::figures::{bit_rate, duration, grouped, rounded, size};
 use crate::plot::{self, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
@@ -11,7 +12,8 @@ use super::result::{Background, BurstCell, QuickResult};
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &QuickResult) -> String {
-    let (sections, warnings, conditions) = (sections(result), warnings(result), result.conditions.sentences());
+    let (sections, warnings, conditions) =
+        (sections(result), warnings(result), circumstances::sentences(&result.conditions));
     Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
@@ -27,8 +29,8 @@ pub fn to_html(result: &QuickResult) -> String {
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),
-        facts: result.environment.facts(),
-        conditions: result.conditions.sentences(),
+        facts: circumstances::facts(&result.environment),
+        conditions: circumstances::sentences(&result.conditions),
         method: method(result),
         ..Page::default()
     };

@@ -5,8 +5,6 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{grouped, percent};
-
 /// Disturbances of a measurement; missing where the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
@@ -23,36 +21,15 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// Beyond this share of foreign work a two-core machine shows it in its percentiles.
+    pub const FOREIGN_MAX: f64 = 0.05;
+    /// Beyond this share a hypervisor's pauses are long enough to be a run's maximum.
+    pub const STOLEN_MAX: f64 = 0.005;
+
     /// Whether other work on the machine may have shaped the figures.
     pub fn is_disturbed(&self) -> bool {
-        self.foreign_cpu.is_some_and(|share| share > FOREIGN_MAX)
-            || self.stolen_cpu.is_some_and(|share| share > STOLEN_MAX)
-    }
-
-    /// A sentence for each thing worth knowing, worst first.
-    pub fn sentences(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        if let Some(share) = self.foreign_cpu {
-            let judgement =
-                if share > FOREIGN_MAX { ": figures are worse and vary more than on an idle machine" } else { "" };
-            out.push(format!("Other programs used {} of the CPU time{judgement}.", percent(share)));
-        }
-        if let Some(share) = self.stolen_cpu.filter(|share| *share > STOLEN_MAX) {
-            out.push(format!(
-                "The hypervisor gave {} of the CPU time to other guests: expect outliers.",
-                percent(share)
-            ));
-        }
-        if let Some(share) = self.waiting_for_cpu {
-            out.push(format!(
-                "During {} of the time some task was ready to run and waited for a CPU, the experiment's own included.",
-                percent(share)
-            ));
-        }
-        if let Some(count) = self.dropped_datagrams.filter(|count| *count > 0) {
-            out.push(format!("The kernel dropped {} datagrams at full receive buffers.", grouped(count)));
-        }
-        out
+        self.foreign_cpu.is_some_and(|share| share > Conditions::FOREIGN_MAX)
+            || self.stolen_cpu.is_some_and(|share| share > Conditions::STOLEN_MAX)
     }
 }
 
@@ -144,11 +121,6 @@ fn parse_drops(text: &str) -> Option<u64> {
     super::layers::titled(text, "Udp").into_iter().find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value)
 }
 
-/// Beyond this share of foreign work a two-core machine shows it in its percentiles.
-const FOREIGN_MAX: f64 = 0.05;
-/// Beyond this share a hypervisor's pauses are long enough to be a run's maximum.
-const STOLEN_MAX: f64 = 0.005;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +148,5 @@ mod tests {
         assert_eq!(conditions.stolen_cpu, Some(0.02));
         assert_eq!(conditions.waiting_for_cpu, Some(0.5));
         assert!(conditions.is_disturbed());
-        assert_eq!(conditions.sentences().len(), 3, "no drop, no sentence: {:?}", conditions.sentences());
     }
 }

@@ -42,7 +42,7 @@ struct Counters {
 
 impl SecondConditions {
     /// The same second on two machines: of each quantity the larger one.
-    pub(crate) fn worst(self, other: SecondConditions) -> SecondConditions {
+    pub fn worst(self, other: SecondConditions) -> SecondConditions {
         let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),

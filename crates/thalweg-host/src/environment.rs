@@ -59,22 +59,6 @@ impl Environment {
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         }
     }
-
-    /// Name and value of each fact, in the order a reader wants them.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
-        let unknown = || "unknown".to_owned();
-        let cpu = self.cpu.clone().unwrap_or_else(unknown);
-        vec![
-            ("CPU", if self.is_virtual { format!("{cpu} (virtual)") } else { cpu }),
-            ("cores", self.cores.to_string()),
-            ("memory", self.memory_mib.map_or_else(unknown, |mib| format!("{:.1} GiB", mib as f64 / 1024.0))),
-            ("kernel", self.kernel.clone().unwrap_or_else(unknown)),
-            ("load before", self.load.map_or_else(unknown, |load| format!("{load:.2}"))),
-            ("governor", self.governor.clone().unwrap_or_else(|| "not told".to_owned())),
-            ("rmem_max", self.receive_buffer_max_bytes.map_or_else(unknown, crate::figures::size)),
-            ("Thalweg", format!("{} ({} build)", self.version, self.build)),
-        ]
-    }
 }
 
 fn read(path: impl AsRef<Path>) -> Option<String> {
@@ -105,6 +89,5 @@ mod tests {
     fn this_machine_has_a_kernel_and_cores() {
         let environment = Environment::read();
         assert!(environment.kernel.is_some() && environment.cores > 0, "{environment:?}");
-        assert_eq!(environment.facts().len(), 8);
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The counters of all processor packages, and what they have counted.
 #[derive(Debug)]
-pub(super) struct Energy(Vec<Package>);
+pub struct Energy(Vec<Package>);
 
 /// One package's counter, which begins again at zero after its range: on many processors every hour.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Package {
 
 impl Energy {
     /// The counters of this host.
-    pub(super) fn of_host() -> Energy {
+    pub fn of_host() -> Energy {
         Energy::of_folder(Path::new(POWERCAP))
     }
 
@@ -36,7 +36,7 @@ impl Energy {
     }
 
     /// Joules since the first look; `None` where the host has no counters or does not let this user read them all.
-    pub(super) fn read(&mut self) -> Option<f64> {
+    pub fn read(&mut self) -> Option<f64> {
         let totals: Option<Vec<u64>> = self.0.iter_mut().map(Package::read).collect();
         totals.filter(|totals| !totals.is_empty()).map(|totals| totals.iter().sum::<u64>() as f64 / 1e6)
     }

@@ -1,9 +1,8 @@
 //! The machine, as far as its figures depend on it.
 
-use std::fs;
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
+
+use crate::files::{HostFiles, field};
 
 /// Environment of a measurement, for the readers of its result; unreadable facts are missing, never guessed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,49 +39,49 @@ pub struct HostEnvironment {
 }
 
 impl Environment {
-    /// Reads the facts of this machine from `/proc`.
+    /// The facts of this machine.
     pub fn read() -> Environment {
-        let cpus = read("/proc/cpuinfo").unwrap_or_default();
+        Environment::of(&HostFiles::here())
+    }
+
+    /// The facts in these files; cores, version and build are those of this process.
+    pub fn of(files: &HostFiles) -> Environment {
+        let cpus = files.text("proc/cpuinfo").unwrap_or_default();
+        let governor = files.text("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         Environment {
-            kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
+            kernel: files.setting("kernel.osrelease"),
             cpu: field(&cpus, "model name").or_else(|| field(&cpus, "Model")).map(str::to_owned),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             is_virtual: field(&cpus, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
-            memory_mib: read("/proc/meminfo").and_then(|text| {
-                let kib: u64 = field(&text, "MemTotal")?.split(' ').next()?.parse().ok()?;
-                Some(kib / 1024)
-            }),
-            load: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
-            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").map(|text| text.trim().to_owned()),
-            receive_buffer_max_bytes: read("/proc/sys/net/core/rmem_max").and_then(|text| text.trim().parse().ok()),
+            memory_mib: files.memory_kib().map(|(total, _)| total / 1024),
+            load: files.load_averages().map(|[load, ..]| load),
+            governor: governor.map(|text| text.trim().to_owned()),
+            receive_buffer_max_bytes: files.setting("net.core.rmem_max").and_then(|text| text.parse().ok()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         }
     }
 }
 
-fn read(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok()
-}
-
-/// The value of the first `name : value` line.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Tree;
 
     #[test]
-    fn fields_are_found_by_their_whole_name() {
-        let text = "model\t\t: 17\nmodel name\t: AMD EPYC 7713\nflags\t: fpu hypervisor";
-        assert_eq!(field(text, "model name"), Some("AMD EPYC 7713"));
-        assert_eq!(field(text, "model"), Some("17"));
-        assert_eq!(field(text, "bogomips"), None);
+    fn facts_are_those_of_the_files_and_unreadable_ones_are_missing() {
+        let tree = Tree::new("environment")
+            .with("proc/cpuinfo", "processor: 0\nmodel name\t: AMD EPYC 7713\nflags\t: fpu hypervisor sse\n")
+            .with("proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 9 kB\n")
+            .with("proc/sys/kernel/osrelease", "6.12.4\n");
+        let environment = Environment::of(&tree.files());
+        assert_eq!(environment.cpu.as_deref(), Some("AMD EPYC 7713"));
+        assert_eq!((environment.kernel.as_deref(), environment.memory_mib), (Some("6.12.4"), Some(2048)));
+        assert!(environment.is_virtual && environment.load.is_none() && environment.governor.is_none());
+        let board = Tree::new("board").with("proc/cpuinfo", "processor: 0\n\nModel\t: Raspberry Pi 4\n");
+        let environment = Environment::of(&board.files());
+        assert_eq!(environment.cpu.as_deref(), Some("Raspberry Pi 4"));
+        assert!(!environment.is_virtual);
     }
 
     #[test]

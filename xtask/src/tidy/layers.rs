@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 14] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -14,11 +14,32 @@ const CRATES: [(&str, &[&str]); 14] = [
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-host"]),
+    ("thalweg-report", &[]),
     (
         "thalweg-lab",
-        &["thalweg", "thalweg-coap", "thalweg-host", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"],
+        &[
+            "thalweg",
+            "thalweg-coap",
+            "thalweg-host",
+            "thalweg-lab-station",
+            "thalweg-report",
+            "thalweg-sim",
+            "thalweg-transport",
+        ],
     ),
-    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    (
+        "thalweg-cli",
+        &[
+            "thalweg",
+            "thalweg-cdr",
+            "thalweg-coap",
+            "thalweg-host",
+            "thalweg-lab",
+            "thalweg-report",
+            "thalweg-rtps",
+            "thalweg-sim",
+        ],
+    ),
     ("thalweg-testing", &[]),
     ("xtask", &[]),
 ];

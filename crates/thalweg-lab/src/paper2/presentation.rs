@@ -3,9 +3,8 @@
 use super::groups::{Group, P90, RECEIVED, WIRE};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
 use crate::circumstances;
-use crate::figures::{grouped, rounded};
+use crate::figures::{grouped, rounded, utc};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
-use crate::quick::presentation::utc;
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
 use crate::study::{self, CPU, CellResult, Measure, P50, P99};

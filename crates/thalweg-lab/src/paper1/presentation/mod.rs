@@ -9,8 +9,7 @@ use std::time::Duration;
 use super::bursts::SLOW_TURN;
 use super::result::{ContenderFacts, NEVER_READY, Paper1Result};
 use crate::circumstances;
-use crate::figures::{duration, rounded};
-use crate::quick::presentation::utc;
+use crate::figures::{duration, rounded, utc};
 use crate::report::{Page, Section, Tile};
 use crate::table::Table;
 

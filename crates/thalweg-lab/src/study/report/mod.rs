@@ -20,9 +20,8 @@ use super::manifest::State;
 use super::results::{self, RunSummary, StudyResult};
 use crate::circumstances;
 use crate::error::LabError;
-use crate::figures::rounded;
+use crate::figures::{rounded, utc};
 use crate::host::HostEnvironment;
-use crate::quick::presentation::utc;
 use crate::report::{Page, Section};
 use crate::study::clocks;
 

@@ -1,9 +1,9 @@
-//! The chart of the README, drawn from the table of `docs/performance.md`. `THALWEG_WRITE=1` writes it instead of comparing it.
+//! The chart of the README, drawn from the table of `docs/results/compare.md`. `THALWEG_WRITE=1` writes it instead of comparing it.
 
 use std::fs;
 use std::path::Path;
 
-use thalweg_lab::plot::{Axis, BESIDE, PlotRow, RowMark, rows, standalone};
+use thalweg_report::plot::{Axis, BESIDE, PlotRow, RowMark, rows, standalone};
 
 /// What the table says of a measurement with the method `auto`.
 struct Compared {
@@ -66,14 +66,14 @@ fn chart(measurements: &[Compared]) -> String {
 #[test]
 fn the_chart_of_the_readme_shows_the_figures_of_the_table() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let measurements = measurements(&fs::read_to_string(docs.join("performance.md")).expect("the document"));
+    let measurements = measurements(&fs::read_to_string(docs.join("results/compare.md")).expect("the document"));
     assert!(measurements.len() > 10, "only {} measurements were found: the table is read wrongly", measurements.len());
-    let (drawn, file) = (chart(&measurements), docs.join("performance.svg"));
+    let (drawn, file) = (chart(&measurements), docs.join("results/compare.svg"));
     if std::env::var_os("THALWEG_WRITE").is_some() {
         fs::write(&file, &drawn).expect("written");
     }
     let shown = fs::read_to_string(&file).expect("the chart");
-    assert!(shown == drawn, "docs/performance.svg is not that of the table; write it with THALWEG_WRITE=1");
+    assert!(shown == drawn, "docs/results/compare.svg is not that of the table; write it with THALWEG_WRITE=1");
 }
 
 #[test]

@@ -63,21 +63,34 @@ fn folder_with_program(tag: &str) -> PathBuf {
     folder
 }
 
-/// Whether a process of the group is left after a while; it is killed then, so that nothing outlives the test.
-fn leaves_processes(group: u32) -> bool {
-    let signal = |name: &str| {
+/// The processes of a shell; dropping it kills those that are left.
+struct ShellGroup(u32);
+
+impl ShellGroup {
+    /// Whether a process got the signal.
+    fn signal(&self, name: &str) -> bool {
         let mut kill = Command::new("kill");
-        kill.args([&format!("-{name}"), "--", &format!("-{group}")]).stderr(Stdio::null());
+        kill.args([&format!("-{name}"), "--", &format!("-{}", self.0)]).stderr(Stdio::null());
         kill.status().expect("kill").success()
-    };
-    let end = Instant::now() + PATIENCE;
-    while signal("0") {
-        if Instant::now() > end {
-            return signal("KILL");
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
-    false
+
+    /// Whether all ended by themselves, after a while.
+    fn ended(&self) -> bool {
+        let end = Instant::now() + PATIENCE;
+        while self.signal("0") {
+            if Instant::now() > end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
+    }
+}
+
+impl Drop for ShellGroup {
+    fn drop(&mut self) {
+        self.signal("KILL");
+    }
 }
 
 /// Pastes each block into a shell of its own in an empty folder: no command fails, the output has what the comments promise, and
@@ -94,15 +107,15 @@ fn check(document: &str, count: usize) {
         shell.args(["-e", "-c", &block.text]).current_dir(folder.join("empty")).env("PATH", path).process_group(0);
         shell.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
         let shell = Running::start(shell);
-        let group = shell.id();
+        let group = ShellGroup(shell.id());
         let code = shell.finish().code;
-        let leaves_processes = leaves_processes(group);
+        let ended = group.ended();
         let said = |name: &str| fs::read_to_string(folder.join(name)).expect("text");
         let (stdout, stderr) = (said("stdout"), said("stderr"));
         fs::remove_dir_all(&folder).expect("removed");
         let (place, told) = (&block.place, format!("{}\n{stdout}\n{stderr}", block.text));
         assert_eq!(code, Some(0), "{place}:\n{told}");
-        assert!(!leaves_processes, "{place}: leaves processes behind");
+        assert!(ended, "{place}: leaves processes behind");
         for promised in block.promised() {
             assert!(
                 stdout.contains(promised) || stderr.contains(promised),

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thalweg_lab_station::kill_group;
 
 use super::{Stop, WorkerMessage};
@@ -124,15 +125,23 @@ impl Launcher {
     }
 }
 
+/// A line of a worker.
+#[derive(Clone, Debug)]
+enum Heard {
+    Message(WorkerMessage),
+    /// Something else.
+    Other(String),
+}
+
 /// A worker under supervision; dropping it ends the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Supervised {
     name: String,
     child: Child,
     orders: Option<ChildStdin>,
-    messages: Receiver<Result<WorkerMessage, String>>,
+    messages: Receiver<Heard>,
     /// A message that a look took out of the queue.
-    waiting: Option<Result<WorkerMessage, String>>,
+    waiting: Option<Heard>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
     last_words: LastWords,
@@ -146,6 +155,16 @@ impl Supervised {
     /// # Errors
     /// The process cannot be started or does not accept its order.
     pub fn start(launcher: &Launcher, name: &str, order: &impl Serialize) -> Result<Supervised, LabError> {
+        let mut supervised = Supervised::start_without_order(launcher, name)?;
+        supervised.send(order)?;
+        Ok(supervised)
+    }
+
+    /// Starts a process that was told everything by its arguments.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start_without_order(launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
         let mut command = launcher.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -162,7 +181,7 @@ impl Supervised {
             std::thread::spawn(move || words.keep(stderr))
         });
         let orders = child.stdin.take();
-        let mut supervised = Supervised {
+        Ok(Supervised {
             name: name.to_owned(),
             child,
             orders,
@@ -171,9 +190,12 @@ impl Supervised {
             is_done: false,
             last_words,
             listening,
-        };
-        supervised.send(order)?;
-        Ok(supervised)
+        })
+    }
+
+    /// What it is called in messages to the user.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Hands the worker one more line of JSON.
@@ -194,7 +216,18 @@ impl Supervised {
     /// # Errors
     /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
     pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<WorkerMessage, LabError> {
-        let deadline = Instant::now() + patience;
+        match self.hear_message(patience, patience, stop)? {
+            Heard::Message(WorkerMessage::Failed(reason)) => {
+                Err(LabError::Failed { process: self.name.clone(), reason })
+            }
+            Heard::Message(message) => Ok(message),
+            Heard::Other(nonsense) => Err(self.misunderstood(&nonsense)),
+        }
+    }
+
+    /// Waits for the next line, at most `left` of `patience`.
+    fn hear_message(&mut self, left: Duration, patience: Duration, stop: &Stop) -> Result<Heard, LabError> {
+        let deadline = Instant::now() + left;
         loop {
             if stop.is_requested() {
                 return Err(LabError::Interrupted);
@@ -204,11 +237,7 @@ impl Supervised {
                 None => self.messages.recv_timeout(LOOK_PERIOD),
             };
             match heard {
-                Ok(Ok(WorkerMessage::Failed(reason))) => {
-                    return Err(LabError::Failed { process: self.name.clone(), reason });
-                }
-                Ok(Ok(message)) => return Ok(message),
-                Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
+                Ok(heard) => return Ok(heard),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     let last_words = self.last_words.text();
@@ -219,6 +248,29 @@ impl Supervised {
         }
     }
 
+    /// Waits for the next word of a process that answers questions, at most `patience`: the content of a
+    /// [`WorkerMessage::Progress`], or an object alone, which is what other programs say. What is none is the remark of a library.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`], or the word is another one.
+    pub fn hear_word<T: DeserializeOwned>(&mut self, patience: Duration, stop: &Stop) -> Result<T, LabError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let word = match self.hear_message(left, patience, stop)? {
+                Heard::Message(WorkerMessage::Progress(word) | WorkerMessage::Done(word)) => word,
+                Heard::Message(WorkerMessage::Failed(reason)) => {
+                    return Err(LabError::Failed { process: self.name.clone(), reason });
+                }
+                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line) {
+                    Ok(word) if word.is_object() => word,
+                    _ => continue,
+                },
+            };
+            return serde_json::from_value(word.clone()).map_err(|_| self.misunderstood(&word.to_string()));
+        }
+    }
+
     /// The next message where one is there already.
     ///
     /// # Errors
@@ -226,8 +278,8 @@ impl Supervised {
     pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
-            Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
-            Some(Ok(message)) => {
+            Some(Heard::Other(nonsense)) => Err(self.misunderstood(&nonsense)),
+            Some(Heard::Message(message)) => {
                 self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
             }
@@ -253,7 +305,7 @@ impl Supervised {
             };
         }
         match &self.waiting {
-            Some(Ok(WorkerMessage::Failed(reason))) => {
+            Some(Heard::Message(WorkerMessage::Failed(reason))) => {
                 Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
             }
             _ => Ok(()),
@@ -282,6 +334,7 @@ impl Supervised {
     }
 
     fn misunderstood(&self, nonsense: &str) -> LabError {
+        let nonsense: String = nonsense.chars().take(200).collect();
         let reason = format!("it answered {nonsense:?}, which is no message of this version");
         LabError::Failed { process: self.name.clone(), reason }
     }
@@ -296,7 +349,7 @@ impl Supervised {
             self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
-            if let Ok(WorkerMessage::Failed(reason)) = message {
+            if let Heard::Message(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
@@ -351,9 +404,9 @@ impl LastWords {
     }
 }
 
-fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<WorkerMessage, String>>) {
+fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let message = serde_json::from_str(&line).map_err(|_| line.chars().take(200).collect());
+        let message = serde_json::from_str(&line).map_or(Heard::Other(line), Heard::Message);
         if heard.send(message).is_err() {
             return;
         }

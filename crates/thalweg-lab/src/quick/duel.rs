@@ -1,16 +1,21 @@
 //! A topic in a hurry beside a bulk transfer, both between the same two processes.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use thalweg_lab_station::{
+    ArrivalBitmap, ArrivedSample, Keep, Middleware, NumberedSample, ProcessEnd, SampleChannel, SampleReader,
+    SampleSink, SampleWriter, wait_until,
+};
+
 use crate::error::LabError;
 use crate::host::{monotonic_nanos, transmitted_bytes};
-use crate::perf::ArrivalBitmap;
 use crate::process::{ParentPipe, Stop};
 use crate::station::{
-    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Sending,
-    Station, StationNetwork, TokenBucket, Wait, wait_until,
+    Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegReader, ThalwegWriter, TokenBucket,
 };
 
 /// The order of both processes.
@@ -74,25 +79,40 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Received {
     /// (number, due, arrived), on the host's clock.
-    pub(crate) samples_ns: Vec<(u64, u64, u64)>,
+    pub(crate) samples_ns: NotedSamples,
+}
+
+impl DuelOrder {
+    fn open(&self, end: &ProcessEnd) -> Result<Thalweg, LabError> {
+        let setup = Setup { flow_controller: self.flow_controller.clone(), ..Setup::within(self.network.clone()) };
+        Ok(Thalweg::open(&setup, end)?)
+    }
+
+    fn bulk_channel(&self) -> SampleChannel {
+        SampleChannel { keep: Keep::AllOf(self.bulk_history), ..SampleChannel::reliable(BULK) }
+    }
+}
+
+fn hurried_channel(topic: &str) -> SampleChannel {
+    SampleChannel { keep: Keep::AllOf(HURRIED_HISTORY), ..SampleChannel::reliable(topic) }
 }
 
 /// The sending process; reports each phase as progress.
 pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabError> {
-    let station = Station::open(&order.network, Wait::Listener)?;
-    order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
+    let station = order.open(&ProcessEnd::PUBLISHER)?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
-    let hurried = station.sender_by(HURRIED, HURRIED_DELIVERY, &in_a_hurry)?;
-    let bulk_delivery = DeliveryGuarantee::Reliable { max_samples: order.bulk_history };
+    let mut hurried = station.writer_by(&hurried_channel(HURRIED), &in_a_hurry)?;
+    let (told, echoes) = channel();
     let mut bulk = Bulk {
         order,
-        sender: station.sender_by(BULK, bulk_delivery, &order.bulk)?,
-        echo: station.receiver(ECHO, HURRIED_DELIVERY)?,
+        writer: station.writer_by(&order.bulk_channel(), &order.bulk)?,
+        reader: station.reader(&hurried_channel(ECHO), Echoes(told))?,
+        echoes,
         sample: Numbered { number: 0, payload: vec![0x5a; order.sample_bytes as usize] },
         link,
         bytes: Vec::new(),
     };
-    let all = || hurried.matched() > 0 && bulk.sender.matched() > 0 && bulk.echo.matched() > 0;
+    let all = || hurried.matched() > 0 && bulk.writer.matched() > 0 && bulk.reader.matched() > 0;
     if !wait_until(PATIENCE, link.stop(), all)? {
         return Err(LabError::Here(format!("the receiver was not found within {} s", PATIENCE.as_secs())));
     }
@@ -101,7 +121,7 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
     let origin_ns = monotonic_nanos() + START_DELAY.as_nanos() as u64;
     let over = Stop::default();
     let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
-        let hurrying = scope.spawn(|| hurry(order, &hurried, origin_ns, &over));
+        let hurrying = scope.spawn(|| hurry(order, &mut hurried, origin_ns, &over));
         let transferred = bulk.run(origin_ns);
         if transferred.is_err() || matches!(order.course, Course::Transfers { .. }) {
             over.request();
@@ -110,38 +130,43 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
         Ok::<_, LabError>((hurried?, transferred?))
     })?;
     hurried.wait_for_acknowledgements(PATIENCE)?;
-    bulk.sender.send(&signal(FAREWELL))?;
-    bulk.sender.wait_for_acknowledgements(PATIENCE)?;
+    say(&mut bulk.writer, FAREWELL)?;
+    bulk.writer.wait_for_acknowledgements(PATIENCE)?;
     Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns, transfers_bytes: bulk.bytes })
 }
 
 /// The receiving process.
 pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, LabError> {
-    let station = Station::open(&order.network, Wait::Listener)?;
-    let echo = station.sender(ECHO, HURRIED_DELIVERY)?;
-    let hurried = station.receiver(HURRIED, HURRIED_DELIVERY)?;
-    let bulk = station.receiver(BULK, DeliveryGuarantee::Reliable { max_samples: order.bulk_history })?;
-    let over = Stop::default();
-    std::thread::scope(|scope| {
-        let noting = scope.spawn(|| {
-            let is_over = || over.is_requested() || link.stop().is_requested();
-            hurried.run(Wait::Listener, Duration::MAX, &is_over, Note::default())
-        });
-        let drain = Drain { order: order.clone(), echo, next: 0 };
-        let drained =
-            bulk.run(Wait::Listener, Duration::MAX, &|| link.stop().is_requested() || noting.is_finished(), drain);
-        over.request();
-        let noted = noting.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
-        let (note, _) = noted?;
-        match drained?.1 {
-            Ended::Enough => note.into_received(),
-            Ended::Silence | Ended::Over => Err(LabError::Interrupted),
+    let station = order.open(&ProcessEnd::subscriber())?;
+    let (samples_ns, ended) = (Arc::default(), Arc::default());
+    let noting = station.reader(&hurried_channel(HURRIED), Note { samples_ns: Arc::clone(&samples_ns) })?;
+    let echo = station.writer(&hurried_channel(ECHO))?;
+    let (samples, bytes) = (order.transfer_samples, order.sample_bytes);
+    let drain = Drain { samples, bytes, echo, next: 0, ended: Arc::clone(&ended) };
+    let draining = station.reader(&order.bulk_channel(), drain)?;
+    let outcome = loop {
+        if link.stop().is_requested() {
+            return Err(LabError::Interrupted);
         }
-    })
+        let ended: Option<Result<(), LabError>> = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match ended {
+            Some(outcome) => break outcome,
+            None => std::thread::sleep(LOOK_PERIOD),
+        }
+    };
+    outcome?;
+    drop((draining, noting));
+    let samples_ns = std::mem::take(&mut *samples_ns.lock().unwrap_or_else(PoisonError::into_inner));
+    Received::of(samples_ns)
 }
 
 /// Sends the small samples at their times, as long as the phases last; returns how many.
-fn hurry(order: &DuelOrder, hurried: &SampleSender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
+fn hurry(
+    order: &DuelOrder,
+    hurried: &mut ThalwegWriter<Numbered>,
+    origin_ns: u64,
+    over: &Stop,
+) -> Result<u64, LabError> {
     let period = order.period.as_nanos() as u64;
     let total = match &order.course {
         Course::Phases { phase, loaded } => phase.as_nanos() as u64 * loaded.len() as u64,
@@ -152,10 +177,22 @@ fn hurry(order: &DuelOrder, hurried: &SampleSender, origin_ns: u64, over: &Stop)
         let due = origin_ns + sample.number * period;
         wait_for(due);
         sample.payload[..8].copy_from_slice(&due.to_le_bytes());
-        hurried.send(&sample)?;
+        hurried.write(&sample).map_err(write_error)?;
         sample.number += 1;
     }
     Ok(sample.number)
+}
+
+fn write_error(error: thalweg_lab_station::WriteError) -> LabError {
+    LabError::from(thalweg_lab_station::Fault::from(error))
+}
+
+/// Writes a sample without content.
+fn say(writer: &mut ThalwegWriter<Numbered>, number: u64) -> Result<(), LabError> {
+    let mut signal = Numbered::of(Vec::new());
+    signal.set_number(number);
+    writer.write(&signal).map_err(write_error)?;
+    Ok(writer.flush()?)
 }
 
 /// Sleeps until shortly before `due` and watches the clock for the rest: a timer's own lateness is no latency of the topic.
@@ -169,8 +206,9 @@ fn wait_for(due: u64) {
 /// The sending side of the transfers.
 struct Bulk<'a> {
     order: &'a DuelOrder,
-    sender: SampleSender,
-    echo: SampleReceiver,
+    writer: ThalwegWriter<Numbered>,
+    reader: ThalwegReader<Numbered>,
+    echoes: Receiver<u64>,
     sample: Numbered,
     link: &'a ParentPipe,
     bytes: Vec<u64>,
@@ -178,10 +216,10 @@ struct Bulk<'a> {
 
 impl Bulk<'_> {
     /// Greets until the receiver answers: from then on every sample is for it.
-    fn meet(&self) -> Result<(), LabError> {
+    fn meet(&mut self) -> Result<(), LabError> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            self.sender.send(&signal(GREETING))?;
+            say(&mut self.writer, GREETING)?;
             if self.hear(GREETING, GREETING_PERIOD)? {
                 return Ok(());
             }
@@ -250,9 +288,9 @@ impl Bulk<'_> {
                 return Err(LabError::Interrupted);
             }
             self.sample.number = number;
-            self.sender.send(&self.sample)?;
+            self.writer.write(&self.sample).map_err(write_error)?;
         }
-        self.sender.flush();
+        self.writer.flush()?;
         let patience = self.order.patience;
         if self.hear(self.sample.number, patience)? {
             return Ok(());
@@ -260,12 +298,20 @@ impl Bulk<'_> {
         Err(LabError::Here(format!("a transfer was not answered within {} s", patience.as_secs())))
     }
 
-    /// Whether the echo `expected` comes within `patience`.
+    /// Whether the echo `expected` comes within `patience`; echoes of greetings that were answered late are skipped.
     fn hear(&self, expected: u64, patience: Duration) -> Result<bool, LabError> {
-        match self.echo.run(Wait::Block, patience, &|| self.link.stop().is_requested(), UntilEcho { expected })?.1 {
-            Ended::Enough => Ok(true),
-            Ended::Silence => Ok(false),
-            Ended::Over => Err(LabError::Interrupted),
+        let deadline = Instant::now() + patience;
+        loop {
+            if self.link.stop().is_requested() {
+                return Err(LabError::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.echoes.recv_timeout(left.min(LOOK_PERIOD)) {
+                Ok(number) if number == expected => return Ok(true),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(false),
+                Err(RecvTimeoutError::Disconnected) => return Err(LabError::Interrupted),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
@@ -282,81 +328,85 @@ impl Bulk<'_> {
     }
 }
 
-/// A sample without content.
-fn signal(number: u64) -> Numbered {
-    Numbered { number, payload: Vec::new() }
-}
+/// Hands on the numbers of echoes.
+struct Echoes(Sender<u64>);
 
-/// Waits for one echo; echoes of greetings that were answered late are skipped.
-struct UntilEcho {
-    expected: u64,
-}
-
-impl ArrivalHandler for UntilEcho {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        Ok(if arrival.number == self.expected { Flow::Enough } else { Flow::Continue })
+impl SampleSink<Thalweg> for Echoes {
+    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
+        // Nobody listens any more at the end.
+        let _ = self.0.send(arrival.number());
     }
 }
 
+/// (number, due, arrived) of each small sample.
+type NotedSamples = Vec<(u64, u64, u64)>;
+
 /// Notes when each small sample was due and arrived.
-#[derive(Default)]
 struct Note {
-    samples_ns: Vec<(u64, u64, u64)>,
+    samples_ns: Arc<Mutex<NotedSamples>>,
 }
 
-impl Note {
-    fn into_received(self) -> Result<Received, LabError> {
+impl SampleSink<Thalweg> for Note {
+    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
+        let now = monotonic_nanos();
+        let noted = (arrival.number(), arrival.time_ns().unwrap_or_default(), now);
+        self.samples_ns.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+    }
+}
+
+impl Received {
+    fn of(samples_ns: NotedSamples) -> Result<Received, LabError> {
         let mut arrivals = ArrivalBitmap::default();
-        self.samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
+        samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
         match arrivals.duplicates() + arrivals.out_of_order() {
-            0 => Ok(Received { samples_ns: self.samples_ns }),
+            0 => Ok(Received { samples_ns }),
             faults => Err(LabError::Here(format!("{faults} samples of the small topic arrived twice or out of order"))),
         }
     }
 }
 
-impl ArrivalHandler for Note {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        let now = monotonic_nanos();
-        let due = arrival.payload.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        let due = due.ok_or_else(|| LabError::Here("a sample of the small topic is too short".to_owned()))?;
-        self.samples_ns.push((arrival.number, due, now));
-        Ok(Flow::Continue)
-    }
-}
-
 /// Checks the bulk samples' order and length and answers the last of each transfer.
 struct Drain {
-    order: DuelOrder,
-    echo: SampleSender,
+    samples: u64,
+    bytes: u64,
+    echo: ThalwegWriter<Numbered>,
     next: u64,
+    /// How it ended.
+    ended: Arc<Mutex<Option<Result<(), LabError>>>>,
 }
 
-impl ArrivalHandler for Drain {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        match arrival.number {
-            FAREWELL => return Ok(Flow::Enough),
-            GREETING => {
-                self.echo.send(&signal(GREETING))?;
-                return Ok(Flow::Continue);
-            }
+impl Drain {
+    /// Whether this was the farewell.
+    fn handle(&mut self, number: u64, bytes: &[u8]) -> Result<bool, LabError> {
+        match number {
+            FAREWELL => return Ok(true),
+            GREETING => return say(&mut self.echo, GREETING).map(|()| false),
             number if number != self.next => {
-                return Err(LabError::Here(format!(
-                    "sample {number} of a transfer arrived where {} was expected",
-                    self.next
-                )));
+                let next = self.next;
+                return Err(LabError::Here(format!("sample {number} of a transfer arrived where {next} was expected")));
             }
             _ => {}
         }
-        if arrival.payload.len() as u64 != self.order.sample_bytes {
+        if bytes.len() as u64 != self.bytes {
             return Err(LabError::Here(format!("sample {} of a transfer has a wrong length", self.next)));
         }
         self.next += 1;
-        if self.next == self.order.transfer_samples {
+        if self.next == self.samples {
             self.next = 0;
-            self.echo.send(&signal(arrival.number))?;
+            say(&mut self.echo, number)?;
         }
-        Ok(Flow::Continue)
+        Ok(false)
+    }
+}
+
+impl SampleSink<Thalweg> for Drain {
+    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
+        let outcome = match self.handle(arrival.number(), arrival.bytes()) {
+            Ok(false) => return,
+            Ok(true) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
     }
 }
 
@@ -365,7 +415,8 @@ const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
 /// Expedited forwarding (RFC 3246).
 const HURRIED_PRIORITY: i32 = 46;
-const HURRIED_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 1_000 };
+const HURRIED_HISTORY: u32 = 1_000;
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
 const GREETING: u64 = u64::MAX;

@@ -30,13 +30,11 @@ mod stream_figures;
 mod subscriber;
 mod throughput;
 mod timetable;
-#[cfg(test)]
-mod told;
 mod usage;
 
 pub use arrivals::ArrivalBitmap;
 pub use burst::{
-    BurstAnswer, BurstPublisher, BurstReady, BurstRequest, ECHOES, SAMPLES, echo_bursts, serve_bursts, until_input_ends,
+    BurstAnswer, BurstPublisher, BurstReady, BurstRequest, ECHOES, SAMPLES, echo_bursts, echo_on, serve_bursts, until_input_ends,
 };
 pub use channel::{Keep, ProcessEnd, SampleChannel};
 pub use conversation::{TO_READER, to_writer};

@@ -249,7 +249,7 @@ pub(crate) fn pin(cpu: Option<usize>) -> Result<(), Fault> {
 /// # Errors
 /// `stop` was requested.
 pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
-    let deadline = Instant::now() + patience;
+    let started = Instant::now();
     loop {
         if condition() {
             return Ok(true);
@@ -257,7 +257,7 @@ pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -
         if stop.is_requested() {
             return Err(Fault::Interrupted);
         }
-        if Instant::now() >= deadline {
+        if started.elapsed() >= patience {
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(2));

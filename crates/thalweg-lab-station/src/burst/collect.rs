@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::content::Announcement;
 use super::{ANNOUNCEMENT, BurstNumber, COMPLETE, ENQUIRY, echoes, samples};
-use crate::channel::ProcessEnd;
+use crate::channel::{ProcessEnd, SampleChannel};
 use crate::fault::Fault;
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleSink, SampleWriter};
 use crate::station::pin;
@@ -20,17 +20,51 @@ pub fn echo_bursts<M: Middleware<Sample: NumberedSample>>(
 ) -> Result<(), Fault> {
     pin(cpu)?;
     let middleware = M::open(setup, &ProcessEnd::subscriber())?;
-    let writer = middleware.writer(&echoes())?;
-    let _reader = middleware.reader(&samples(), Collector::<M>::new(writer))?;
+    let _echoing = echo_on(&middleware, &samples(), &echoes())?;
     while !over() {
         std::thread::sleep(LOOK_PERIOD);
     }
     Ok(())
 }
 
-/// The run that is under way.
+/// Checks the samples of one channel and answers on another until what it returns is dropped.
+///
+/// # Errors
+/// The middleware refuses an endpoint.
+pub fn echo_on<M: Middleware<Sample: NumberedSample>>(
+    middleware: &M,
+    samples: &SampleChannel,
+    echoes: &SampleChannel,
+) -> Result<M::Reader, Fault> {
+    let writer = middleware.writer(echoes)?;
+    middleware.reader(samples, Collector::<M> { writer, runs: BurstRuns::default() })
+}
+
+/// The subscriber's sink.
 struct Collector<M: Middleware> {
     writer: M::Writer,
+    runs: BurstRuns,
+}
+
+impl<M: Middleware<Sample: NumberedSample>> SampleSink<M> for Collector<M> {
+    fn take(&mut self, arrival: M::Arrival<'_>) {
+        let number = BurstNumber::from_wire(arrival.number());
+        let Some((number, bytes)) = self.runs.handle(number, arrival.bytes()) else { return };
+        let mut sample = M::Sample::of(bytes);
+        sample.set_number(number.on_wire());
+        let written = self.writer.write(&sample).map_err(Fault::from).and_then(|()| self.writer.flush());
+        if let Err(error) = written {
+            eprintln!("echo of run {}: {error}", number.run);
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.runs.fault = Some(fault.to_string());
+    }
+}
+
+/// The run that is under way.
+struct BurstRuns {
     run: u32,
     announced: Announcement,
     /// Whether this is the first run of its kind, of which every octet is looked at.
@@ -42,28 +76,40 @@ struct Collector<M: Middleware> {
     fault: Option<String>,
 }
 
-impl<M: Middleware<Sample: NumberedSample>> Collector<M> {
-    fn new(writer: M::Writer) -> Collector<M> {
+impl Default for BurstRuns {
+    fn default() -> BurstRuns {
         let announced = Announcement::default();
-        Collector { writer, run: 0, announced, is_first: true, next: 0, packed: 0, arrived: 0, fault: None }
+        BurstRuns { run: 0, announced, is_first: true, next: 0, packed: 0, arrived: 0, fault: None }
     }
+}
 
-    fn answer(&mut self, number: BurstNumber, bytes: &[u8]) {
-        let mut sample = M::Sample::of(bytes.to_vec());
-        sample.set_number(number.on_wire());
-        let written = self.writer.write(&sample).map_err(Fault::from).and_then(|()| self.writer.flush());
-        if let Err(error) = written {
-            eprintln!("echo of run {}: {error}", number.run);
+impl BurstRuns {
+    /// Takes a sample; the answer to it where it has one.
+    fn handle(&mut self, number: BurstNumber, bytes: &[u8]) -> Option<(BurstNumber, Vec<u8>)> {
+        match number.index {
+            ANNOUNCEMENT => return self.begin(number, bytes),
+            ENQUIRY => return Some((number, self.arrived.to_le_bytes().to_vec())),
+            _ if number.run != self.run => return None, // Of a run that was given up.
+            _ => {}
         }
+        if self.fault.is_none() {
+            self.fault = self.check(number, bytes);
+        }
+        self.next = self.next.max(number.index.saturating_add(1));
+        self.arrived += 1;
+        let is_complete = self.arrived == self.announced.count;
+        is_complete.then(|| {
+            let fault = self.fault.take().unwrap_or_default();
+            (BurstNumber::new(self.run, COMPLETE), fault.into_bytes())
+        })
     }
 
     /// Starts the run that an announcement describes.
-    fn begin(&mut self, number: BurstNumber, bytes: &[u8]) {
-        let Some(announced) = Announcement::from_wire(bytes) else { return };
-        self.is_first = announced != self.announced;
-        (self.run, self.announced) = (number.run, announced);
-        (self.next, self.packed, self.arrived, self.fault) = (0, 0, 0, None);
-        self.answer(number, &[]);
+    fn begin(&mut self, number: BurstNumber, bytes: &[u8]) -> Option<(BurstNumber, Vec<u8>)> {
+        let announced = Announcement::from_wire(bytes)?;
+        let is_first = announced != self.announced;
+        *self = BurstRuns { run: number.run, announced, is_first, ..BurstRuns::default() };
+        Some((number, Vec::new()))
     }
 
     fn check(&mut self, number: BurstNumber, bytes: &[u8]) -> Option<String> {
@@ -72,34 +118,6 @@ impl<M: Middleware<Sample: NumberedSample>> Collector<M> {
         }
         self.announced.check(number, bytes, &mut self.packed, self.is_first)
     }
-
-    fn handle(&mut self, number: BurstNumber, bytes: &[u8]) {
-        match number.index {
-            ANNOUNCEMENT => return self.begin(number, bytes),
-            ENQUIRY => return self.answer(number, &self.arrived.to_le_bytes()),
-            _ if number.run != self.run => return, // Of a run that was given up.
-            _ => {}
-        }
-        if self.fault.is_none() {
-            self.fault = self.check(number, bytes);
-        }
-        self.next = self.next.max(number.index.saturating_add(1));
-        self.arrived += 1;
-        if self.arrived == self.announced.count {
-            let fault = self.fault.take().unwrap_or_default();
-            self.answer(BurstNumber::new(self.run, COMPLETE), fault.as_bytes());
-        }
-    }
-}
-
-impl<M: Middleware<Sample: NumberedSample>> SampleSink<M> for Collector<M> {
-    fn take(&mut self, arrival: M::Arrival<'_>) {
-        self.handle(BurstNumber::from_wire(arrival.number()), arrival.bytes());
-    }
-
-    fn fail(&mut self, fault: Fault) {
-        self.fault = Some(fault.to_string());
-    }
 }
 
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
@@ -107,18 +125,15 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::told::{TellingWriter, Told};
 
     /// Announces a run of three samples of two octets, hands in the samples and returns the last echo.
     fn last_echo(samples: &[(u32, u32, &[u8])]) -> (u32, u32, Vec<u8>) {
-        let writer = TellingWriter::default();
-        let mut collector = Collector::<Told>::new(writer.clone());
-        collector.handle(BurstNumber::new(5, ANNOUNCEMENT), &[3, 0, 0, 0, 2, 0, 0, 0]);
+        let mut runs = BurstRuns::default();
+        let mut last = runs.handle(BurstNumber::new(5, ANNOUNCEMENT), &[3, 0, 0, 0, 2, 0, 0, 0]);
         for (run, index, bytes) in samples {
-            collector.handle(BurstNumber::new(*run, *index), bytes);
+            last = runs.handle(BurstNumber::new(*run, *index), bytes).or(last);
         }
-        let (number, bytes) = writer.last();
-        let BurstNumber { run, index } = BurstNumber::from_wire(number);
+        let (BurstNumber { run, index }, bytes) = last.expect("the announcement is answered");
         (run, index, bytes)
     }
 

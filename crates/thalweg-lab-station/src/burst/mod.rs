@@ -5,7 +5,7 @@ mod collect;
 mod content;
 mod publish;
 
-pub use collect::echo_bursts;
+pub use collect::{echo_bursts, echo_on};
 pub use publish::{BurstAnswer, BurstPublisher, BurstReady, BurstRequest, serve_bursts, until_input_ends};
 
 use crate::channel::SampleChannel;

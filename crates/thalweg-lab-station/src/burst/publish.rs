@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Announcement, BurstContent};
 use super::{ANNOUNCEMENT, BurstNumber, COMPLETE, ENQUIRY, echoes, samples};
-use crate::channel::ProcessEnd;
+use crate::channel::{ProcessEnd, SampleChannel};
 use crate::fault::Fault;
 use crate::link::Stop;
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter, Work};
@@ -77,6 +77,7 @@ pub struct BurstPublisher<M: Middleware> {
     run: u32,
     sample: M::Sample,
     size_max: u32,
+    run_max: Duration,
     _reader: M::Reader,
     // Goes after its endpoints.
     _middleware: M,
@@ -90,21 +91,34 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
     pub fn open(setup: &M::Setup, cpu: Option<usize>, size_max: u32, stop: &Stop) -> Result<Self, Fault> {
         pin(cpu)?;
         let middleware = M::open(setup, &ProcessEnd::PUBLISHER)?;
-        let (heard, echoes_in) = channel();
         let writer = middleware.writer(&samples())?;
-        let reader = middleware.reader(&echoes(), Echoes(heard))?;
+        BurstPublisher::on(middleware, writer, &echoes(), (size_max, RUN_MAX), stop)
+    }
+
+    /// As [`BurstPublisher::open`], with this participant, this writer and the channel of its echoes; a run may take up to `run_max`.
+    ///
+    /// # Errors
+    /// As [`BurstPublisher::open`].
+    pub fn on(
+        middleware: M,
+        writer: M::Writer,
+        channel_back: &SampleChannel,
+        (size_max, run_max): (u32, Duration),
+        stop: &Stop,
+    ) -> Result<Self, Fault> {
+        let (heard, echoes_in) = channel();
+        let reader = middleware.reader(channel_back, Echoes(heard))?;
         if !wait_until(MATCH_MAX, stop, || writer.matched() > 0 && reader.matched() > 0)? {
             return Err(Fault::Here(format!("no subscriber within {} s", MATCH_MAX.as_secs())));
         }
-        let sample = M::Sample::of(Vec::new());
-        let stop = stop.clone();
         let mut publisher = BurstPublisher {
             writer,
             echoes: echoes_in,
-            stop,
+            stop: stop.clone(),
             run: 0,
-            sample,
+            sample: M::Sample::of(Vec::new()),
             size_max,
+            run_max,
             _reader: reader,
             _middleware: middleware,
         };
@@ -131,8 +145,11 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
         }
     }
 
-    /// The milliseconds of each run.
-    fn runs(&mut self, request: &BurstRequest) -> Result<Vec<f64>, Fault> {
+    /// The milliseconds of each run of a request.
+    ///
+    /// # Errors
+    /// A run did not end, a sample was damaged, or `stop` was requested.
+    pub fn runs(&mut self, request: &BurstRequest) -> Result<Vec<f64>, Fault> {
         if request.size > self.size_max {
             return Err(Fault::Here(format!("size is {}; --max-size allows {}", request.size, self.size_max)));
         }
@@ -182,14 +199,14 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
         let run = self.run;
         let announcement = BurstNumber::new(run, ANNOUNCEMENT);
         self.ask(announcement, content.announcement.on_wire())?;
-        if self.echo(announcement, Instant::now() + RUN_MAX)?.is_none() {
-            let seconds = RUN_MAX.as_secs();
+        if self.echo(announcement, Instant::now() + self.run_max)?.is_none() {
+            let seconds = self.run_max.as_secs();
             return Err(Fault::Here(format!("run {run}: its announcement was not answered in {seconds} s")));
         }
         content.begin(self.sample.bytes_mut());
         let start = Instant::now();
         self.send(content, pause, start)?;
-        let Some(echo) = self.echo(BurstNumber::new(run, COMPLETE), start + RUN_MAX)? else {
+        let Some(echo) = self.echo(BurstNumber::new(run, COMPLETE), start + self.run_max)? else {
             return Err(self.incomplete(content));
         };
         if !echo.bytes.is_empty() {
@@ -214,7 +231,7 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
                     std::hint::spin_loop();
                 }
             }
-            if index.is_multiple_of(1024) && start.elapsed() > RUN_MAX {
+            if index.is_multiple_of(1024) && start.elapsed() > self.run_max {
                 return Err(self.incomplete(content));
             }
         }
@@ -232,7 +249,7 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
         let arrived = echo.and_then(|echo| echo.bytes.first_chunk::<4>().copied().map(u32::from_le_bytes));
         let arrived = arrived.map_or_else(|| "an unknown number".to_owned(), |count| count.to_string());
         let Announcement { count, size, .. } = content.announcement;
-        let (run, seconds) = (self.run, RUN_MAX.as_secs());
+        let (run, seconds) = (self.run, self.run_max.as_secs());
         Fault::Here(format!("run {run}: {arrived} of {count} samples of {size} B arrived in {seconds} s"))
     }
 }

@@ -1,21 +1,20 @@
 //! A topic in a hurry beside a bulk transfer, both between the same two processes.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use thalweg_lab_station::{
-    ArrivalBitmap, ArrivedSample, Keep, Middleware, NumberedSample, ProcessEnd, SampleChannel, SampleReader,
-    SampleSink, SampleWriter, wait_until,
+    ArrivalBitmap, ArrivedSample, BurstPublisher, BurstRequest, Fault, Keep, Middleware, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, echo_on, wait_until,
 };
 
 use crate::error::LabError;
 use crate::host::{monotonic_nanos, transmitted_bytes};
 use crate::process::{ParentPipe, Stop};
 use crate::station::{
-    Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegReader, ThalwegWriter, TokenBucket,
+    Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket,
 };
 
 /// The order of both processes.
@@ -88,6 +87,13 @@ impl DuelOrder {
         Ok(Thalweg::open(&setup, end)?)
     }
 
+    /// One transfer.
+    fn transfer(&self) -> Result<BurstRequest, LabError> {
+        let narrow = |count: u64| u32::try_from(count).map_err(LabError::here);
+        let (n, size) = (narrow(self.transfer_samples)?, narrow(self.sample_bytes)?);
+        Ok(BurstRequest { n, size, runs: 1, ..BurstRequest::default() })
+    }
+
     fn bulk_channel(&self) -> SampleChannel {
         SampleChannel { keep: Keep::AllOf(self.bulk_history), ..SampleChannel::reliable(BULK) }
     }
@@ -102,27 +108,19 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
     let station = order.open(&ProcessEnd::PUBLISHER)?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
     let mut hurried = station.writer_by(&hurried_channel(HURRIED), &in_a_hurry)?;
-    let (told, echoes) = channel();
-    let mut bulk = Bulk {
-        order,
-        writer: station.writer_by(&order.bulk_channel(), &order.bulk)?,
-        reader: station.reader(&hurried_channel(ECHO), Echoes(told))?,
-        echoes,
-        sample: Numbered { number: 0, payload: vec![0x5a; order.sample_bytes as usize] },
-        link,
-        bytes: Vec::new(),
-    };
-    let all = || hurried.matched() > 0 && bulk.writer.matched() > 0 && bulk.reader.matched() > 0;
-    if !wait_until(PATIENCE, link.stop(), all)? {
+    let writer = station.writer_by(&order.bulk_channel(), &order.bulk)?;
+    let limits = (u32::MAX, order.patience);
+    let publisher = BurstPublisher::on(station, writer, &hurried_channel(ECHO), limits, link.stop())?;
+    let mut bulk = Bulk { publisher, transfer: order.transfer()?, link, bytes: Vec::new() };
+    if !wait_until(PATIENCE, link.stop(), || hurried.matched() > 0)? {
         return Err(LabError::Here(format!("the receiver was not found within {} s", PATIENCE.as_secs())));
     }
-    bulk.meet()?;
     bulk.transfer()?;
     let origin_ns = monotonic_nanos() + START_DELAY.as_nanos() as u64;
     let over = Stop::default();
     let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
         let hurrying = scope.spawn(|| hurry(order, &mut hurried, origin_ns, &over));
-        let transferred = bulk.run(origin_ns);
+        let transferred = bulk.run(&order.course, origin_ns);
         if transferred.is_err() || matches!(order.course, Course::Transfers { .. }) {
             over.request();
         }
@@ -130,32 +128,26 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
         Ok::<_, LabError>((hurried?, transferred?))
     })?;
     hurried.wait_for_acknowledgements(PATIENCE)?;
-    say(&mut bulk.writer, FAREWELL)?;
-    bulk.writer.wait_for_acknowledgements(PATIENCE)?;
     Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns, transfers_bytes: bulk.bytes })
 }
 
-/// The receiving process.
+/// The receiving process: ends when the sending one has left.
 pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, LabError> {
     let station = order.open(&ProcessEnd::subscriber())?;
-    let (samples_ns, ended) = (Arc::default(), Arc::default());
-    let noting = station.reader(&hurried_channel(HURRIED), Note { samples_ns: Arc::clone(&samples_ns) })?;
-    let echo = station.writer(&hurried_channel(ECHO))?;
-    let (samples, bytes) = (order.transfer_samples, order.sample_bytes);
-    let drain = Drain { samples, bytes, echo, next: 0, ended: Arc::clone(&ended) };
-    let draining = station.reader(&order.bulk_channel(), drain)?;
-    let outcome = loop {
+    let samples_ns = Arc::default();
+    let hurried = station.reader(&hurried_channel(HURRIED), Note { samples_ns: Arc::clone(&samples_ns) })?;
+    let bulk = echo_on(&station, &order.bulk_channel(), &hurried_channel(ECHO))?;
+    let matched = || hurried.matched() + bulk.matched();
+    if !wait_until(PATIENCE, link.stop(), || matched() == 2)? {
+        return Err(LabError::Here(format!("the sender was not found within {} s", PATIENCE.as_secs())));
+    }
+    while matched() > 0 {
         if link.stop().is_requested() {
             return Err(LabError::Interrupted);
         }
-        let ended: Option<Result<(), LabError>> = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match ended {
-            Some(outcome) => break outcome,
-            None => std::thread::sleep(LOOK_PERIOD),
-        }
-    };
-    outcome?;
-    drop((draining, noting));
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    drop((hurried, bulk));
     let samples_ns = std::mem::take(&mut *samples_ns.lock().unwrap_or_else(PoisonError::into_inner));
     Received::of(samples_ns)
 }
@@ -177,22 +169,10 @@ fn hurry(
         let due = origin_ns + sample.number * period;
         wait_for(due);
         sample.payload[..8].copy_from_slice(&due.to_le_bytes());
-        hurried.write(&sample).map_err(write_error)?;
+        hurried.write(&sample).map_err(Fault::from)?;
         sample.number += 1;
     }
     Ok(sample.number)
-}
-
-fn write_error(error: thalweg_lab_station::WriteError) -> LabError {
-    LabError::from(thalweg_lab_station::Fault::from(error))
-}
-
-/// Writes a sample without content.
-fn say(writer: &mut ThalwegWriter<Numbered>, number: u64) -> Result<(), LabError> {
-    let mut signal = Numbered::of(Vec::new());
-    signal.set_number(number);
-    writer.write(&signal).map_err(write_error)?;
-    Ok(writer.flush()?)
 }
 
 /// Sleeps until shortly before `due` and watches the clock for the rest: a timer's own lateness is no latency of the topic.
@@ -205,33 +185,18 @@ fn wait_for(due: u64) {
 
 /// The sending side of the transfers.
 struct Bulk<'a> {
-    order: &'a DuelOrder,
-    writer: ThalwegWriter<Numbered>,
-    reader: ThalwegReader<Numbered>,
-    echoes: Receiver<u64>,
-    sample: Numbered,
+    publisher: BurstPublisher<Thalweg>,
+    transfer: BurstRequest,
     link: &'a ParentPipe,
     bytes: Vec<u64>,
 }
 
 impl Bulk<'_> {
-    /// Greets until the receiver answers: from then on every sample is for it.
-    fn meet(&mut self) -> Result<(), LabError> {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            say(&mut self.writer, GREETING)?;
-            if self.hear(GREETING, GREETING_PERIOD)? {
-                return Ok(());
-            }
-        }
-        Err(LabError::Here("the receiver was found but does not answer".to_owned()))
-    }
-
     /// Makes the transfers of the course from `origin_ns` on; returns when each began and ended.
-    fn run(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
-        match self.order.course.clone() {
-            Course::Phases { phase, loaded } => self.phases(origin_ns, phase, &loaded),
-            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, count, pause, time_max),
+    fn run(&mut self, course: &Course, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
+        match course {
+            Course::Phases { phase, loaded } => self.phases(origin_ns, *phase, loaded),
+            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, *count, *pause, *time_max),
         }
     }
 
@@ -274,45 +239,17 @@ impl Bulk<'_> {
 
     /// One transfer; returns when it began and ended, and notes the bytes that left meanwhile.
     fn timed_transfer(&mut self) -> Result<(u64, u64), LabError> {
-        let (before, from) = (transmitted_bytes(), monotonic_nanos());
-        self.transfer()?;
+        let before = transmitted_bytes();
+        let nanos = self.transfer()?;
         let (after, to) = (transmitted_bytes(), monotonic_nanos());
         self.bytes.extend(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
-        Ok((from, to))
+        Ok((to - nanos, to))
     }
 
-    /// One transfer, up to the echo of its last sample.
-    fn transfer(&mut self) -> Result<(), LabError> {
-        for number in 0..self.order.transfer_samples {
-            if number.is_multiple_of(64) && self.link.stop().is_requested() {
-                return Err(LabError::Interrupted);
-            }
-            self.sample.number = number;
-            self.writer.write(&self.sample).map_err(write_error)?;
-        }
-        self.writer.flush()?;
-        let patience = self.order.patience;
-        if self.hear(self.sample.number, patience)? {
-            return Ok(());
-        }
-        Err(LabError::Here(format!("a transfer was not answered within {} s", patience.as_secs())))
-    }
-
-    /// Whether the echo `expected` comes within `patience`; echoes of greetings that were answered late are skipped.
-    fn hear(&self, expected: u64, patience: Duration) -> Result<bool, LabError> {
-        let deadline = Instant::now() + patience;
-        loop {
-            if self.link.stop().is_requested() {
-                return Err(LabError::Interrupted);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.echoes.recv_timeout(left.min(LOOK_PERIOD)) {
-                Ok(number) if number == expected => return Ok(true),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(false),
-                Err(RecvTimeoutError::Disconnected) => return Err(LabError::Interrupted),
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
+    /// One transfer, up to the echo of its last sample; its nanoseconds.
+    fn transfer(&mut self) -> Result<u64, LabError> {
+        let runs_ms = self.publisher.runs(&self.transfer)?;
+        Ok((runs_ms.iter().sum::<f64>() * 1e6) as u64)
     }
 
     fn sleep_until(&self, end: u64) -> Result<(), LabError> {
@@ -325,16 +262,6 @@ impl Bulk<'_> {
             );
         }
         Ok(())
-    }
-}
-
-/// Hands on the numbers of echoes.
-struct Echoes(Sender<u64>);
-
-impl SampleSink<Thalweg> for Echoes {
-    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
-        // Nobody listens any more at the end.
-        let _ = self.0.send(arrival.number());
     }
 }
 
@@ -365,64 +292,16 @@ impl Received {
     }
 }
 
-/// Checks the bulk samples' order and length and answers the last of each transfer.
-struct Drain {
-    samples: u64,
-    bytes: u64,
-    echo: ThalwegWriter<Numbered>,
-    next: u64,
-    /// How it ended.
-    ended: Arc<Mutex<Option<Result<(), LabError>>>>,
-}
-
-impl Drain {
-    /// Whether this was the farewell.
-    fn handle(&mut self, number: u64, bytes: &[u8]) -> Result<bool, LabError> {
-        match number {
-            FAREWELL => return Ok(true),
-            GREETING => return say(&mut self.echo, GREETING).map(|()| false),
-            number if number != self.next => {
-                let next = self.next;
-                return Err(LabError::Here(format!("sample {number} of a transfer arrived where {next} was expected")));
-            }
-            _ => {}
-        }
-        if bytes.len() as u64 != self.bytes {
-            return Err(LabError::Here(format!("sample {} of a transfer has a wrong length", self.next)));
-        }
-        self.next += 1;
-        if self.next == self.samples {
-            self.next = 0;
-            say(&mut self.echo, number)?;
-        }
-        Ok(false)
-    }
-}
-
-impl SampleSink<Thalweg> for Drain {
-    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
-        let outcome = match self.handle(arrival.number(), arrival.bytes()) {
-            Ok(false) => return,
-            Ok(true) => Ok(()),
-            Err(error) => Err(error),
-        };
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(outcome);
-    }
-}
-
 const HURRIED: &str = "thalweg_lab_hurried";
 const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
 /// Expedited forwarding (RFC 3246).
 const HURRIED_PRIORITY: i32 = 46;
 const HURRIED_HISTORY: u32 = 1_000;
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
-const GREETING: u64 = u64::MAX;
-const FAREWELL: u64 = u64::MAX - 1;
-const GREETING_PERIOD: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How late Linux wakes a sleeper on an idle machine: 50 µs of timer slack and the way out of a sleep state.
 const TIMER_LATENESS_NANOS: u64 = 200_000;
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const START_DELAY: Duration = Duration::from_millis(200);

@@ -20,7 +20,6 @@ mod note;
 mod order;
 mod peer;
 mod perf_options;
-mod process_usage;
 mod publisher;
 mod records;
 mod round_trips;
@@ -30,11 +29,11 @@ mod stream_figures;
 mod subscriber;
 mod throughput;
 mod timetable;
-mod usage;
 
 pub use arrivals::ArrivalBitmap;
 pub use burst::{
-    BurstAnswer, BurstPublisher, BurstReady, BurstRequest, ECHOES, SAMPLES, echo_bursts, echo_on, serve_bursts, until_input_ends,
+    BurstAnswer, BurstPublisher, BurstReady, BurstRequest, ECHOES, SAMPLES, echo_bursts, echo_on, serve_bursts,
+    until_input_ends,
 };
 pub use channel::{Keep, ProcessEnd, SampleChannel};
 pub use conversation::{TO_READER, to_writer};
@@ -54,7 +53,6 @@ pub use order::{
 };
 pub use peer::{PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};
-pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
 pub use records::{RawRecords, ReceivedSample, WrittenSample, not_written, write_received, write_written};
 pub use round_trips::RoundTripFigures;
@@ -63,4 +61,3 @@ pub use station::{serve_station, wait_until, work};
 pub use stream_figures::{Cost, Rates, ReaderEnd, SampleCosts, ThroughputFigures, WriterEnd};
 pub use throughput::{DATA, Streamed, read_stream, write_stream};
 pub use timetable::{PublisherPhase, Timetable};
-pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
-use crate::process_usage::ProcessUsage;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.

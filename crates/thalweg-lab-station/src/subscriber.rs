@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use thalweg_host::monotonic_nanos;
+
 use crate::channel::ProcessEnd;
 use crate::fault::Fault;
 use crate::middleware::{ArrivedSample, Middleware, SampleReader, SampleSink};
@@ -12,7 +14,6 @@ use crate::note::{Note, Progress};
 use crate::order::{Order, ReliabilitySetting, SubscriberPlace, SubscriberReport};
 use crate::records::ReceivedSample;
 use crate::station::{Course, pin, wait_until};
-use crate::usage::monotonic_nanos;
 
 /// Arrivals of a subscriber.
 pub(crate) struct Drained {

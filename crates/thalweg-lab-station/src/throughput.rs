@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use thalweg_host::{cpu_time, monotonic_nanos};
+
 use crate::arrivals::ArrivalBitmap;
 use crate::channel::ProcessEnd;
 use crate::conversation::{Sentence, StreamPoint, Talk};
@@ -13,7 +15,6 @@ use crate::order::ReliabilitySetting;
 use crate::perf_options::{Limit, PEER_PATIENCE, PerfOptions, check_size};
 use crate::station::wait_until;
 use crate::stream_figures::{Cost, ReaderEnd, ThroughputFigures, WriterEnd};
-use crate::usage::{cpu_time, monotonic_nanos};
 
 /// What all ends of a stream saw.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use thalweg_lab_station::kill_group;
+use thalweg_host::{kill_group, monotonic_nanos, spawn_on};
 
 use super::{Stop, WorkerMessage};
 use crate::agent::{AgentKey, default_key_file};
@@ -130,7 +130,15 @@ impl Launcher {
 enum Heard {
     Message(WorkerMessage),
     /// Something else.
-    Other(String),
+    Other(HeardLine),
+}
+
+/// A line of a process that is no message of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct HeardLine {
+    /// When it came, on the host's monotonic clock.
+    pub(crate) at_ns: u64,
+    pub(crate) text: String,
 }
 
 /// A worker under supervision; dropping it ends the process and waits until it is gone.
@@ -165,12 +173,19 @@ impl Supervised {
     /// # Errors
     /// The process cannot be started.
     pub fn start_without_order(launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
+        Supervised::spawn(launcher.command(), None, name)
+    }
+
+    /// Starts a process by this command, on one logical CPU or on those of this thread.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(crate) fn spawn(mut command: Command, cpu: Option<usize>, name: &str) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        let mut command = launcher.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(not_started)?;
+        let mut child = spawn_on(&mut command, cpu).map_err(not_started)?;
         let last_words = LastWords::default();
         let (heard, messages) = sync_channel(MESSAGES_MAX);
         if let Some(stdout) = child.stdout.take() {
@@ -221,7 +236,7 @@ impl Supervised {
                 Err(LabError::Failed { process: self.name.clone(), reason })
             }
             Heard::Message(message) => Ok(message),
-            Heard::Other(nonsense) => Err(self.misunderstood(&nonsense)),
+            Heard::Other(line) => Err(self.misunderstood(&line.text)),
         }
     }
 
@@ -262,13 +277,41 @@ impl Supervised {
                 Heard::Message(WorkerMessage::Failed(reason)) => {
                     return Err(LabError::Failed { process: self.name.clone(), reason });
                 }
-                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line) {
+                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line.text) {
                     Ok(word) if word.is_object() => word,
                     _ => continue,
                 },
             };
             return serde_json::from_value(word.clone()).map_err(|_| self.misunderstood(&word.to_string()));
         }
+    }
+
+    /// The next line of a process that speaks in its own way.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`].
+    pub(crate) fn hear_line(&mut self, patience: Duration, stop: &Stop) -> Result<HeardLine, LabError> {
+        loop {
+            if let Heard::Other(line) = self.hear_message(patience, patience, stop)? {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// The same where one is there already.
+    pub(crate) fn try_line(&mut self) -> Option<HeardLine> {
+        loop {
+            let heard = self.waiting.take().or_else(|| self.messages.try_recv().ok())?;
+            if let Heard::Other(line) = heard {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Closes its input and waits for a while until it exits; what it said can still be heard.
+    pub(crate) fn close(&mut self) {
+        drop(self.orders.take());
+        self.wait(EXIT_PATIENCE);
     }
 
     /// The next message where one is there already.
@@ -278,7 +321,7 @@ impl Supervised {
     pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
-            Some(Heard::Other(nonsense)) => Err(self.misunderstood(&nonsense)),
+            Some(Heard::Other(line)) => Err(self.misunderstood(&line.text)),
             Some(Heard::Message(message)) => {
                 self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
@@ -380,11 +423,11 @@ impl Drop for Supervised {
 
 /// The latest lines of a worker's standard error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
 impl LastWords {
     /// Reads to the end.
-    pub(crate) fn keep(&self, stderr: impl Read) {
+    fn keep(&self, stderr: impl Read) {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             let mut lines = self.lock();
             if lines.len() == WORDS_MAX {
@@ -395,7 +438,7 @@ impl LastWords {
     }
 
     /// All of them in one line.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
     }
 
@@ -406,7 +449,10 @@ impl LastWords {
 
 fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let message = serde_json::from_str(&line).map_or(Heard::Other(line), Heard::Message);
+        let message = match serde_json::from_str(&line) {
+            Ok(message) => Heard::Message(message),
+            Err(_) => Heard::Other(HeardLine { at_ns: monotonic_nanos(), text: line }),
+        };
         if heard.send(message).is_err() {
             return;
         }

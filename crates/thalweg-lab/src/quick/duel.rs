@@ -11,11 +11,9 @@ use thalweg_lab_station::{
 };
 
 use crate::error::LabError;
-use crate::host::{monotonic_nanos, transmitted_bytes};
+use crate::host::{HostFiles, Layers, monotonic_nanos};
 use crate::process::{ParentPipe, Stop};
-use crate::station::{
-    Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket,
-};
+use crate::station::{Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket};
 
 /// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -239,9 +237,10 @@ impl Bulk<'_> {
 
     /// One transfer; returns when it began and ended, and notes the bytes that left meanwhile.
     fn timed_transfer(&mut self) -> Result<(u64, u64), LabError> {
-        let before = transmitted_bytes();
+        let transmitted = || Layers::read(&HostFiles::here()).transmitted_bytes();
+        let before = transmitted();
         let nanos = self.transfer()?;
-        let (after, to) = (transmitted_bytes(), monotonic_nanos());
+        let (to, after) = (monotonic_nanos(), transmitted());
         self.bytes.extend(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
         Ok((to - nanos, to))
     }

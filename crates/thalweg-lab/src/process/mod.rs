@@ -5,7 +5,7 @@
 
 mod supervisor;
 
-pub(crate) use supervisor::LastWords;
+pub(crate) use supervisor::HeardLine;
 pub use supervisor::{Launcher, Supervised};
 pub use thalweg_lab_station::{ParentPipe, Stop, WorkerMessage};
 

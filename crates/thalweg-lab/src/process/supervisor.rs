@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use thalweg_host::kill_group;
+use serde::de::DeserializeOwned;
+use thalweg_host::{kill_group, monotonic_nanos, spawn_on};
 
 use super::{Stop, WorkerMessage};
 use crate::agent::{AgentKey, default_key_file};
@@ -124,15 +125,31 @@ impl Launcher {
     }
 }
 
+/// A line of a worker.
+#[derive(Clone, Debug)]
+enum Heard {
+    Message(WorkerMessage),
+    /// Something else.
+    Other(HeardLine),
+}
+
+/// A line of a process that is no message of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct HeardLine {
+    /// When it came, on the host's monotonic clock.
+    pub(crate) at_ns: u64,
+    pub(crate) text: String,
+}
+
 /// A worker under supervision; dropping it ends the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Supervised {
     name: String,
     child: Child,
     orders: Option<ChildStdin>,
-    messages: Receiver<Result<WorkerMessage, String>>,
+    messages: Receiver<Heard>,
     /// A message that a look took out of the queue.
-    waiting: Option<Result<WorkerMessage, String>>,
+    waiting: Option<Heard>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
     last_words: LastWords,
@@ -146,12 +163,29 @@ impl Supervised {
     /// # Errors
     /// The process cannot be started or does not accept its order.
     pub fn start(launcher: &Launcher, name: &str, order: &impl Serialize) -> Result<Supervised, LabError> {
+        let mut supervised = Supervised::start_without_order(launcher, name)?;
+        supervised.send(order)?;
+        Ok(supervised)
+    }
+
+    /// Starts a process that was told everything by its arguments.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start_without_order(launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
+        Supervised::spawn(launcher.command(), None, name)
+    }
+
+    /// Starts a process by this command, on one logical CPU or on those of this thread.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(crate) fn spawn(mut command: Command, cpu: Option<usize>, name: &str) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        let mut command = launcher.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(not_started)?;
+        let mut child = spawn_on(&mut command, cpu).map_err(not_started)?;
         let last_words = LastWords::default();
         let (heard, messages) = sync_channel(MESSAGES_MAX);
         if let Some(stdout) = child.stdout.take() {
@@ -162,7 +196,7 @@ impl Supervised {
             std::thread::spawn(move || words.keep(stderr))
         });
         let orders = child.stdin.take();
-        let mut supervised = Supervised {
+        Ok(Supervised {
             name: name.to_owned(),
             child,
             orders,
@@ -171,9 +205,12 @@ impl Supervised {
             is_done: false,
             last_words,
             listening,
-        };
-        supervised.send(order)?;
-        Ok(supervised)
+        })
+    }
+
+    /// What it is called in messages to the user.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Hands the worker one more line of JSON.
@@ -194,7 +231,18 @@ impl Supervised {
     /// # Errors
     /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
     pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<WorkerMessage, LabError> {
-        let deadline = Instant::now() + patience;
+        match self.hear_message(patience, patience, stop)? {
+            Heard::Message(WorkerMessage::Failed(reason)) => {
+                Err(LabError::Failed { process: self.name.clone(), reason })
+            }
+            Heard::Message(message) => Ok(message),
+            Heard::Other(line) => Err(self.misunderstood(&line.text)),
+        }
+    }
+
+    /// Waits for the next line, at most `left` of `patience`.
+    fn hear_message(&mut self, left: Duration, patience: Duration, stop: &Stop) -> Result<Heard, LabError> {
+        let deadline = Instant::now() + left;
         loop {
             if stop.is_requested() {
                 return Err(LabError::Interrupted);
@@ -204,11 +252,7 @@ impl Supervised {
                 None => self.messages.recv_timeout(LOOK_PERIOD),
             };
             match heard {
-                Ok(Ok(WorkerMessage::Failed(reason))) => {
-                    return Err(LabError::Failed { process: self.name.clone(), reason });
-                }
-                Ok(Ok(message)) => return Ok(message),
-                Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
+                Ok(heard) => return Ok(heard),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                     let last_words = self.last_words.text();
@@ -219,6 +263,57 @@ impl Supervised {
         }
     }
 
+    /// Waits for the next word of a process that answers questions, at most `patience`: the content of a
+    /// [`WorkerMessage::Progress`], or an object alone, which is what other programs say. What is none is the remark of a library.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`], or the word is another one.
+    pub fn hear_word<T: DeserializeOwned>(&mut self, patience: Duration, stop: &Stop) -> Result<T, LabError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let word = match self.hear_message(left, patience, stop)? {
+                Heard::Message(WorkerMessage::Progress(word) | WorkerMessage::Done(word)) => word,
+                Heard::Message(WorkerMessage::Failed(reason)) => {
+                    return Err(LabError::Failed { process: self.name.clone(), reason });
+                }
+                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line.text) {
+                    Ok(word) if word.is_object() => word,
+                    _ => continue,
+                },
+            };
+            return serde_json::from_value(word.clone()).map_err(|_| self.misunderstood(&word.to_string()));
+        }
+    }
+
+    /// The next line of a process that speaks in its own way.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`].
+    pub(crate) fn hear_line(&mut self, patience: Duration, stop: &Stop) -> Result<HeardLine, LabError> {
+        loop {
+            if let Heard::Other(line) = self.hear_message(patience, patience, stop)? {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// The same where one is there already.
+    pub(crate) fn try_line(&mut self) -> Option<HeardLine> {
+        loop {
+            let heard = self.waiting.take().or_else(|| self.messages.try_recv().ok())?;
+            if let Heard::Other(line) = heard {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Closes its input and waits for a while until it exits; what it said can still be heard.
+    pub(crate) fn close(&mut self) {
+        drop(self.orders.take());
+        self.wait(EXIT_PATIENCE);
+    }
+
     /// The next message where one is there already.
     ///
     /// # Errors
@@ -226,8 +321,8 @@ impl Supervised {
     pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
-            Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
-            Some(Ok(message)) => {
+            Some(Heard::Other(line)) => Err(self.misunderstood(&line.text)),
+            Some(Heard::Message(message)) => {
                 self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
             }
@@ -253,7 +348,7 @@ impl Supervised {
             };
         }
         match &self.waiting {
-            Some(Ok(WorkerMessage::Failed(reason))) => {
+            Some(Heard::Message(WorkerMessage::Failed(reason))) => {
                 Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
             }
             _ => Ok(()),
@@ -282,6 +377,7 @@ impl Supervised {
     }
 
     fn misunderstood(&self, nonsense: &str) -> LabError {
+        let nonsense: String = nonsense.chars().take(200).collect();
         let reason = format!("it answered {nonsense:?}, which is no message of this version");
         LabError::Failed { process: self.name.clone(), reason }
     }
@@ -296,7 +392,7 @@ impl Supervised {
             self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
-            if let Ok(WorkerMessage::Failed(reason)) = message {
+            if let Heard::Message(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
@@ -327,11 +423,11 @@ impl Drop for Supervised {
 
 /// The latest lines of a worker's standard error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
 impl LastWords {
     /// Reads to the end.
-    pub(crate) fn keep(&self, stderr: impl Read) {
+    fn keep(&self, stderr: impl Read) {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             let mut lines = self.lock();
             if lines.len() == WORDS_MAX {
@@ -342,7 +438,7 @@ impl LastWords {
     }
 
     /// All of them in one line.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
     }
 
@@ -351,9 +447,12 @@ impl LastWords {
     }
 }
 
-fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<WorkerMessage, String>>) {
+fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let message = serde_json::from_str(&line).map_err(|_| line.chars().take(200).collect());
+        let message = match serde_json::from_str(&line) {
+            Ok(message) => Heard::Message(message),
+            Err(_) => Heard::Other(HeardLine { at_ns: monotonic_nanos(), text: line }),
+        };
         if heard.send(message).is_err() {
             return;
         }

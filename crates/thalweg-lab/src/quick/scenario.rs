@@ -1,19 +1,19 @@
 //! The course of the scenario: start the processes, hear them, put their answers together.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
+use thalweg_lab_station::BurstRequest;
 
-use super::bursts::{BurstOrder, CellOrder, RunDone};
 use super::duel::{Course, DuelOrder, Received, Sent};
 use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
+use crate::bursts::{BurstPair, BurstParty};
 use crate::error::LabError;
 use crate::figures::{millis, size};
 use crate::host::{ConditionsWatch, Environment, HostFiles};
 use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::progress::Progress;
-use crate::station::{Sending, StationNetwork};
+use crate::station::{Sending, Setup, StationNetwork};
 use crate::statistics::Summary;
 use crate::worker::Order;
 
@@ -46,7 +46,7 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     let watch = ConditionsWatch::start(HostFiles::here());
     let mut run = Run { launcher, stop, remarks: Vec::new() };
     let kind =
-        |samples, sample_bytes| CellOrder { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
+        |samples, sample_bytes| BurstKind { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
     let small = [kind(3_000, 256), kind(3_000, 1 << 10), kind(10_000, 256), kind(10_000, 1 << 10)];
     let high_frequency = run.bursts("high-frequency", &small)?;
     let large = run.bursts("large", &[kind(1, 5 << 20), kind(5, 1 << 20), kind(20, 256 << 10)])?;
@@ -65,6 +65,19 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     })
 }
 
+/// One kind of burst.
+#[derive(Clone, Copy, Debug)]
+struct BurstKind {
+    /// Samples a run.
+    samples: u32,
+    /// Payload bytes of each.
+    sample_bytes: u32,
+    /// Runs, unless the time is up before.
+    runs_max: u64,
+    /// After so long no further run is started, once there are [`RUNS_MIN`].
+    time_max: Duration,
+}
+
 struct Run<'a> {
     launcher: &'a Launcher,
     stop: &'a Stop,
@@ -73,39 +86,30 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// A receiving and a sending process for a series of bursts.
-    fn bursts(&mut self, title: &str, cells: &[CellOrder]) -> Result<Vec<BurstCell>, LabError> {
-        let order = BurstOrder { network: StationNetwork::apart(0), cells: cells.to_vec() };
-        let mut receiver = Supervised::start(
-            self.launcher,
-            &format!("receiver of {title} data"),
-            &Order::BurstReceiver(order.clone()),
-        )?;
-        let mut sender =
-            Supervised::start(self.launcher, &format!("sender of {title} data"), &Order::BurstSender(order))?;
-        let mut runs: HashMap<usize, Vec<f64>> = HashMap::new();
+    fn bursts(&mut self, title: &str, kinds: &[BurstKind]) -> Result<Vec<BurstCell>, LabError> {
+        let party = BurstParty::Ours(Box::new(Setup::within(StationNetwork::apart(0))));
+        let mut pair = BurstPair::start(&party, self.launcher, None)?;
         let mut progress = Progress::new(title);
-        loop {
-            let message = hear(&mut sender, &mut receiver, RUN_PATIENCE, self.stop)?;
-            let WorkerMessage::Progress(value) = message else { break };
-            let done: RunDone = parse(value)?;
-            let cell = cells
-                .get(done.cell)
-                .ok_or_else(|| LabError::Here("the sender reports an unknown series".to_owned()))?;
-            let values = runs.entry(done.cell).or_default();
-            values.push(millis(Duration::from_nanos(done.nanos)));
-            let name = format!("{} × {}", crate::figures::grouped(cell.samples), size(cell.sample_bytes));
-            progress.show(&name, values.len() as u64, cell.runs_max);
-        }
+        let cells = kinds.iter().map(|kind| self.cell(&mut pair, kind, &mut progress)).collect();
         progress.finish();
-        self.end(sender)?;
-        self.end(receiver)?;
-        let cell = |(index, order): (usize, &CellOrder)| {
-            let runs_ms = runs.remove(&index).unwrap_or_default();
-            let summary = Summary::of(&runs_ms)
-                .ok_or_else(|| LabError::Here(format!("no run of series {index} was measured")))?;
-            Ok(BurstCell { samples: order.samples, sample_bytes: order.sample_bytes, runs_ms, summary })
-        };
-        cells.iter().enumerate().map(cell).collect()
+        self.keep(pair.remarks());
+        cells
+    }
+
+    /// The runs of one kind.
+    fn cell(&self, pair: &mut BurstPair, kind: &BurstKind, progress: &mut Progress) -> Result<BurstCell, LabError> {
+        let BurstKind { samples, sample_bytes, .. } = *kind;
+        let name = format!("{} × {}", crate::figures::grouped(u64::from(samples)), size(u64::from(sample_bytes)));
+        let request = |runs| BurstRequest { n: samples, size: sample_bytes, runs, ..BurstRequest::default() };
+        pair.runs(&request(WARM_UP_RUNS), self.stop)?;
+        let (started, mut runs_ms) = (Instant::now(), Vec::new());
+        while (runs_ms.len() as u64) < kind.runs_max && (runs_ms.len() < RUNS_MIN || started.elapsed() < kind.time_max)
+        {
+            runs_ms.extend(pair.runs(&request(1), self.stop)?);
+            progress.show(&name, runs_ms.len() as u64, kind.runs_max);
+        }
+        let summary = Summary::of(&runs_ms).ok_or_else(|| LabError::Here(format!("no run of {name} was measured")))?;
+        Ok(BurstCell { samples: u64::from(samples), sample_bytes: u64::from(sample_bytes), runs_ms, summary })
     }
 
     /// A receiving and a sending process for the topic in a hurry and the transfers beside it.
@@ -151,14 +155,19 @@ impl Run<'_> {
         join(&order, &sent, &received)
     }
 
-    /// Ends a process in peace and keeps what it remarked, each line once.
+    /// Ends a process in peace and keeps what it remarked.
     fn end(&mut self, process: Supervised) -> Result<(), LabError> {
-        for remark in process.remarks() {
+        self.keep(process.remarks());
+        process.finish()
+    }
+
+    /// Keeps remarks, each line once.
+    fn keep(&mut self, remarks: Vec<String>) {
+        for remark in remarks {
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
         }
-        process.finish()
     }
 }
 
@@ -272,6 +281,10 @@ pub(crate) fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, 
         .map_err(|error| LabError::Here(format!("a process answered something unexpected: {error}")))
 }
 
+/// Runs before the measured ones of each kind.
+const WARM_UP_RUNS: u32 = 3;
+/// As many runs as the paper makes, however long they take.
+const RUNS_MIN: usize = 20;
 /// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
 const BULK_HISTORY: u32 = 256;
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(20);

@@ -9,6 +9,7 @@
 mod arrivals;
 mod burst;
 mod channel;
+mod closed_loop;
 mod conversation;
 mod fault;
 mod latencies;
@@ -36,6 +37,7 @@ pub use burst::{
     until_input_ends,
 };
 pub use channel::{Keep, ProcessEnd, SampleChannel};
+pub use closed_loop::ClosedLoop;
 pub use conversation::{TO_READER, to_writer};
 pub use fault::Fault;
 pub use latencies::{LONGEST_NANOS, Latencies, TAIL_MIN, is_supported};
@@ -54,7 +56,10 @@ pub use order::{
 pub use peer::{PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
-pub use records::{RawRecords, ReceivedSample, WrittenSample, not_written, write_received, write_written};
+pub use records::{
+    ArrivalCount, ClosedRecords, RawRecords, ReceivedSample, RoundTrip, WrittenSample, not_written, write_arrivals,
+    write_received, write_round_trips, write_written,
+};
 pub use round_trips::RoundTripFigures;
 pub use so_far::SoFar;
 pub use station::{serve_station, wait_until, work};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
+use crate::closed_loop::ClosedLoop;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.
@@ -20,6 +21,9 @@ pub struct Order<Setup> {
     pub timetable: Timetable,
     /// The pace of the timetable.
     pub pace: TimetablePace,
+    /// Publishers write as fast as they may, between the beginning and the end of the timetable; missing means when samples are due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
     /// The publishers that live in this process.
     pub publishers: Vec<PublisherPlace>,
     /// The subscribers that live in it.

@@ -1,25 +1,45 @@
 //! A publisher: writes each sample when it is due, or as soon after as it can.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_host::{monotonic_nanos, request_exact_timers};
 
 use crate::channel::ProcessEnd;
+use crate::closed_loop::{Answers, Pump};
 use crate::fault::Fault;
 use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
 use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
-use crate::records::WrittenSample;
+use crate::records::{RoundTrip, WrittenSample, write_round_trips, write_written};
 use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
 
 /// A publisher that is through, and alive: readers may still need repairs.
 pub(crate) struct Published<M: Middleware> {
     pub(crate) report: PublisherReport,
-    pub(crate) samples: Vec<WrittenSample>,
+    pub(crate) records: PublisherRecords,
     _writer: M::Writer,
     // Goes after its writer.
     _middleware: M,
+}
+
+/// What a publisher noted.
+pub(crate) enum PublisherRecords {
+    /// Every sample of an open schedule.
+    Samples(Vec<WrittenSample>),
+    /// The round trips of a closed loop, which publisher 0 alone makes.
+    RoundTrips(Vec<RoundTrip>),
+}
+
+impl PublisherRecords {
+    pub(crate) fn write(&self, folder: &Path, index: u32) -> Result<(), Fault> {
+        match self {
+            PublisherRecords::Samples(samples) => write_written(folder, index, samples),
+            PublisherRecords::RoundTrips(round_trips) if index == 0 => write_round_trips(folder, round_trips),
+            PublisherRecords::RoundTrips(_) => Ok(()),
+        }
+    }
 }
 
 /// Joins, finds its readers, tells so by `matched`, and follows the timetable once the course has started.
@@ -32,30 +52,52 @@ pub(crate) fn run<M: Middleware>(
     pin(place.cpu)?;
     request_exact_timers();
     let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
-    let writer = middleware.writer(&order.channel(&place.topic))?;
+    let mut writer = middleware.writer(&order.channel(&place.topic))?;
+    let closed = order.closed_loop;
+    let answers = closed.filter(|_| place.index == 0).map(|_| Answers::open(&middleware, order)).transpose()?;
+    let answerers = closed.map_or(0, |closed| closed.subscribers as usize);
+    let is_met =
+        || writer.matched() >= place.readers && answers.as_ref().is_none_or(|answers| answers.matched() >= answerers);
     let matching = order.pace.matching;
-    if !wait_until(matching, course.stop(), || writer.matched() >= place.readers)? {
+    if !wait_until(matching, course.stop(), is_met)? {
         let (index, found, all) = (place.index, writer.matched(), place.readers);
-        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
+        let heard = answers.map(|answers| format!(" and heard {} of {answerers}", answers.matched()));
+        let heard = heard.unwrap_or_default();
+        return Err(Fault::Here(format!(
+            "publisher {index} found {found} of {all} subscribers{heard} within {matching:?}"
+        )));
     }
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
-    let (sample, samples) = (middleware.scheduled_sample()?, Vec::new());
-    let mut publisher =
-        Publisher { order, index: place.index, origin_ns, course, tally, writer, sample, samples, refused: 0 };
-    publisher.follow()?;
-    let Publisher::<'_, M> { mut writer, samples, refused, .. } = publisher;
+    let (sample, index) = (middleware.scheduled_sample()?, place.index);
+    let (written, refused, records) = match closed {
+        Some(closed) => {
+            let pumped = Pump { order, closed, index, origin_ns, course, tally, answers }.run(&mut writer, sample)?;
+            (pumped.written, pumped.refused, PublisherRecords::RoundTrips(pumped.round_trips))
+        }
+        None => {
+            let samples = Vec::new();
+            let mut publisher = Publisher::<M> {
+                order,
+                index,
+                origin_ns,
+                course,
+                tally,
+                writer: &mut writer,
+                sample,
+                samples,
+                refused: 0,
+            };
+            publisher.follow()?;
+            let Publisher::<M> { samples, refused, .. } = publisher;
+            (samples.len() as u64, refused, PublisherRecords::Samples(samples))
+        }
+    };
     let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
         || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
-    let report = PublisherReport {
-        index: place.index,
-        written: samples.len() as u64,
-        refused,
-        acknowledged,
-        effort: writer.effort(),
-    };
-    Ok(Published { report, samples, _writer: writer, _middleware: middleware })
+    let report = PublisherReport { index, written, refused, acknowledged, effort: writer.effort() };
+    Ok(Published { report, records, _writer: writer, _middleware: middleware })
 }
 
 struct Publisher<'a, M: Middleware> {
@@ -64,7 +106,7 @@ struct Publisher<'a, M: Middleware> {
     origin_ns: u64,
     course: &'a Course,
     tally: Arc<Tally>,
-    writer: M::Writer,
+    writer: &'a mut M::Writer,
     sample: M::Sample,
     samples: Vec<WrittenSample>,
     refused: u64,

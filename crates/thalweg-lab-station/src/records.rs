@@ -30,6 +30,78 @@ pub struct ReceivedSample {
     pub received_ns: u64,
 }
 
+/// A latency sample of a closed loop, as its publisher saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// Its place among the publisher's samples, from 0.
+    pub number: u64,
+    /// The subscriber that answers it.
+    pub reader: u32,
+    /// Just before the write.
+    pub sent_ns: u64,
+    /// When its answer was there; `None` where none came.
+    pub answered_ns: Option<u64>,
+}
+
+/// What a subscriber of a closed loop got of a publisher within a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivalCount {
+    /// Number of the publisher.
+    pub writer: u32,
+    /// The second of the measurement from 1; 0 is the time before it, and the number after the last one the time after it.
+    pub second: u64,
+    /// Samples that had not arrived before.
+    pub received: u64,
+    /// Samples that had.
+    pub duplicates: u64,
+    /// Those received after a later one.
+    pub reordered: u64,
+}
+
+/// Records of a closed loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClosedRecords {
+    /// Of the measured time, in the order of the writes.
+    pub round_trips: Vec<RoundTrip>,
+    /// By number of the subscriber.
+    pub arrivals: Vec<Vec<ArrivalCount>>,
+}
+
+impl ClosedRecords {
+    /// Reads the files of a run with so many endpoints.
+    ///
+    /// # Errors
+    /// A file is missing or damaged; the text names its line.
+    pub fn read(folder: &Path, publishers: u32, subscribers: u32) -> Result<ClosedRecords, Fault> {
+        let path = folder.join(ROUND_TRIPS);
+        let round_trip = |[number, reader, sent_ns, answered_ns]: [u64; 4]| {
+            let answered_ns = (answered_ns > 0).then_some(answered_ns);
+            Ok(RoundTrip { number, reader: known(&path, reader, subscribers, "subscriber")?, sent_ns, answered_ns })
+        };
+        let arrivals = |index| {
+            let path = arrivals_file(folder, index);
+            let count = |[writer, second, received, duplicates, reordered]: [u64; 5]| {
+                let writer = known(&path, writer, publishers, "publisher")?;
+                Ok(ArrivalCount { writer, second, received, duplicates, reordered })
+            };
+            read_rows::<5>(&path, ARRIVALS_HEADER)?.into_iter().map(count).collect()
+        };
+        Ok(ClosedRecords {
+            round_trips: read_rows::<4>(&path, ROUND_TRIPS_HEADER)?
+                .into_iter()
+                .map(round_trip)
+                .collect::<Result<_, Fault>>()?,
+            arrivals: (0..subscribers).map(arrivals).collect::<Result<_, Fault>>()?,
+        })
+    }
+}
+
+/// The number of an endpoint, which must be one of so many.
+fn known(path: &Path, number: u64, count: u32, role: &str) -> Result<u32, Fault> {
+    let known = u32::try_from(number).ok().filter(|number| *number < count);
+    known.ok_or_else(|| Fault::Here(format!("{}: unknown {role}", path.display())))
+}
+
 /// Records of all endpoints of a run, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawRecords {
@@ -53,8 +125,7 @@ impl RawRecords {
         let received = |index| {
             let path = subscriber_file(folder, index);
             let row = |[writer, number, written_ns, received_ns]: [u64; 4]| {
-                let writer = u32::try_from(writer).ok().filter(|writer| *writer < publishers);
-                let writer = writer.ok_or_else(|| Fault::Here(format!("{}: unknown publisher", path.display())))?;
+                let writer = known(&path, writer, publishers, "publisher")?;
                 Ok(ReceivedSample { writer, number, written_ns, received_ns })
             };
             read_rows::<4>(&path, RECEIVED_HEADER)?.into_iter().map(row).collect()
@@ -83,6 +154,29 @@ pub fn write_received(folder: &Path, index: u32, samples: &[ReceivedSample]) -> 
     let row =
         |sample: &ReceivedSample| [u64::from(sample.writer), sample.number, sample.written_ns, sample.received_ns];
     write_rows(&subscriber_file(folder, index), RECEIVED_HEADER, samples.iter().map(row))
+}
+
+/// Writes the round trips of a closed loop.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_round_trips(folder: &Path, round_trips: &[RoundTrip]) -> Result<(), Fault> {
+    // No answer comes at the origin.
+    let row = |one: &RoundTrip| [one.number, u64::from(one.reader), one.sent_ns, one.answered_ns.unwrap_or(0)];
+    write_rows(&folder.join(ROUND_TRIPS), ROUND_TRIPS_HEADER, round_trips.iter().map(row))
+}
+
+/// Writes the counts of a subscriber of a closed loop.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_arrivals(folder: &Path, index: u32, counts: &[ArrivalCount]) -> Result<(), Fault> {
+    let row = |one: &ArrivalCount| [u64::from(one.writer), one.second, one.received, one.duplicates, one.reordered];
+    write_rows(&arrivals_file(folder, index), ARRIVALS_HEADER, counts.iter().map(row))
+}
+
+fn arrivals_file(folder: &Path, index: u32) -> PathBuf {
+    folder.join(format!("arrivals-{index:03}.csv"))
 }
 
 fn publisher_file(folder: &Path, index: u32) -> PathBuf {
@@ -141,4 +235,7 @@ fn read_rows<const N: usize>(path: &Path, header: &str) -> Result<Vec<[u64; N]>,
 }
 
 const WRITTEN_HEADER: &str = "number,written_ns,returned_ns";
+const ROUND_TRIPS: &str = "round-trips.csv";
+const ROUND_TRIPS_HEADER: &str = "number,reader,sent_ns,answered_ns";
+const ARRIVALS_HEADER: &str = "writer,second,received,duplicates,reordered";
 const RECEIVED_HEADER: &str = "writer,number,written_ns,received_ns";

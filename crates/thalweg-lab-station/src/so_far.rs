@@ -42,6 +42,11 @@ impl Tally {
         self.origin_ns.store(origin_ns, Ordering::Relaxed);
     }
 
+    /// The time zero of the schedule; 0 until it is known.
+    pub(crate) fn origin_ns(&self) -> u64 {
+        self.origin_ns.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn add_written(&self) {
         self.written.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,7 +57,7 @@ impl Tally {
 
     /// A sample that was due at `due_ns` after the origin arrived at `now_ns`.
     pub(crate) fn add_arrival(&self, due_ns: u64, now_ns: u64) {
-        let latency_ns = now_ns.saturating_sub(self.origin_ns.load(Ordering::Relaxed) + due_ns);
+        let latency_ns = now_ns.saturating_sub(self.origin_ns() + due_ns);
         self.arrived[bucket(latency_ns)].fetch_add(1, Ordering::Relaxed);
     }
 }

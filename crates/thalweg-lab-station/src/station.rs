@@ -13,7 +13,6 @@ use crate::link::{Output, ParentPipe, Stop, serve};
 use crate::middleware::Middleware;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
 use crate::publisher::{self, Published};
-use crate::records::{write_received, write_written};
 use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 
@@ -104,10 +103,10 @@ fn conduct<'scope, M: Middleware>(
     SoFar::remove(&order.folder, &order.process_name());
     M::end_measurement(&order.setup, &order.folder, &order.process_name(), origin_ns)?;
     for one in &published {
-        write_written(&order.folder, one.report.index, &one.samples)?;
+        one.records.write(&order.folder, one.report.index)?;
     }
     for one in &drained {
-        write_received(&order.folder, one.report.index, &one.samples)?;
+        one.records.write(&order.folder, one.report.index)?;
     }
     Ok(WorkerReport { subscribers: drained.into_iter().map(|one| one.report).collect(), usage })
 }
@@ -166,7 +165,7 @@ fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, Fault>>>) -> Result<V
     failure.map_or(Ok(results), Err)
 }
 
-fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), Fault> {
+pub(crate) fn sleep_until(at_ns: u64, stop: &Stop) -> Result<(), Fault> {
     loop {
         if stop.is_requested() {
             return Err(Fault::Interrupted);

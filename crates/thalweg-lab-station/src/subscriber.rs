@@ -1,6 +1,5 @@
 //! A subscriber: notes when each sample arrived.
 
-use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,17 +7,17 @@ use std::time::Duration;
 use thalweg_host::monotonic_nanos;
 
 use crate::channel::ProcessEnd;
+use crate::closed_loop::Answerer;
 use crate::fault::Fault;
 use crate::middleware::{ArrivedSample, Middleware, SampleReader, SampleSink};
-use crate::note::{Note, Progress};
+use crate::note::{Note, Progress, SubscriberRecords};
 use crate::order::{Order, ReliabilitySetting, SubscriberPlace, SubscriberReport};
-use crate::records::ReceivedSample;
 use crate::station::{Course, pin, wait_until};
 
 /// Arrivals of a subscriber.
 pub(crate) struct Drained {
     pub(crate) report: SubscriberReport,
-    pub(crate) samples: Vec<ReceivedSample>,
+    pub(crate) records: SubscriberRecords,
 }
 
 /// Joins, finds its writers, tells so by `matched`, and notes what arrives until everything did or nothing more comes.
@@ -31,7 +30,12 @@ pub(crate) fn run<M: Middleware>(
     pin(place.cpu)?;
     let desk = Desk::default();
     let middleware = M::open(&order.setup, &ProcessEnd::Subscriber(place.writers.clone()))?;
-    let reader = |topic: &String| middleware.reader(&order.channel(topic), DeskSink::<M>(desk.clone(), PhantomData));
+    let answerer = |closed| Answerer::open(&middleware, (order, closed), place.index, course);
+    let mut answerer = order.closed_loop.map(answerer).transpose()?;
+    let reader = |topic: &String| {
+        let sink = DeskSink::<M> { desk: desk.clone(), answerer: answerer.take() };
+        middleware.reader(&order.channel(topic), sink)
+    };
     let readers = place.topics.iter().map(reader).collect::<Result<Vec<_>, _>>()?;
     let found = || readers.iter().map(SampleReader::matched).sum::<usize>();
     let writers = place.writers.len();
@@ -57,7 +61,7 @@ pub(crate) fn run<M: Middleware>(
         if order.qos.reliability == ReliabilitySetting::BestEffort { sum(SampleReader::rejected) } else { 0 };
     let (overwritten, unkept) = (sum(SampleReader::overwritten), note.unkept());
     let report = SubscriberReport { index: place.index, overwritten, rejected, unkept };
-    Ok(Drained { report, samples: note.finish(origin_ns) })
+    Ok(Drained { report, records: note.finish(origin_ns) })
 }
 
 /// Where the samples of all readers of a subscriber arrive, one at a time.
@@ -93,29 +97,40 @@ impl Desk {
     }
 }
 
-struct DeskSink<M>(Desk, PhantomData<fn(M)>);
+struct DeskSink<M: Middleware> {
+    desk: Desk,
+    /// In a closed loop.
+    answerer: Option<Answerer<M>>,
+}
+
+impl<M: Middleware> DeskSink<M> {
+    fn handle(&mut self, arrival: M::Arrival<'_>) -> Result<(), Fault> {
+        {
+            let mut state = self.desk.lock();
+            let Some(note) = state.note.as_mut() else { return Ok(()) };
+            let time = arrival.time_ns();
+            let time = time.ok_or_else(|| Fault::here("a sample arrived that no schedule of this version sends"))?;
+            note.handle(time, arrival.number())?;
+        }
+        self.answerer.as_mut().map_or(Ok(()), |answerer| answerer.handle(arrival))
+    }
+}
 
 impl<M: Middleware> SampleSink<M> for DeskSink<M> {
     fn take(&mut self, arrival: M::Arrival<'_>) {
-        let mut state = self.0.lock();
-        let Some(note) = state.note.as_mut() else { return };
-        let noted = match arrival.time_ns() {
-            Some(time) => note.handle(time, arrival.number()),
-            None => Err(Fault::Here("a sample arrived that no schedule of this version sends".to_owned())),
-        };
-        if let Err(fault) = noted {
-            state.fault = Some(fault);
+        if let Err(fault) = self.handle(arrival) {
+            self.desk.lock().fault = Some(fault);
         }
     }
 
     fn taken(&mut self) {
-        if let Some(note) = &self.0.lock().note {
+        if let Some(note) = &self.desk.lock().note {
             note.handled_some();
         }
     }
 
     fn fail(&mut self, fault: Fault) {
-        self.0.lock().fault = Some(fault);
+        self.desk.lock().fault = Some(fault);
     }
 }
 

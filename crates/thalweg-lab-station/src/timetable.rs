@@ -65,6 +65,20 @@ impl Timetable {
         self.due_ns(writer, number).saturating_sub(self.start_ns()) / 1_000_000_000
     }
 
+    /// Whole seconds of the measurement, the last one perhaps not.
+    pub fn seconds(&self) -> u64 {
+        (self.end_ns() - self.start_ns()).div_ceil(1_000_000_000)
+    }
+
+    /// The second of the measurement in which a time since the origin lies, from 1: 0 before it, one more than the last after it.
+    pub fn second_of(&self, since_ns: u64) -> u64 {
+        match since_ns {
+            since_ns if since_ns < self.start_ns() => 0,
+            since_ns if since_ns < self.end_ns() => 1 + (since_ns - self.start_ns()) / 1_000_000_000,
+            _ => 1 + self.seconds(),
+        }
+    }
+
     /// One period in nanoseconds.
     pub fn period_ns(&self) -> u64 {
         (1e9 / self.rate_hz) as u64

@@ -187,6 +187,50 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
 }
 
 #[test]
+fn a_closed_loop_counts_every_second_and_times_one_sample_in_so_many() {
+    let folder = folder("closed-loop");
+    let more = "[expect]\nlost = \"== 0\"\nround_trip_p50_us = \"> 0\"\nreceived_per_s = \"> 500\"";
+    let file = scenario(&folder, 2, "payload_bytes = 100\nendpoints = \"2-3\"", more);
+    let written = fs::read_to_string(&file).expect("there").replacen("rate_hz = 50", "latency_count = 50", 1);
+    fs::write(&file, written).expect("written");
+    let out = folder.join("out");
+    let said = lab_run(&file, &out).expect_code(0);
+    for part in ["2–3 100 B closed-loop/50", "Mbit/s", "holds: lost == 0", "holds: round_trip_p50_us > 0"] {
+        assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
+    }
+    for run in whole_runs(&out) {
+        let result = json(&run.join("result.json"));
+        let (totals, closed) = (&result["totals"], &result["closed_loop"]);
+        let written: u64 =
+            (0..2).map(|index| result["publishers"][index]["report"]["written"].as_u64().expect("told")).sum();
+        assert_eq!((totals["due"].as_u64(), &totals["lost"]), (Some(3 * written), &0.into()), "{totals}");
+        let seconds: Vec<u64> = serde_json::from_value(closed["received_by_second"].clone()).expect("numbers");
+        assert!(seconds.len() == 2 && seconds.iter().all(|received| *received > 0), "{seconds:?}");
+        let trips = fs::read_to_string(run.join("round-trips.csv")).expect("there");
+        let rows: Vec<Vec<u64>> = trips
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').map(|word| word.parse().expect("a number")).collect())
+            .collect();
+        assert_eq!(closed["round_trip"]["count"], rows.len());
+        assert!(rows.len() > 3, "{trips}");
+        for row in &rows {
+            assert_eq!((row[0] % 50, row[1]), (0, row[0] / 50 % 3), "subscribers answer in turns: {row:?}");
+        }
+        for two in rows.windows(2) {
+            assert!(two[0][3] <= two[1][2], "the publisher waits for each answer: {two:?}");
+        }
+    }
+    run(&["lab", "verify", text(&out)]).expect_code(0);
+    let counts = whole_runs(&out)[0].join("arrivals-001.csv");
+    let damaged = fs::read_to_string(&counts).expect("there").replacen("\n0,1,", "\n0,1,1", 1);
+    fs::write(&counts, damaged).expect("written");
+    run(&["lab", "verify", text(&out)]).expect_code(1);
+    let report = fs::read_to_string(out.join("report.html")).expect("there");
+    assert!(report.contains("As fast as possible") && !report.contains("Fates of the samples"));
+}
+
+#[test]
 fn another_build_takes_turns_with_this_one_and_is_its_baseline() {
     let folder = folder("against");
     let file = scenario(&folder, 1, "payload_bytes = 100", "");

@@ -97,6 +97,7 @@ fn order() -> TrialOrder {
         },
         timetable: Timetable { rate_hz: 1.0, publishers: 1, phase: PublisherPhase::Spread, first: 0, count: 1 },
         pace: TimetablePace { behind_max: second, wake: Wake::Sleep, drain: second, matching: second },
+        closed_loop: None,
         publishers: Vec::new(),
         subscribers: Vec::new(),
         folder: PathBuf::from("/somewhere/else"),
@@ -210,7 +211,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         topic_writers: 1,
         topic_readers: 1,
     };
-    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere };
+    let order = Order { setup, qos, timetable, pace, closed_loop: None, publishers, subscribers, folder: elsewhere };
     let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
     let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[&name, "publisher 0", "station"]);

@@ -25,6 +25,9 @@ fn of_peer(peer: PeerProgram, cell: &Cell, reliability: ReliabilitySetting) -> O
             "plain sockets send nothing again: it is the floor of best-effort, say reliability = \"best-effort\""
                 .to_owned(),
         ),
+        PeerProgram::Raw if cell.is_closed_loop() => {
+            Some("its readers read from one writer, and all subscribers answer".to_owned())
+        }
         PeerProgram::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
             Some("its readers read from one writer each: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
         }

@@ -20,8 +20,11 @@ pub struct Cell {
     /// Which build of it.
     #[serde(default, skip_serializing_if = "Build::is_this")]
     pub build: Build,
-    /// Samples a second of each publisher.
+    /// Samples a second of each publisher; 0 in a closed loop, which has no schedule.
     pub rate_hz: f64,
+    /// In a closed loop, the first of so many samples of publisher 0 is answered; missing means an open schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_count: Option<u32>,
     /// Publishers.
     pub publishers: u32,
     /// Subscribers.
@@ -127,7 +130,9 @@ impl Cell {
     }
 
     fn load_in_words(&self) -> String {
-        format!("{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)
+        let pace =
+            self.latency_count.map_or_else(|| format!("{} Hz", self.rate_hz), |count| format!("closed-loop/{count}"));
+        format!("{}–{} {} {pace}", self.publishers, self.subscribers, self.load)
     }
 
     fn conditions(&self) -> String {
@@ -142,6 +147,11 @@ impl Cell {
             Some(ReliabilitySetting::BestEffort) => " best-effort",
         };
         format!("{topics}{reliability}")
+    }
+
+    /// Whether publishers write as fast as they may.
+    pub fn is_closed_loop(&self) -> bool {
+        self.latency_count.is_some()
     }
 
     /// Every publisher with every subscriber that is meant to hear it.

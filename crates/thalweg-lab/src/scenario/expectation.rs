@@ -15,7 +15,7 @@ pub struct Expectation {
     pub bound: f64,
 }
 
-/// What can be judged: the worst run of a cell for counts and shares, the median over its runs for latencies.
+/// What can be judged: the worst run of a cell for counts and shares, the median over its runs for latencies and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -37,13 +37,19 @@ pub enum Quantity {
     P99Us,
     /// 99.9th percentile of the response latency in microseconds.
     P999Us,
+    /// Median round trip of a closed loop in microseconds.
+    RoundTripP50Us,
+    /// 99th percentile of the round trips of a closed loop in microseconds.
+    RoundTripP99Us,
+    /// Samples received a second, all subscribers together.
+    ReceivedPerS,
     /// Jain's index of the samples in time over the pairs.
     Jain,
 }
 
 impl Quantity {
     /// Every quantity with its key.
-    pub const ALL: [(&'static str, Quantity); 10] = [
+    pub const ALL: [(&'static str, Quantity); 13] = [
         ("in_time_pct", Quantity::InTimePct),
         ("lost", Quantity::Lost),
         ("late", Quantity::Late),
@@ -53,6 +59,9 @@ impl Quantity {
         ("p50_us", Quantity::P50Us),
         ("p99_us", Quantity::P99Us),
         ("p999_us", Quantity::P999Us),
+        ("round_trip_p50_us", Quantity::RoundTripP50Us),
+        ("round_trip_p99_us", Quantity::RoundTripP99Us),
+        ("received_per_s", Quantity::ReceivedPerS),
         ("jain", Quantity::Jain),
     ];
 

@@ -38,6 +38,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
         build: Build::This,
         load: Load::Octets(100),
         rate_hz: 10.0,
+        latency_count: None,
         publishers: 1,
         subscribers: 1,
         destination: Addressing::Auto,
@@ -325,6 +326,32 @@ fn a_rate_of_deliveries_is_shared_by_all_pairs() {
     assert_eq!(rates, [1000.0, 10.0, 47.62]);
     check("rate_hz = 10", "rate_hz = 10\ndeliveries_hz = 10", &["s.toml:6:17: deliveries_hz: not beside `rate_hz`"]);
     check("rate_hz = 10", "deliveries_hz = 1\nsubscribers = 100", &["would need 0.01 samples a second"]);
+}
+
+#[test]
+fn closed_loops_have_no_rate_and_stand_alone() {
+    let closed = |more: &str| SMALLEST.replacen("rate_hz = 10", more, 1);
+    let text = closed("latency_count = [1000, 10]\nendpoints = \"3-3\"\ndestination = \"unicast\"");
+    let cells = parse(&text).unwrap_or_else(|error| panic!("{error}")).cells;
+    let names: Vec<String> = cells.iter().map(ToString::to_string).collect();
+    let expect = ["3–3 100 B closed-loop/1000 unicast thalweg", "3–3 100 B closed-loop/10 unicast thalweg"];
+    assert_eq!(names, expect);
+    assert_eq!((cells[0].latency_count, cells[0].rate_hz), (Some(1_000), 0.0));
+    for (more, part) in [
+        ("rate_hz = 10\nlatency_count = 5", "s.toml:6:17: latency_count: not beside `rate_hz`"),
+        ("deliveries_hz = 10\nlatency_count = 5", "s.toml:6:17: latency_count: not beside `deliveries_hz`"),
+        ("latency_count = 0", "s.toml:5:17: latency_count: 0 is not within 1 to 1000000"),
+        ("latency_count = 5\nsubscribers = 2\ntopics = \"per-publisher\"", "needs topics = \"one\""),
+        ("latency_count = 5\nmiddleware = \"raw\"\n[qos]\nreliability = \"best-effort\"", "all subscribers answer"),
+    ] {
+        let error = parse(&closed(more)).expect_err(more);
+        assert!(error.contains(part), "{part:?} not in {error}");
+    }
+    let both =
+        closed("latency_count = 5\n[[matrix]]\npayload_bytes = 1\nrate_hz = 1").replacen("[matrix]", "[[matrix]]", 1);
+    assert!(parse(&both).expect_err("both").contains("make two scenarios"));
+    let settled = closed("latency_count = 5").replacen("seconds = 5", "seconds = 5\nsettle = \"mser\"", 1);
+    assert!(parse(&settled).expect_err("settled").contains("which a closed loop does not have"));
 }
 
 #[test]

@@ -115,6 +115,14 @@ impl Buckets {
         edge.unwrap_or(self.max).clamp(self.min, self.max) as f64 / 1e3
     }
 
+    /// Latencies in microseconds at even distances in rank, which stand for the distribution in a picture: infinite for samples that never
+    /// arrived.
+    pub fn steps(&self) -> Vec<f64> {
+        let points = self.due().min(STEPS_MAX);
+        let rank = |index: u64| ((index + 1) as f64 / points as f64 * self.due() as f64).round() as u64;
+        (0..points).map(|index| self.at_rank(rank(index).max(1))).collect()
+    }
+
     /// Upper edge in nanoseconds and number of latencies of each bucket, shortest first.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.counts.iter().map(|(edge, count)| (*edge, *count))
@@ -125,3 +133,6 @@ impl Buckets {
 static GRID: LazyLock<Histogram<u64>> = LazyLock::new(|| {
     Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the bounds are constants that the crate accepts")
 });
+
+/// Most points of a curve: more only make a page larger.
+const STEPS_MAX: u64 = 300;

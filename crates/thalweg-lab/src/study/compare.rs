@@ -5,7 +5,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
-use super::judging::{CPU, DELIVERED, Judged, MEMORY, Measure, P50, P99, THROUGHPUT, judge};
+use super::judging::{
+    CPU, DELIVERED, Judged, MEMORY, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, THROUGHPUT, judge,
+};
 use super::results::{CellResult, load};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
@@ -47,7 +49,7 @@ impl Difference {
 }
 
 /// What is compared, in the order of the tables.
-const MEASURES: [Measure; 6] = [DELIVERED, P50, P99, THROUGHPUT, CPU, MEMORY];
+const MEASURES: [Measure; 8] = [DELIVERED, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, THROUGHPUT, CPU, MEMORY];
 
 /// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to its baseline, or the value of a single cell.
 pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
@@ -56,7 +58,8 @@ pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
         let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| (measure.of)(run).is_some());
         is_complete && median_interval(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
     };
-    let bounds = [(P50, precision.p50), (P99, precision.p99)];
+    let measures = if baseline.cell.is_closed_loop() { [ROUND_TRIP_P50, ROUND_TRIP_P99] } else { [P50, P99] };
+    let bounds = [(measures[0], precision.p50), (measures[1], precision.p99)];
     bounds.into_iter().filter_map(|(measure, bound)| Some((measure, bound?))).all(|(measure, bound)| match others {
         [] => {
             let own = baseline.runs.iter().filter_map(|run| Some((measure.of)(run)?.ln()));
@@ -234,6 +237,7 @@ mod tests {
                 cpu: 0.5,
                 memory_mib: Some(20.0),
                 received_per_s: Some(1_000.0),
+                closed_loop: None,
                 wire: None,
                 clock_bound_us: None,
                 losses: Vec::new(),

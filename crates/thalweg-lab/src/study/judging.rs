@@ -29,6 +29,18 @@ pub(crate) const P50: Measure =
     Measure { name: "response p50, µs", of: |run| run.totals.response.p50_us, more_is: Side::Worse, margin: 1.03 };
 pub(crate) const P99: Measure =
     Measure { name: "response p99, µs", of: |run| run.totals.response.p99_us, more_is: Side::Worse, margin: 1.05 };
+pub(crate) const ROUND_TRIP_P50: Measure = Measure {
+    name: "round trip p50, µs",
+    of: |run| run.closed_loop.as_ref()?.round_trip.p50_us,
+    more_is: Side::Worse,
+    margin: 1.03,
+};
+pub(crate) const ROUND_TRIP_P99: Measure = Measure {
+    name: "round trip p99, µs",
+    of: |run| run.closed_loop.as_ref()?.round_trip.p99_us,
+    more_is: Side::Worse,
+    margin: 1.05,
+};
 /// What was not lost: a thousandth of the samples matters.
 pub(crate) const DELIVERED: Measure = Measure {
     name: "delivered, share of due",

@@ -147,8 +147,10 @@ impl RunSnapshot {
     /// One row a cell, from the runs that are whole.
     fn table(&self) -> Table {
         let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
-        let mut table =
-            Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
+        let mut table = Table::new(
+            "Whole runs: fates of their samples; response latencies, of closed loops round trips, in µs, medians over the runs",
+            &header,
+        );
         for cell in &self.cells {
             let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
             let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
@@ -164,8 +166,8 @@ impl RunSnapshot {
                 grouped(sum(|totals| totals.late)),
                 grouped(sum(|totals| totals.lost)),
                 grouped(sum(|totals| totals.not_sent)),
-                middle(&|run| run.totals.response.p50_us),
-                middle(&|run| run.totals.response.p99_us),
+                middle(&|run| run.latency().p50_us),
+                middle(&|run| run.latency().p99_us),
                 middle(&|run| Some(run.cpu)),
                 cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
             ]);

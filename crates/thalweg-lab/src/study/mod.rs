@@ -22,7 +22,7 @@ pub use course::{resume, run};
 pub use directory::{FoundRun, find};
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
-pub(crate) use judging::{CPU, Judged, Measure, P50, P99, Side, judge};
+pub(crate) use judging::{CPU, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge};
 pub use live::{RunSnapshot, RunWatcher};
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};

@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, median, median_interval};
-use crate::trial::{Fairness, LatencyFigures, Totals, TrialResult, load_histograms};
+use crate::trial::{ClosedLoopFigures, Fairness, LatencyFigures, LatencyKind, Totals, TrialResult, load_histograms};
 
 /// The results of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +86,16 @@ impl StudyResult {
         (0..self.cells.len() + self.failures.len()).filter(move |place| !has_failed(place))
     }
 
+    /// Whether publishers write as fast as they may, in all cells or in none.
+    pub(crate) fn is_closed_loop(&self) -> bool {
+        self.cells.iter().any(|cell| cell.cell.is_closed_loop())
+    }
+
+    /// What the latencies of its histograms are.
+    pub(super) fn latency_kind(&self) -> LatencyKind {
+        if self.is_closed_loop() { LatencyKind::RoundTrip } else { LatencyKind::Response }
+    }
+
     /// Runs that count although the machine was not quiet.
     pub fn contaminated(&self) -> usize {
         self.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.contaminated).count()
@@ -106,6 +116,13 @@ pub struct CellResult {
 }
 
 impl CellResult {
+    /// Payload that all subscribers of a closed loop received in each second, all runs together, in Mbit/s.
+    pub(crate) fn seconds_mbit(&self) -> Vec<f64> {
+        let mbit = 8e-6 * self.cell.load.bytes() as f64;
+        let closed = self.runs.iter().filter_map(|run| run.closed_loop.as_ref());
+        closed.flat_map(|closed| &closed.received_by_second).map(|received| mbit * *received as f64).collect()
+    }
+
     /// Whether the machine was not quiet in some run that counts.
     pub(crate) fn is_disturbed(&self) -> bool {
         self.runs.iter().any(|run| run.contaminated)
@@ -139,6 +156,9 @@ pub struct RunSummary {
     /// Samples that arrived in a second of the measurement, all subscribers together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_per_s: Option<f64>,
+    /// What a closed loop reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoopFigures>,
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
@@ -148,6 +168,13 @@ pub struct RunSummary {
     /// Datagrams, fragments and packets that the layers below lost, by counter; those of sockets by process, and samples that found the
     /// history of a reader full by subscriber.
     pub losses: Vec<(String, u64)>,
+}
+
+impl RunSummary {
+    /// Its response latencies, or the round trips of a closed loop.
+    pub(super) fn latency(&self) -> &LatencyFigures {
+        self.closed_loop.as_ref().map_or(&self.totals.response, |closed| &closed.round_trip)
+    }
 }
 
 /// What the publishers of a run did with the samples that were due.
@@ -170,7 +197,7 @@ pub struct WireBytes {
     pub received: u64,
 }
 
-/// A quantile of the response latency over all runs of a cell.
+/// A quantile of the response latency, or of the round trips of a closed loop, over all runs of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuantileInterval {
     /// 0.5 is the median.
@@ -258,31 +285,34 @@ fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
         (0.999, |response| response.p999_us),
     ];
     let interval = |(quantile, of): Figure| {
-        let all: Option<Vec<f64>> = runs.iter().map(|run| of(&run.totals.response)).collect();
+        let all: Option<Vec<f64>> = runs.iter().map(|run| of(run.latency())).collect();
         Some(QuantileInterval { quantile, us: median_interval(&all?)? })
     };
     figures.into_iter().filter_map(interval).collect()
 }
 
-/// All response latencies of each cell of the study in `directory`.
+/// All response latencies of each cell of the study in `directory`, or all round trips of its closed loops.
 pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
     let counted = counted_runs(directory);
     let of = |cell| {
         let mut all = Buckets::default();
-        load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
+        load_seconds(directory, (&counted, study.latency_kind()), cell)?
+            .iter()
+            .flat_map(BTreeMap::values)
+            .for_each(|second| all.add(second));
         Ok(all)
     };
     study.places().map(of).collect()
 }
 
-/// The response latencies of a cell: for each run that counts those of each second, all pairs together.
+/// The latencies of a cell: for each run that counts those of each second, all pairs together.
 pub(super) fn load_seconds(
     directory: &Path,
-    counted: &[RunName],
+    (counted, kind): (&[RunName], LatencyKind),
     cell: usize,
 ) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
-    own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
+    own.map(|run| load_histograms(&run_folder(directory, *run), kind)).collect()
 }
 
 /// The last attempt at each run.
@@ -320,7 +350,11 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
         memory_mib: (memory_kib > 0).then_some(memory_kib as f64 / 1024.0),
-        received_per_s: Some(result.totals.received() as f64 / (result.seconds - result.unsettled_s).max(1e-9)),
+        received_per_s: Some(result.closed_loop.as_ref().map_or_else(
+            || result.totals.received() as f64 / (result.seconds - result.unsettled_s).max(1e-9),
+            ClosedLoopFigures::received_per_s,
+        )),
+        closed_loop: result.closed_loop.clone(),
         wire: WireBytes::of(result),
         clock_bound_us: result.clocks.as_ref().map(|clocks| clocks.bound_us),
         losses: result
@@ -373,8 +407,8 @@ fn judge(cell: &CellResult, expectation: &Expectation) -> Judgement {
 fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     let worst = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).max().map(|count| count as f64);
     let least = |of: fn(&RunSummary) -> f64| cell.runs.iter().map(of).reduce(f64::min);
-    let latency = |of: fn(&Totals) -> Option<f64>| {
-        let all: Option<Vec<f64>> = cell.runs.iter().map(|run| of(&run.totals)).collect();
+    let of_runs = |of: fn(&RunSummary) -> Option<f64>| {
+        let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
         median(&all?)
     };
     match quantity {
@@ -384,9 +418,12 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
         Quantity::NotSent => worst(|totals| totals.not_sent),
         Quantity::Duplicates => worst(|totals| totals.duplicates),
         Quantity::Reordered => worst(|totals| totals.reordered),
-        Quantity::P50Us => latency(|totals| totals.response.p50_us),
-        Quantity::P99Us => latency(|totals| totals.response.p99_us),
-        Quantity::P999Us => latency(|totals| totals.response.p999_us),
+        Quantity::P50Us => of_runs(|run| run.totals.response.p50_us),
+        Quantity::P99Us => of_runs(|run| run.totals.response.p99_us),
+        Quantity::P999Us => of_runs(|run| run.totals.response.p999_us),
+        Quantity::RoundTripP50Us => of_runs(|run| run.closed_loop.as_ref()?.round_trip.p50_us),
+        Quantity::RoundTripP99Us => of_runs(|run| run.closed_loop.as_ref()?.round_trip.p99_us),
+        Quantity::ReceivedPerS => of_runs(|run| run.received_per_s),
         Quantity::Jain => least(|run| run.fairness.jain_in_time),
     }
 }

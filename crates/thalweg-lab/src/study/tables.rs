@@ -10,7 +10,7 @@ use crate::trial::Totals;
 
 /// The cells as a table for a terminal, and what was expected.
 pub fn to_text(result: &StudyResult) -> String {
-    let mut out = table(result).to_text();
+    let mut out = if result.is_closed_loop() { closed_loop_table(result) } else { table(result) }.to_text();
     if !result.differences.is_empty() {
         out.push('\n');
         out.push_str(
@@ -90,11 +90,59 @@ pub(super) fn table(result: &StudyResult) -> Table {
     table
 }
 
+/// One row a cell of a closed loop: the seconds and the losses of all runs together, round trips as medians over the runs.
+pub(super) fn closed_loop_table(result: &StudyResult) -> Table {
+    let header = [
+        "cell",
+        "runs",
+        "received a second",
+        "Mbit/s",
+        "least",
+        "most",
+        "lost",
+        "round trips",
+        "p50",
+        "p99",
+        "longest",
+        "CPU",
+    ];
+    let caption = "Samples received in each second, all subscribers together, and their payload in Mbit/s; round trips of publisher 0 in µs, \
+                   medians over the runs";
+    let mut table = Table::new(caption, &header);
+    for cell in &result.cells {
+        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+        };
+        let seconds = cell.seconds_mbit();
+        let (least, most) =
+            seconds.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), mbit| (least.min(*mbit), most.max(*mbit)));
+        let of_seconds = |value: f64| if seconds.is_empty() { "–".to_owned() } else { rounded(value) };
+        let round_trips = cell.runs.iter().filter_map(|run| Some(run.closed_loop.as_ref()?.round_trip.count)).sum();
+        table.rows.push(vec![
+            cell.name.clone(),
+            cell.runs.len().to_string(),
+            median_of(&|run| run.received_per_s),
+            of_seconds(seconds.iter().sum::<f64>() / seconds.len() as f64),
+            of_seconds(least),
+            of_seconds(most),
+            grouped(cell.runs.iter().map(|run| run.totals.lost).sum()),
+            grouped(round_trips),
+            median_of(&|run| run.latency().p50_us),
+            median_of(&|run| run.latency().p99_us),
+            median_of(&|run| Some(run.latency().max_us)),
+            median_of(&|run| Some(run.cpu)),
+        ]);
+    }
+    table
+}
+
 /// One line a run.
 pub fn to_csv(result: &StudyResult) -> String {
     let mut out = String::from(
         "cell,round,attempts,contaminated,due,in_time,late,lost,not_sent,duplicates,reordered,response_p50_us,response_p90_us,\
-         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu\n",
+         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu,\
+         received_per_s,round_trip_p50_us,round_trip_p99_us\n",
     );
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for cell in &result.cells {
@@ -119,6 +167,9 @@ pub fn to_csv(result: &StudyResult) -> String {
                 totals.service.p99_us,
                 Some(run.fairness.jain_in_time),
                 Some(run.cpu),
+                run.received_per_s,
+                run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p50_us),
+                run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p99_us),
             ];
             let counts = counts.map(|count| count.to_string()).join(",");
             let figures = figures.map(number).join(",");

@@ -8,7 +8,7 @@ use super::manifest::State;
 use super::results::{self, RESULTS};
 use crate::error::LabError;
 use crate::scenario::Scenario;
-use crate::trial::{RawRecords, TrialResult, join};
+use crate::trial::{TrialResult, evaluate};
 
 /// The findings of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,15 +71,15 @@ fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), Stri
     if result.cell != *cell {
         return Err(format!("it measured {} where the scenario has {cell}", result.cell));
     }
-    let raw = RawRecords::read(&run_folder(path, name), cell.publishers, cell.subscribers)
-        .map_err(|error| error.to_string())?;
     let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
-    let joined = join(cell, &scenario.schedule, &raw, &reports);
+    let joined =
+        evaluate(&run_folder(path, name), cell, &scenario.schedule, &reports).map_err(|error| error.to_string())?;
     // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
     let computed = TrialResult {
         unsettled_s: joined.unsettled_s,
         totals: joined.totals,
         fairness: joined.fairness,
+        closed_loop: joined.closed_loop,
         publishers: joined.publishers,
         pairs: joined.pairs,
         ..result.clone()

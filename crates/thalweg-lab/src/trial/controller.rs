@@ -4,13 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
-use thalweg_lab_station::{
-    ACKNOWLEDGEMENT_PATIENCE, PublisherReport, RawRecords, StationCommand, Word, WorkerReport, not_written,
-};
+use thalweg_lab_station::{ACKNOWLEDGEMENT_PATIENCE, PublisherReport, StationCommand, Word, WorkerReport, not_written};
 
 use super::clocks::{RunClocks, align};
 use super::diary::Diary;
-use super::fates::join;
+use super::fates::evaluate;
 use super::ground::Ground;
 use super::histograms;
 use super::places::shares;
@@ -69,8 +67,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
         align(folder, (cell, schedule), plan, clocks)?;
     }
-    let raw = RawRecords::read(folder, cell.publishers, cell.subscribers)?;
-    let joined = join(cell, schedule, &raw, &reports);
+    let joined = evaluate(folder, cell, schedule, &reports)?;
     histograms::write(folder, &joined)?;
     traces::export(folder)?;
     let result = TrialResult {
@@ -81,6 +78,7 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
         unsettled_s: joined.unsettled_s,
         totals: joined.totals,
         fairness: joined.fairness,
+        closed_loop: joined.closed_loop,
         publishers: joined.publishers,
         pairs: joined.pairs,
         subscribers: workers.into_iter().flat_map(|report| report.subscribers).collect(),

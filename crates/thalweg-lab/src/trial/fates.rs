@@ -1,11 +1,16 @@
 //! From what both ends saw to the fate of each sample.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
-use thalweg_lab_station::{ArrivalBitmap, PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample};
+use thalweg_lab_station::{
+    ArrivalBitmap, ClosedRecords, PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample,
+};
 
-use super::result::{Fairness, LatencyFigures, PairResult, PublisherResult, Totals};
+use super::closed_loop;
+use super::result::{ClosedLoopFigures, Fairness, LatencyFigures, PairResult, PublisherResult, Totals};
 use super::timetable::timetable;
+use crate::error::LabError;
 use crate::scenario::{Cell, Schedule, Settle};
 use crate::statistics::{Buckets, jain, unsettled};
 
@@ -20,6 +25,27 @@ pub(crate) struct Joined {
     pub(crate) pairs: Vec<PairResult>,
     /// Response and service latencies by publisher, subscriber and second.
     pub(crate) seconds: BTreeMap<(u32, u32, u64), (Buckets, Buckets)>,
+    pub(crate) closed_loop: Option<ClosedLoopFigures>,
+    /// Round trips of a closed loop by subscriber and second.
+    pub(crate) round_trips: BTreeMap<(u32, u64), Buckets>,
+}
+
+/// Reads the raw data of a run and joins them.
+///
+/// # Errors
+/// A file is missing or damaged.
+pub(crate) fn evaluate(
+    folder: &Path,
+    cell: &Cell,
+    schedule: &Schedule,
+    reports: &[PublisherReport],
+) -> Result<Joined, LabError> {
+    if cell.is_closed_loop() {
+        let records = ClosedRecords::read(folder, cell.publishers, cell.subscribers)?;
+        return Ok(closed_loop::join(cell, schedule, &records, reports));
+    }
+    let raw = RawRecords::read(folder, cell.publishers, cell.subscribers)?;
+    Ok(join(cell, schedule, &raw, reports))
 }
 
 /// Joins what both ends saw of the measured samples.
@@ -83,8 +109,11 @@ fn unsettled_samples(timetable: &Timetable, raw: &RawRecords) -> u64 {
     range.take_while(|number| timetable.due_ns(0, *number) < settled_ns).count() as u64
 }
 
-/// How long after it was due a sample is in time.
+/// How long after it was due a sample is in time; in a closed loop, where nothing is due, for ever.
 pub(crate) fn in_time_ns(cell: &Cell, schedule: &Schedule) -> u64 {
+    if cell.is_closed_loop() {
+        return u64::MAX;
+    }
     let period = timetable(cell, schedule).period_ns();
     schedule.in_time.map_or(period, |limit| limit.as_nanos() as u64)
 }
@@ -175,7 +204,7 @@ impl Join<'_> {
     }
 }
 
-fn sum(pairs: &[PairResult], response: &Buckets, service: &Buckets) -> Totals {
+pub(super) fn sum(pairs: &[PairResult], response: &Buckets, service: &Buckets) -> Totals {
     let sum = |of: fn(&Totals) -> u64| pairs.iter().map(|pair| of(&pair.totals)).sum();
     Totals {
         due: sum(|totals| totals.due),
@@ -190,7 +219,11 @@ fn sum(pairs: &[PairResult], response: &Buckets, service: &Buckets) -> Totals {
     }
 }
 
-fn fairness(pairs: &[PairResult], responses: &[Buckets], skew: impl Iterator<Item = (u64, u64, u32)>) -> Fairness {
+pub(super) fn fairness(
+    pairs: &[PairResult],
+    responses: &[Buckets],
+    skew: impl Iterator<Item = (u64, u64, u32)>,
+) -> Fairness {
     let p99: Option<Vec<f64>> = responses.iter().map(|buckets| buckets.quantile(0.99)).collect();
     let ratio = p99.filter(|all| all.len() > 1).map(|all| {
         let best = all.iter().copied().fold(f64::INFINITY, f64::min);

@@ -14,27 +14,42 @@ use crate::statistics::Buckets;
 /// Writes both latencies of each pair in each second.
 pub(crate) fn write(folder: &Path, joined: &Joined) -> Result<(), LabError> {
     let mut text = format!("{HEADER}\n");
-    for ((writer, reader, second), (response, service)) in &joined.seconds {
-        for (name, buckets) in [(RESPONSE, response), ("service", service)] {
-            for (edge, count) in buckets.iter() {
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "{writer},{reader},{second},{name},{edge},{count}");
-            }
-            if buckets.never() > 0 {
-                let _ = writeln!(text, "{writer},{reader},{second},{name},{NEVER},{}", buckets.never());
-            }
+    let mut add = |(writer, reader, second): (u32, u32, u64), name: &str, buckets: &Buckets| {
+        for (edge, count) in buckets.iter() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{writer},{reader},{second},{name},{edge},{count}");
         }
+        if buckets.never() > 0 {
+            let _ = writeln!(text, "{writer},{reader},{second},{name},{NEVER},{}", buckets.never());
+        }
+    };
+    for (key, (response, service)) in &joined.seconds {
+        add(*key, RESPONSE, response);
+        add(*key, "service", service);
+    }
+    for ((reader, second), buckets) in &joined.round_trips {
+        add((0, *reader, *second), ROUND_TRIP, buckets);
     }
     let path = folder.join(FILE);
     std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))
 }
 
-/// The response latencies of a run by the second of the measurement in which samples were due, all pairs together.
-pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
+/// What a latency is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LatencyKind {
+    /// From when a sample was due to its arrival.
+    Response,
+    /// From the write of a latency sample of a closed loop to its answer.
+    RoundTrip,
+}
+
+/// The latencies of a run by the second of the measurement in which samples were due or sent, all pairs together.
+pub(crate) fn load(folder: &Path, kind: LatencyKind) -> Result<BTreeMap<u64, Buckets>, LabError> {
     let path = folder.join(FILE);
     let shown = path.display();
     let text =
         std::fs::read_to_string(&path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
+    let wanted = if kind == LatencyKind::Response { RESPONSE } else { ROUND_TRIP };
     let mut lines = text.lines();
     if lines.next() != Some(HEADER) {
         return Err(LabError::Here(format!("{shown}:1: expected {HEADER:?}")));
@@ -48,7 +63,7 @@ pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
         let number = |word: &str| {
             word.parse().map_err(|_| LabError::Here(format!("{shown}:{}: {word:?} is no number", index + 2)))
         };
-        if latency == RESPONSE {
+        if latency == wanted {
             let entry: &mut Buckets = seconds.entry(number(second)?).or_default();
             match edge {
                 NEVER => entry.record_never(number(count)?),
@@ -62,4 +77,5 @@ pub(crate) fn load(folder: &Path) -> Result<BTreeMap<u64, Buckets>, LabError> {
 const FILE: &str = "histograms.csv";
 const HEADER: &str = "writer,reader,second,latency,up_to_ns,count";
 const RESPONSE: &str = "response";
+const ROUND_TRIP: &str = "round-trip";
 const NEVER: &str = "never";

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::Serialize;
-use thalweg_lab_station::{Order, PeerSetup, Qos, TimetablePace};
+use thalweg_lab_station::{ClosedLoop, Order, PeerSetup, Qos, TimetablePace};
 
 use super::controller::RunContext;
 use super::places::{Share, topic_endpoints};
@@ -113,6 +113,10 @@ impl<'a> Processes<'a> {
                 drain: schedule.drain,
                 matching: schedule.matching,
             },
+            closed_loop: self
+                .cell
+                .latency_count
+                .map(|count| ClosedLoop { latency_count: u64::from(count), subscribers: self.cell.subscribers }),
             publishers: share.publishers.clone(),
             subscribers: share.subscribers.clone(),
             folder: self.folder.to_path_buf(),

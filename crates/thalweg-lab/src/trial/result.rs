@@ -26,6 +26,9 @@ pub struct TrialResult {
     pub totals: Totals,
     /// How evenly the pairs were served.
     pub fairness: Fairness,
+    /// What a closed loop reached; missing where there is a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoopFigures>,
     /// Each publisher.
     pub publishers: Vec<PublisherResult>,
     /// Each publisher with each subscriber that is meant to hear it.
@@ -52,7 +55,24 @@ impl TrialResult {
     pub const SCHEMA: &'static str = "thalweg.trial/1";
 }
 
-/// The fates of samples, and their latencies.
+/// What a closed loop reached within the measured time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClosedLoopFigures {
+    /// Samples received in each second, all subscribers together.
+    pub received_by_second: Vec<u64>,
+    /// From just before the write of a latency sample to its answer at publisher 0; one that never came is infinitely late.
+    pub round_trip: LatencyFigures,
+}
+
+impl ClosedLoopFigures {
+    /// Samples received a second, on the average of the measured time.
+    pub fn received_per_s(&self) -> f64 {
+        self.received_by_second.iter().sum::<u64>() as f64 / self.received_by_second.len().max(1) as f64
+    }
+}
+
+/// The fates of samples, and their latencies. A closed loop counts from its first sample to its last, those of the warm-up included; what
+/// arrives there is in time, because nothing was due.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     /// Samples that were due, once for each pair.

@@ -1,9 +1,12 @@
 use std::time::Duration;
 
 use thalweg_lab_station::{
-    PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample, write_received, write_written,
+    ArrivalCount, ClosedRecords, PublisherReport, RawRecords, ReceivedSample, RoundTrip, Timetable, WrittenSample,
+    write_arrivals, write_received, write_round_trips, write_written,
 };
 
+use super::LatencyKind;
+use super::closed_loop;
 use super::fates::{Joined, join};
 use super::timetable::timetable as timetable_of;
 use crate::scenario::{Cell, Scenario, Schedule, Settle};
@@ -138,7 +141,7 @@ fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
     assert_eq!(serde_json::from_str::<super::Totals>(&text).expect("json"), joined.totals);
     let folder = folder("never");
     super::write_histograms(&folder, &joined).expect("written");
-    let second = super::load_histograms(&folder).expect("read").remove(&0).expect("a second");
+    let second = super::load_histograms(&folder, LatencyKind::Response).expect("read").remove(&0).expect("a second");
     assert_eq!((second.count(), second.never()), (0, 20));
     std::fs::remove_dir_all(folder).expect("removed");
 }
@@ -199,6 +202,65 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     check("publisher-000.csv", "", ":1: expected");
     check("subscriber-000.csv", "x\n", ":1: expected");
     check("subscriber-000.csv", "writer,number,written_ns,received_ns\n7,1,2,3\n", "unknown publisher");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+/// Two publishers, two subscribers, two seconds after one of warm-up.
+fn closed_records() -> ClosedRecords {
+    let count = |writer, second, received| ArrivalCount { writer, second, received, ..ArrivalCount::default() };
+    let faulty = ArrivalCount { writer: 1, second: 3, received: 1, duplicates: 2, reordered: 1 };
+    let round_trip = |number, reader, sent_ns, answered_ns| RoundTrip { number, reader, sent_ns, answered_ns };
+    ClosedRecords {
+        round_trips: vec![
+            round_trip(50, 0, 1_000 * MS, Some(1_003 * MS)),
+            round_trip(60, 1, 2_999 * MS, Some(3_005 * MS)),
+            round_trip(70, 0, 2_999 * MS, None),
+        ],
+        arrivals: vec![
+            vec![count(0, 0, 40), count(0, 1, 30), count(0, 2, 20), count(0, 3, 10), count(1, 1, 5)],
+            vec![count(0, 1, 100), faulty],
+        ],
+    }
+}
+
+#[test]
+fn a_closed_loop_counts_seconds_losses_and_round_trips() {
+    let (cell, schedule) = scenario("latency_count = 10\nendpoints = \"2-2\"", "seconds = 2\nwarm_up_s = 1");
+    let report = |index, written| PublisherReport { index, written, acknowledged: true, ..PublisherReport::default() };
+    let joined = closed_loop::join(&cell, &schedule, &closed_records(), &[report(0, 100), report(1, 5)]);
+    let closed = joined.closed_loop.as_ref().expect("a closed loop");
+    assert_eq!((&closed.received_by_second, closed.received_per_s()), (&vec![135, 20], 77.5));
+    let fates: Vec<(u64, u64, u64)> =
+        joined.pairs.iter().map(|pair| (pair.totals.due, pair.totals.in_time, pair.totals.lost)).collect();
+    assert_eq!(fates, [(100, 100, 0), (100, 100, 0), (5, 5, 0), (5, 1, 4)]);
+    assert_eq!((joined.totals.lost, joined.totals.duplicates, joined.totals.reordered), (4, 2, 1));
+    assert_eq!((closed.round_trip.count, closed.round_trip.max_us), (2, 6_000.0));
+    assert_eq!(closed.round_trip.p50_us, Some(6_000.0), "of three, one of which was never answered");
+    assert_eq!(joined.totals.response, super::LatencyFigures::default(), "nothing was due");
+    let folder = folder("closed");
+    super::write_histograms(&folder, &joined).expect("written");
+    let load = |kind| super::load_histograms(&folder, kind).expect("read");
+    assert!(load(LatencyKind::Response).is_empty());
+    let counts: Vec<(u64, u64, u64)> =
+        load(LatencyKind::RoundTrip).iter().map(|(second, all)| (*second, all.count(), all.never())).collect();
+    assert_eq!(counts, [(0, 1, 0), (1, 1, 1)]);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn counts_of_a_closed_loop_survive_their_files() {
+    let (records, folder) = (closed_records(), folder("closed-raw"));
+    write_round_trips(&folder, &records.round_trips).expect("written");
+    records
+        .arrivals
+        .iter()
+        .zip(0..)
+        .for_each(|(counts, index)| write_arrivals(&folder, index, counts).expect("written"));
+    assert_eq!(ClosedRecords::read(&folder, 2, 2).expect("read"), records);
+    let error = ClosedRecords::read(&folder, 1, 2).expect_err("of two").to_string();
+    assert!(error.contains("arrivals-000.csv: unknown publisher"), "{error}");
+    let error = ClosedRecords::read(&folder, 2, 1).expect_err("of two").to_string();
+    assert!(error.contains("round-trips.csv: unknown subscriber"), "{error}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
 

@@ -7,12 +7,16 @@ use crate::scenario::{Cell, Schedule};
 /// The timetable of a cell.
 pub(crate) fn timetable(cell: &Cell, schedule: &Schedule) -> Timetable {
     // The allowance keeps 0.1 s of 10 Hz from being 0.99… samples.
-    let samples = |seconds: f64| (seconds * cell.rate_hz + 1e-6) as u64;
+    // A closed loop's only says when it begins and ends.
+    let rate_hz = if cell.is_closed_loop() { CLOSED_LOOP_HZ } else { cell.rate_hz };
+    let samples = |seconds: f64| (seconds * rate_hz + 1e-6) as u64;
     Timetable {
-        rate_hz: cell.rate_hz,
+        rate_hz,
         publishers: cell.publishers,
         phase: schedule.phase,
         first: samples(schedule.warm_up.as_secs_f64()),
         count: samples(schedule.measured.as_secs_f64()),
     }
 }
+
+const CLOSED_LOOP_HZ: f64 = 1_000.0;

@@ -6,11 +6,21 @@ use crate::statistics::median;
 use crate::study::CellFailure;
 use crate::study::compare::Difference;
 use crate::study::results::{CellResult, RunSummary, StudyResult};
+use crate::study::tables;
 use crate::table::Table;
 use crate::trial::Totals;
 
 /// A table for each kind of data, the best cell first.
 pub(crate) fn section(result: &StudyResult) -> Section {
+    if result.is_closed_loop() {
+        return Section {
+            title: "Every cell".to_owned(),
+            lead: "Publishers write as fast as the middleware lets them. CPU 1 is one whole CPU for all processes."
+                .to_owned(),
+            tables: vec![tables::closed_loop_table(result)],
+            ..Section::default()
+        };
+    }
     let mut kinds: Vec<String> = Vec::new();
     for cell in &result.cells {
         let kind = cell.cell.data();

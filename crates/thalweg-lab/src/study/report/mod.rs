@@ -2,6 +2,7 @@
 
 mod against;
 pub(super) mod cells;
+mod closed_loop;
 mod drops;
 mod fairness;
 mod fates;
@@ -30,6 +31,8 @@ use crate::study::clocks;
 pub enum Panel {
     /// Each cell against the first one.
     Verdicts,
+    /// Throughput and round trips of closed loops.
+    ClosedLoop,
     /// In time, late, lost, not sent, as both ends saw it.
     Fates,
     /// The distribution of the response latency of each cell with its band.
@@ -56,8 +59,9 @@ pub enum Panel {
 
 impl Panel {
     /// Every panel, in the order of a report.
-    pub const ALL: [Panel; 12] = [
+    pub const ALL: [Panel; 13] = [
         Panel::Verdicts,
+        Panel::ClosedLoop,
         Panel::Fates,
         Panel::Percentiles,
         Panel::Distribution,
@@ -73,8 +77,12 @@ impl Panel {
 
     /// The panel of a study; `None` where it has nothing to show.
     fn draw(self, source: &Source<'_>) -> Option<Section> {
+        if source.result.is_closed_loop() && self.is_of_schedules() {
+            return None;
+        }
         match self {
             Panel::Verdicts => verdicts::section(source),
+            Panel::ClosedLoop => source.result.is_closed_loop().then(|| closed_loop::section(source)),
             Panel::Fates => Some(fates::section(source)),
             Panel::Distribution => Some(latency::distribution(source)),
             Panel::Percentiles => Some(latency::percentiles(source)),
@@ -87,6 +95,14 @@ impl Panel {
             Panel::Quiet => Some(quiet::section(source)),
             Panel::Raw => Some(raw::section(source)),
         }
+    }
+}
+
+impl Panel {
+    /// Whether it tells of samples that were due, which a closed loop does not have.
+    fn is_of_schedules(self) -> bool {
+        use Panel::{Course, Distribution, Endpoints, Fairness, Fates, Load, Percentiles, Waterfall};
+        matches!(self, Fates | Distribution | Percentiles | Course | Load | Endpoints | Fairness | Waterfall)
     }
 }
 
@@ -177,10 +193,15 @@ fn shell(result: &StudyResult) -> Page {
         warnings: clocks::remarks(result),
         facts,
         conditions: conditions(result),
-        method: METHOD.map(str::to_owned).to_vec(),
+        method: method(result),
         command: format!("thalweg lab run scenario.toml --seed {}", result.seed),
         ..Page::default()
     }
+}
+
+fn method(result: &StudyResult) -> Vec<String> {
+    let procedure = if result.is_closed_loop() { CLOSED_LOOP } else { OPEN_SCHEDULE };
+    [procedure].into_iter().chain(METHOD).map(str::to_owned).collect()
 }
 
 /// A machine beside the controller's in one line.
@@ -224,8 +245,10 @@ fn thinning(source: &Source<'_>) -> String {
 
 /// Name of the file.
 pub(super) const REPORT: &str = "report.html";
-const METHOD: [&str; 7] = [
-    "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.",
+const CLOSED_LOOP: &str = "The loop is closed: publishers write as fast as the middleware lets them, so that a slow middleware is asked for less; publisher 0 waits for \
+     the answer to one sample in so many, and nothing is known of the latency of the others.";
+const OPEN_SCHEDULE: &str = "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.";
+const METHOD: [&str; 6] = [
     "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
     "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
     "A quantile is shown only where ten samples lie beyond it.",

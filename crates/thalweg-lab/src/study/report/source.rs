@@ -28,7 +28,7 @@ pub(super) struct Source<'a> {
 /// What the runs of a cell hold together.
 #[derive(Default)]
 pub(super) struct CellData {
-    /// All response latencies.
+    /// All response latencies, or all round trips of a closed loop.
     pub(super) all: Buckets,
     pub(super) distribution: Vec<DistributionPoint>,
     /// By second of the measurement: all latencies of that second, all runs together.
@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         for index in result.places() {
             let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
             let mut cell = CellData::default();
-            cell.read_latencies(load_seconds(directory, &names, index)?, detail);
+            cell.read_latencies(load_seconds(directory, (&names, result.latency_kind()), index)?, detail);
             cell.traces = waterfall::read(directory, &own)?;
             let mut runs = Vec::new();
             for name in own {

@@ -84,6 +84,7 @@ impl Runs {
             unsettled_s: 0.0,
             totals: joined.totals,
             fairness: joined.fairness,
+            closed_loop: joined.closed_loop,
             publishers: joined.publishers,
             pairs: joined.pairs,
             subscribers: Vec::new(),
